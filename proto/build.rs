@@ -1,0 +1,29 @@
+//! Compiles our `.proto` files with protox, so that no protoc is needed on the machine.
+
+use std::error::Error;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+fn main() -> Result<(), Box<dyn Error>> {
+    println!("cargo:rerun-if-changed=proto");
+    let mut files = Vec::new();
+    find(Path::new("proto"), &mut files)?;
+    files.sort();
+    let descriptors = protox::compile(&files, ["proto"])?;
+    tonic_prost_build::configure()
+        .bytes(".pluggableharness.tool.v1.ToolEvent.OutputChunk.data")
+        .compile_fds(descriptors)?;
+    Ok(())
+}
+
+fn find(folder: &Path, files: &mut Vec<PathBuf>) -> Result<(), Box<dyn Error>> {
+    for entry in fs::read_dir(folder)? {
+        let path = entry?.path();
+        if path.is_dir() {
+            find(&path, files)?;
+        } else if path.extension().is_some_and(|extension| extension == "proto") {
+            files.push(path);
+        }
+    }
+    Ok(())
+}

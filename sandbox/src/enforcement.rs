@@ -1,0 +1,63 @@
+//! What a jail achieved: a value to report, never an assumption.
+
+use std::fmt;
+
+/// What the kernel enforces for one jail.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Enforcement {
+    /// How much in one word.
+    pub level: Level,
+    /// The Landlock ABI in use; `None` where the kernel has no Landlock.
+    pub landlock_abi: Option<u32>,
+    /// The ways out of a command, each open or closed.
+    pub channels: Channels,
+    /// What stays open and why, one sentence each.
+    pub left_open: Vec<String>,
+}
+
+/// How much is enforced.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Level {
+    /// Nothing.
+    Off,
+    /// Landlock and seccomp.
+    Kernel,
+    /// Namespaces, Landlock and seccomp.
+    Full,
+}
+
+/// The ways by which a command could reach beyond its call.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Channels {
+    /// Each channel's name and state.
+    pub states: Vec<(&'static str, Channel)>,
+}
+
+/// The state of one channel.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Channel {
+    /// Nothing gets through.
+    Closed,
+    /// It works as without a jail.
+    Open,
+    /// It works, but only within the call.
+    Private,
+}
+
+impl Level {
+    /// The level's name as it is reported.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Level::Off => "off",
+            Level::Kernel => "kernel",
+            Level::Full => "full",
+        }
+    }
+}
+
+impl fmt::Display for Level {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}

@@ -1,0 +1,25 @@
+//! The default tool provider of an agent harness: files, search and a shell for a coding agent,
+//! kept inside the folders that an operator names.
+//!
+//! # Layout
+//! Imports point one way: `cli` → `service`, `goplugin` → `provider` → `tools` → `workspace`,
+//! `process`, `text` → the `sandbox` crate.
+//!
+//! - [`goplugin`]: hashicorp/go-plugin in Rust, both sides of it, knowing nothing of tools.
+//! - [`service`]: the protocol's ToolService over the provider; wire types end here.
+//! - [`provider`]: configuration, dispatch, validation, deadlines, cancellation, sessions.
+//! - [`tools`]: one file a tool.
+//! - [`workspace`]: roots and handles; the only place that touches the file system.
+//! - [`text`]: encodings, line endings, matching, diffs; pure.
+//! - [`cli`]: the commands for a person.
+
+#[cfg(not(target_os = "linux"))]
+compile_error!("provider-workspace runs on Linux only: its jail is made of Landlock and seccomp");
+
+pub mod cli;
+pub mod goplugin;
+pub mod provider;
+pub mod service;
+pub mod text;
+pub mod tools;
+pub mod workspace;

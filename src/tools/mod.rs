@@ -1,0 +1,22 @@
+//! The tools: one file a tool, each with the same parts in the same order (arguments, schema, run,
+//! preview, render), and the few types that they share.
+//!
+//! A tool works on a [`Context`] and reports to an [`EventSink`]; it knows neither the wire nor
+//! any async runtime, so the same code serves a kernel, the command line and a test.
+
+pub mod cancel;
+pub mod error;
+pub mod event;
+pub mod schema;
+pub mod view;
+
+mod call;
+
+pub use call::{Concurrency, RiskClass, ToolKind};
+pub use call::{Context, Phase, Tool, ToolSpec};
+pub use cancel::CancelToken;
+pub use error::{Category, ToolError, ToolErrorKind};
+pub use event::{EmitError, Event, EventSink, OutputStream};
+
+/// Arguments and results: a JSON object.
+pub type Payload = serde_json::Map<String, serde_json::Value>;
