@@ -112,7 +112,7 @@ impl Provider {
     /// the call.
     #[must_use]
     pub fn invoke(&self, call: Call) -> EventStream {
-        self.start(call).unwrap_or_else(|error| EventStream::ended(Err(error)))
+        self.start(call).unwrap_or_else(EventStream::failed)
     }
 
     fn start(&self, call: Call) -> Result<EventStream, ToolError> {
@@ -122,7 +122,7 @@ impl Provider {
         let tool = configured.registry.tool(&call.tool)?.clone();
         validate::arguments(tool.spec().name, &tool.spec().input, &call.arguments)?;
         let session = self.sessions.session(&call.session_id);
-        dispatch::invoke(configured, tool, session, &self.running, call)
+        dispatch::invoke(&configured, tool, session, &self.running, call)
     }
 
     /// Shows what a call would do, without doing it.

@@ -30,7 +30,7 @@ const PREVIEW: Duration = Duration::from_secs(10);
 /// # Errors
 /// When there is no room for it.
 pub(crate) fn invoke(
-    configured: Arc<Configured>,
+    configured: &Arc<Configured>,
     tool: Arc<dyn Tool>,
     session: Arc<Session>,
     running: &Arc<Running>,

@@ -26,4 +26,6 @@ pub use render::Stored;
 pub use stream::{EventStream, Outcome, StreamItem};
 
 #[cfg(test)]
+pub(crate) mod sample;
+#[cfg(test)]
 mod tests;

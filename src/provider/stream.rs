@@ -150,10 +150,11 @@ impl State {
 }
 
 impl EventStream {
-    /// A stream that has nothing but its end.
-    pub(crate) fn ended(outcome: Outcome) -> Self {
+    /// A stream that has nothing but a failure.
+    #[must_use]
+    pub fn failed(error: ToolError) -> Self {
         let (producer, stream) = channel(Lead::TerminalOnly, Timing::default(), CancelToken::new());
-        producer.finish(outcome);
+        producer.finish(Err(error));
         stream
     }
 

@@ -8,69 +8,10 @@ use bytes::Bytes;
 use futures_util::StreamExt as _;
 use serde_json::{Value, json};
 
+use super::sample::{Sample, object};
 use super::*;
-use crate::tools::schema::{Kind, Property, Schema};
 use crate::tools::view::View;
-use crate::tools::{
-    Category, Concurrency, Context, Event, OutputStream, Payload, RiskClass, Tool, ToolError,
-    ToolErrorKind, ToolKind, ToolSpec,
-};
-
-type Run = Box<dyn Fn(&Payload, &Context<'_>) -> Result<Payload, ToolError> + Send + Sync>;
-
-/// A tool with one optional argument, `text`, and one result field of the same name.
-struct Sample {
-    spec: ToolSpec,
-    run: Run,
-}
-
-impl Sample {
-    fn new(
-        name: &'static str,
-        kind: ToolKind,
-        run: impl Fn(&Payload, &Context<'_>) -> Result<Payload, ToolError> + Send + Sync + 'static,
-    ) -> Arc<dyn Tool> {
-        let shape = || Schema::object(vec![Property::optional("text", Kind::String(&[]), "")]);
-        Arc::new(Self {
-            spec: ToolSpec {
-                name,
-                kind,
-                risk: RiskClass::ReadOnly,
-                description: String::new(),
-                input: Schema::object(vec![Property::required("text", Kind::String(&[]), "")]),
-                output: shape(),
-                streaming: true,
-                concurrency: Concurrency::Exclusive,
-                default_timeout: Duration::from_secs(60),
-                idempotent: true,
-            },
-            run: Box::new(run),
-        })
-    }
-}
-
-impl Tool for Sample {
-    fn spec(&self) -> &ToolSpec {
-        &self.spec
-    }
-
-    fn run(&self, arguments: &Payload, context: &Context<'_>) -> Result<Payload, ToolError> {
-        (self.run)(arguments, context)
-    }
-
-    fn preview(&self, arguments: &Payload, context: &Context<'_>) -> Result<View, ToolError> {
-        assert!(context.begin_commit().is_err(), "a preview can never commit");
-        Ok(View::plain(arguments["text"].as_str().unwrap_or_default()))
-    }
-
-    fn render_call(&self, _: &Payload) -> View {
-        View::plain("a call")
-    }
-
-    fn render_result(&self, _: &Payload) -> View {
-        View::plain("a result")
-    }
-}
+use crate::tools::{Category, Event, OutputStream, Payload, Tool, ToolErrorKind, ToolKind};
 
 struct Story {
     provider: Provider,
@@ -98,11 +39,6 @@ impl Story {
         map.insert("sandbox".to_owned(), json!("off"));
         self.provider.configure(&map)
     }
-}
-
-fn object(value: Value) -> Payload {
-    let Value::Object(map) = value else { panic!("an object is wanted") };
-    map
 }
 
 fn call(tool: &str) -> Call {
@@ -133,12 +69,12 @@ fn output(text: &'static str) -> Event {
 }
 
 fn echo() -> Arc<dyn Tool> {
-    Sample::new("echo", ToolKind::DataSource, |arguments, _| Ok(arguments.clone()))
+    Sample::tool("echo", ToolKind::DataSource, |arguments, _| Ok(arguments.clone()))
 }
 
 #[tokio::test]
 async fn events_come_in_order_and_one_result_ends_them() {
-    let tool = Sample::new("talk", ToolKind::DataSource, |arguments, context| {
+    let tool = Sample::tool("talk", ToolKind::DataSource, |arguments, context| {
         context.sink.emit(output("a")).unwrap();
         context.sink.emit(Event::Progress { message: "half".into(), fraction: None }).unwrap();
         context.sink.emit(output("b")).unwrap();
@@ -154,7 +90,7 @@ async fn events_come_in_order_and_one_result_ends_them() {
 #[tokio::test]
 async fn a_slow_reader_slows_the_tool_down_and_loses_nothing() {
     const EVENTS: usize = 5000;
-    let tool = Sample::new("flood", ToolKind::DataSource, |_, context| {
+    let tool = Sample::tool("flood", ToolKind::DataSource, |_, context| {
         for _ in 0..EVENTS {
             context.sink.emit(output("0123456789")).unwrap();
         }
@@ -192,7 +128,7 @@ async fn before_configure_nothing_runs_but_probes_are_answered() {
 async fn unknown_tools_and_bad_arguments_are_refused_without_running_anything() {
     let ran = Arc::new(AtomicUsize::new(0));
     let counter = ran.clone();
-    let tool = Sample::new("echo", ToolKind::DataSource, move |arguments, _| {
+    let tool = Sample::tool("echo", ToolKind::DataSource, move |arguments, _| {
         counter.fetch_add(1, Ordering::SeqCst);
         Ok(arguments.clone())
     });
@@ -207,7 +143,7 @@ async fn unknown_tools_and_bad_arguments_are_refused_without_running_anything() 
 
 #[tokio::test]
 async fn a_panic_is_the_failure_of_its_own_call() {
-    let tool = Sample::new("fragile", ToolKind::DataSource, |arguments, _| {
+    let tool = Sample::tool("fragile", ToolKind::DataSource, |arguments, _| {
         assert!(arguments["text"] != "boom", "it went boom");
         Ok(arguments.clone())
     });
@@ -222,7 +158,7 @@ async fn a_panic_is_the_failure_of_its_own_call() {
 
 #[tokio::test]
 async fn a_result_that_does_not_fit_its_schema_never_goes_out() {
-    let tool = Sample::new("liar", ToolKind::DataSource, |_, _| Ok(object(json!({"text": null}))));
+    let tool = Sample::tool("liar", ToolKind::DataSource, |_, _| Ok(object(json!({"text": null}))));
     let story = Story::with(&tool, json!({}));
     let error = collect(story.provider.invoke(call("liar"))).await.1.expect_err("null");
     assert_eq!(error.category(), Category::Unknown);
@@ -233,7 +169,7 @@ async fn a_result_that_does_not_fit_its_schema_never_goes_out() {
 async fn dropping_the_stream_cancels_at_once_although_nothing_is_sent() {
     let (tell, told) = mpsc::channel();
     let (started, has_started) = mpsc::channel();
-    let tool = Sample::new("wait", ToolKind::Resource, move |_, context| {
+    let tool = Sample::tool("wait", ToolKind::Resource, move |_, context| {
         let (wake, woken) = mpsc::channel();
         context.cancel.on_cancel(move || wake.send(()).unwrap());
         started.send(()).unwrap();
@@ -251,7 +187,7 @@ async fn dropping_the_stream_cancels_at_once_although_nothing_is_sent() {
 #[tokio::test]
 async fn a_writer_that_waits_for_room_is_woken_by_a_cancel() {
     let (tell, told) = mpsc::channel();
-    let tool = Sample::new("flood", ToolKind::DataSource, move |_, context| {
+    let tool = Sample::tool("flood", ToolKind::DataSource, move |_, context| {
         let refused = loop {
             if let Err(refused) = context.sink.emit(output("0123456789")) {
                 break refused;
@@ -271,7 +207,7 @@ async fn a_writer_that_waits_for_room_is_woken_by_a_cancel() {
 async fn the_stream_ends_in_time_even_if_the_tool_does_not() {
     let (release, released) = mpsc::channel::<()>();
     let released = std::sync::Mutex::new(released);
-    let tool = Sample::new("stuck", ToolKind::Resource, move |_, context| {
+    let tool = Sample::tool("stuck", ToolKind::Resource, move |_, context| {
         let _ = released.lock().unwrap().recv();
         assert!(context.begin_commit().is_err(), "what was given up must not change anything");
         Ok(Payload::new())
@@ -287,7 +223,7 @@ async fn the_stream_ends_in_time_even_if_the_tool_does_not() {
 
 #[tokio::test]
 async fn past_its_point_of_no_return_a_call_is_waited_for() {
-    let tool = Sample::new("commit", ToolKind::Resource, |_, context| {
+    let tool = Sample::tool("commit", ToolKind::Resource, |_, context| {
         context.begin_commit()?;
         // Past every deadline, in the middle of a write.
         while context.deadline.is_some_and(|end| Instant::now() < end + Duration::from_millis(100))
@@ -305,7 +241,7 @@ async fn past_its_point_of_no_return_a_call_is_waited_for() {
 #[tokio::test]
 async fn shutting_down_cancels_what_runs_and_never_calls_it_a_success() {
     let (started, has_started) = mpsc::channel();
-    let tool = Sample::new("apply", ToolKind::Resource, move |_, context| {
+    let tool = Sample::tool("apply", ToolKind::Resource, move |_, context| {
         let (wake, woken) = mpsc::channel();
         context.cancel.on_cancel(move || wake.send(()).unwrap());
         started.send(()).unwrap();
@@ -330,7 +266,7 @@ async fn shutting_down_cancels_what_runs_and_never_calls_it_a_success() {
 async fn one_call_too_many_is_refused_and_the_next_one_runs() {
     let gate = Arc::new(Barrier::new(2));
     let held = gate.clone();
-    let tool = Sample::new("hold", ToolKind::DataSource, move |arguments, _| {
+    let tool = Sample::tool("hold", ToolKind::DataSource, move |arguments, _| {
         if arguments["text"] == "hold" {
             held.wait();
             held.wait();
@@ -358,7 +294,7 @@ async fn one_call_too_many_is_refused_and_the_next_one_runs() {
 async fn a_second_configure_leaves_running_calls_alone() {
     let gate = Arc::new(Barrier::new(2));
     let held = gate.clone();
-    let tool = Sample::new("hold", ToolKind::DataSource, move |_, _| {
+    let tool = Sample::tool("hold", ToolKind::DataSource, move |_, _| {
         held.wait();
         Ok(Payload::new())
     });
