@@ -1,1 +1,3 @@
-//! TBD.
+//! Pure text work: encodings and lines. Nothing here touches a file.
+
+pub mod encoding;
