@@ -16,6 +16,7 @@ use super::stream::EventStream;
 use super::validate;
 use crate::tools::view::View;
 use crate::tools::{Payload, Tool, ToolError, ToolSpec};
+use crate::workspace::LockTable;
 
 /// One call of a tool, as a kernel asks for it.
 #[derive(Clone, Debug, Default)]
@@ -44,6 +45,8 @@ pub struct Provider {
     advertised: Registry,
     configured: RwLock<Option<Arc<Configured>>>,
     sessions: Sessions,
+    /// Outlives a configuration: calls under the old and under the new one exclude each other.
+    locks: Arc<LockTable>,
     running: Arc<Running>,
 }
 
@@ -60,6 +63,7 @@ impl Provider {
             advertised,
             configured: RwLock::new(None),
             sessions: Sessions::default(),
+            locks: Arc::default(),
             running: Arc::default(),
         }
     }
@@ -90,8 +94,9 @@ impl Provider {
             let problem = format!("cannot tell the working directory: {error}");
             ConfigureError::single(Fault::machine("", problem))
         })?;
-        let config = Config::decode(map, &surroundings)?;
-        let (configured, report) = Configured::build(config, &self.factory)?;
+        let mut faults = Vec::new();
+        let config = Config::read(map, &surroundings, &mut faults);
+        let (configured, report) = Configured::build(config, faults, &self.locks, &self.factory)?;
         let old = {
             let mut slot = self.configured.write().unwrap_or_else(PoisonError::into_inner);
             slot.replace(configured)

@@ -2,6 +2,7 @@
 //!
 //! - [`ToolService`] answers the six calls.
 //! - [`ToolClient`] is the other side, for the command line, tests and examples.
+//! - [`plugin`] puts everything together for a host.
 //! - [`KernelLog`] carries log entries back to the kernel.
 
 mod client;
@@ -9,6 +10,7 @@ mod convert;
 mod kernel_log;
 mod pb;
 mod persisted;
+pub mod plugin;
 mod status;
 mod timeout;
 mod tool_service;

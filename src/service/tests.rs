@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use futures_util::StreamExt as _;
 use hyper_util::rt::TokioIo;
-use serde_json::{Value, json};
+use serde_json::json;
 use tokio::net::UnixStream;
 use tokio::sync::mpsc as async_mpsc;
 use tonic::transport::{Channel, Endpoint, Server, server::Router};
@@ -57,7 +57,7 @@ fn block() -> Payload {
     object(json!({"roots": [std::env::temp_dir()], "sandbox": "off", "network": null}))
 }
 
-fn call(text: Value) -> Call {
+fn call(text: &str) -> Call {
     Call {
         id: "call-1".to_owned(),
         tool: "sample".to_owned(),
@@ -114,7 +114,7 @@ async fn events_cross_the_wire_as_they_are() {
     })
     .await;
     client.configure(block()).await.unwrap();
-    let (events, outcome) = client.invoke_to_end(call(json!("é"))).await.unwrap();
+    let (events, outcome) = client.invoke_to_end(call("é")).await.unwrap();
     assert_eq!(events.len(), 4);
     assert!(matches!(&events[0], Event::Output { data, .. } if &data[..] == b"\xff\0raw"));
     assert_eq!(events[3], Event::Exit { code: 137, signal: Some("SIGKILL".into()) });
@@ -132,10 +132,10 @@ async fn a_faulty_configuration_is_refused_with_every_fault_in_the_details() {
     for key in ["root", "roots", "network"] {
         assert!(failure.details.contains_key(key), "{failure:?}");
     }
-    let (_, outcome) = client.invoke_to_end(call(json!("x"))).await.unwrap();
+    let (_, outcome) = client.invoke_to_end(call("x")).await.unwrap();
     assert_eq!(outcome.expect_err("still not configured").category, "permission_denied");
     client.configure(block()).await.unwrap();
-    client.invoke_to_end(call(json!("x"))).await.unwrap().1.unwrap();
+    client.invoke_to_end(call("x")).await.unwrap().1.unwrap();
 }
 
 #[tokio::test]
@@ -147,7 +147,7 @@ async fn a_probe_without_arguments_is_told_so_before_and_after_configure() {
     assert_eq!(code(&client.preview(unknown).await.expect_err("unknown")), Code::NotFound);
     client.configure(block()).await.unwrap();
     assert_eq!(code(&client.preview(probe()).await.expect_err("empty")), Code::InvalidArgument);
-    assert_eq!(client.preview(call(json!("x"))).await.unwrap(), View::plain("x"));
+    assert_eq!(client.preview(call("x")).await.unwrap(), View::plain("x"));
 }
 
 #[test]
@@ -155,7 +155,7 @@ fn numbers_that_json_cannot_hold_are_refused() {
     let not_a_number =
         prost_types::Value { kind: Some(prost_types::value::Kind::NumberValue(f64::NAN)) };
     let arguments = prost_types::Struct { fields: [("text".to_owned(), not_a_number)].into() };
-    let mut raw = convert::tool_call(call(json!("x")));
+    let mut raw = convert::tool_call(call("x"));
     raw.arguments = Some(arguments);
     assert_eq!(convert::call(raw).expect_err("NaN"), ConvertError::NotFinite);
 }
@@ -174,7 +174,7 @@ async fn closing_the_stream_reaches_a_tool_that_sends_nothing() {
     })
     .await;
     client.configure(block()).await.unwrap();
-    let mut stream = client.invoke(call(json!("x"))).await.unwrap();
+    let mut stream = client.invoke(call("x")).await.unwrap();
     assert!(matches!(stream.next().await, Some(Ok(InvokeItem::Event(_)))));
     drop(stream);
     told.recv().await.expect("the tool was cancelled");
@@ -195,7 +195,7 @@ async fn closing_the_stream_before_the_first_event_cancels_too() {
     .await;
     client.configure(block()).await.unwrap();
     let mut other = client.clone();
-    let waiting = tokio::spawn(async move { other.invoke(call(json!("x"))).await.map(drop) });
+    let waiting = tokio::spawn(async move { other.invoke(call("x")).await.map(drop) });
     has_started.recv().await.unwrap();
     waiting.abort();
     told.recv().await.expect("the tool was cancelled");
@@ -212,7 +212,7 @@ async fn a_deadline_of_the_kernel_comes_back_as_a_timeout_in_time() {
     .await;
     client.configure(block()).await.unwrap();
     let deadline = Some(std::time::Instant::now() + Duration::from_millis(500));
-    let slow = Call { deadline, ..call(json!("x")) };
+    let slow = Call { deadline, ..call("x") };
     let (_, outcome) = client.invoke_to_end(slow).await.unwrap();
     let failure = outcome.expect_err("time is up");
     assert_eq!((failure.category.as_str(), failure.retryable), ("timeout", true));
@@ -223,7 +223,7 @@ async fn a_deadline_of_the_kernel_comes_back_as_a_timeout_in_time() {
 #[tokio::test]
 async fn what_a_kernel_stored_is_shown() {
     let mut client = client(|_, _| Ok(Payload::new())).await;
-    let before = persisted_call(&call(json!("x")));
+    let before = persisted_call(&call("x"));
     let result = object(json!({"tool": "sample", "unknown": {"later": true}}));
     let after = persisted_result("call-1", &Ok(result.clone()));
     let bare = serde_json::to_vec(&result).unwrap();
@@ -303,12 +303,12 @@ async fn the_kernel_is_told_what_happened_to_a_cancelled_call() {
     };
     client.configure(block()).await.unwrap();
     let mut other = client.clone();
-    let waiting = tokio::spawn(async move { other.invoke(call(json!("x"))).await.map(drop) });
+    let waiting = tokio::spawn(async move { other.invoke(call("x")).await.map(drop) });
     has_started.recv().await.unwrap();
     waiting.abort();
     let request = heard.recv().await.unwrap();
     let entry = request.entry.unwrap();
-    assert_eq!(request.entries, [entry.clone()], "old and new kernels read the same");
+    assert_eq!(request.entries, std::slice::from_ref(&entry), "old and new kernels read the same");
     assert_eq!(request.session_id.as_deref(), Some("session-1"));
     assert_eq!((entry.message.as_str(), entry.level), ("what happened", 3));
     assert!(entry.time.is_some());

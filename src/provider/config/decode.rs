@@ -5,6 +5,8 @@ use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use serde_json::Value;
+
 use super::table::{ATTRIBUTES, AttributeKind};
 use super::values::Values;
 use super::{Config, ConfigureError, Fault, Overwrite, Secret, Shell, Surroundings};
@@ -22,8 +24,21 @@ impl Config {
     /// [`ConfigureError`] with everything that is wrong.
     pub fn decode(map: &Payload, surroundings: &Surroundings) -> Result<Self, ConfigureError> {
         let mut faults = Vec::new();
-        let values = Values::read(map, ATTRIBUTES, &mut faults);
-        let limits = values.object("limits", object_attributes("limits"), &mut faults);
+        let config = Self::read(map, surroundings, &mut faults);
+        match ConfigureError::of(faults) {
+            None => Ok(config),
+            Some(error) => Err(error),
+        }
+    }
+
+    /// Like [`Config::decode`], for a caller that looks for more faults in what could be read.
+    pub(crate) fn read(
+        map: &Payload,
+        surroundings: &Surroundings,
+        faults: &mut Vec<Fault>,
+    ) -> Self {
+        let values = Values::read(map, ATTRIBUTES, faults);
+        let limits = values.object("limits", object_attributes("limits"), faults);
         let paths = |name: &str, faults: &mut Vec<Fault>| {
             let texts: Vec<&str> = values.texts(name).collect();
             texts
@@ -38,15 +53,17 @@ impl Config {
                 })
                 .collect::<Vec<PathBuf>>()
         };
-        let roots = paths("roots", &mut faults);
-        if map.get("roots").and_then(|value| value.as_array()).is_some_and(Vec::is_empty) {
+        let folders = |name: &str| values.texts(name).map(str::to_owned).collect::<Vec<_>>();
+        let (roots, read_only_roots) = (folders("roots"), folders("read_only_roots"));
+        let is_empty = map.get("roots").and_then(Value::as_array).is_some_and(Vec::is_empty);
+        if is_empty && read_only_roots.is_empty() {
             faults.push(Fault::written("roots", "names no folder; name at least one"));
         }
-        let environment = Environment::read(&values, surroundings, &mut faults);
-        let (bash_timeout, bash_max_timeout) = timeouts(&values, &mut faults);
-        let config = Self {
+        let environment = Environment::read(&values, surroundings, faults);
+        let (bash_timeout, bash_max_timeout) = timeouts(&values, faults);
+        Self {
             roots,
-            read_only_roots: paths("read_only_roots", &mut faults),
+            read_only_roots,
             sandbox: match values.text("sandbox") {
                 "off" => sandbox::Mode::Off,
                 "best_effort" => sandbox::Mode::BestEffort,
@@ -56,9 +73,9 @@ impl Config {
                 "allow" => sandbox::Network::Allow,
                 _ => sandbox::Network::Deny,
             },
-            bash_read: paths("bash_read", &mut faults),
-            bash_write: paths("bash_write", &mut faults),
-            shell: shell(&values, &mut faults),
+            bash_read: paths("bash_read", faults),
+            bash_write: paths("bash_write", faults),
+            shell: shell(&values, faults),
             env: environment.plain,
             env_passthrough: environment.passed,
             secrets: environment.secrets,
@@ -77,10 +94,6 @@ impl Config {
             } else {
                 Overwrite::Always
             },
-        };
-        match ConfigureError::of(faults) {
-            None => Ok(config),
-            Some(error) => Err(error),
         }
     }
 

@@ -20,10 +20,10 @@ pub use table::{ATTRIBUTES, Attribute, AttributeKind, AttributePresence};
 /// A configuration as it is meant: checked, with every default filled in.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Config {
-    /// Folders that tools may read and write, absolute.
-    pub roots: Vec<PathBuf>,
-    /// Folders that tools may read, absolute.
-    pub read_only_roots: Vec<PathBuf>,
+    /// Folders that tools may read and write, as they are written: messages name them so.
+    pub roots: Vec<String>,
+    /// Folders that tools may read, as they are written.
+    pub read_only_roots: Vec<String>,
     /// What a kernel that cannot enforce the jail means.
     pub sandbox: sandbox::Mode,
     /// Whether commands may reach a network.
