@@ -7,6 +7,7 @@
 
 mod client;
 mod convert;
+mod kernel;
 mod kernel_log;
 mod pb;
 mod persisted;
@@ -20,6 +21,7 @@ pub use client::{
     ToolClient,
 };
 pub use convert::ConvertError;
+pub use kernel::{KernelLogEntry, kernel_callbacks};
 pub use kernel_log::{DialError, KernelLog, KernelLogLayer};
 pub use persisted::{persisted_call, persisted_result};
 pub use tool_service::ToolService;

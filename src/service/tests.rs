@@ -8,13 +8,11 @@ use hyper_util::rt::TokioIo;
 use serde_json::json;
 use tokio::net::UnixStream;
 use tokio::sync::mpsc as async_mpsc;
+use tonic::Code;
 use tonic::transport::{Channel, Endpoint, Server, server::Router};
-use tonic::{Code, Request, Response, Status};
 use tower::service_fn;
 use tracing_subscriber::layer::SubscriberExt as _;
 
-use super::pb::kernel::v1 as kernel;
-use super::pb::kernel::v1::kernel_callback_service_server as kernel_server;
 use super::*;
 use crate::provider::sample::{Sample, object};
 use crate::provider::{Call, Provider, Surroundings};
@@ -252,34 +250,11 @@ async fn what_a_kernel_stored_is_shown() {
     }
 }
 
-/// A kernel that keeps what it is told.
-struct Kernel {
-    told: async_mpsc::UnboundedSender<kernel::LogRequest>,
-}
-
-#[tonic::async_trait]
-impl kernel_server::KernelCallbackService for Kernel {
-    async fn log(
-        &self,
-        request: Request<kernel::LogRequest>,
-    ) -> Result<Response<kernel::LogResult>, Status> {
-        self.told.send(request.into_inner()).map_err(|_| Status::cancelled("the test ended"))?;
-        Ok(Response::new(kernel::LogResult {}))
-    }
-
-    async fn emit(
-        &self,
-        _: Request<kernel::EmitRequest>,
-    ) -> Result<Response<kernel::EmitResult>, Status> {
-        Err(Status::unimplemented("not called"))
-    }
-}
-
 #[tokio::test]
 async fn the_kernel_is_told_what_happened_to_a_cancelled_call() {
     let (told, mut heard) = async_mpsc::unbounded_channel();
-    let kernel = kernel_server::KernelCallbackServiceServer::new(Kernel { told });
-    let channel = connect(Server::builder().add_service(kernel)).await;
+    let kernel = kernel_callbacks(move |entry| told.send(entry).unwrap());
+    let channel = connect(Server::builder().add_routes(kernel)).await;
     let log = KernelLog::default();
     log.dial_with(move || {
         let channel = channel.clone();
@@ -306,12 +281,10 @@ async fn the_kernel_is_told_what_happened_to_a_cancelled_call() {
     let waiting = tokio::spawn(async move { other.invoke(call("x")).await.map(drop) });
     has_started.recv().await.unwrap();
     waiting.abort();
-    let request = heard.recv().await.unwrap();
-    let entry = request.entry.unwrap();
-    assert_eq!(request.entries, std::slice::from_ref(&entry), "old and new kernels read the same");
-    assert_eq!(request.session_id.as_deref(), Some("session-1"));
-    assert_eq!((entry.message.as_str(), entry.level), ("what happened", 3));
-    assert!(entry.time.is_some());
+    let entry = heard.recv().await.unwrap();
+    assert_eq!(entry.session_id.as_deref(), Some("session-1"));
+    assert_eq!((entry.message.as_str(), entry.level.as_str()), ("what happened", "info"));
+    assert_eq!(entry.fields["applied"], true);
     provider.shut_down().await;
     log.flush().await;
 }
