@@ -283,3 +283,76 @@ impl ServerCertVerifier for Pinned {
         self.schemes()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use base64::Engine;
+    use base64::engine::general_purpose::STANDARD_NO_PAD;
+
+    use super::*;
+
+    /// A certificate as Go makes it for go-plugin: P-521, self-signed, an authority. Its key signed
+    /// [`MESSAGE`] and was thrown away.
+    const GO_CERTIFICATE: &str = "-----BEGIN CERTIFICATE-----\n\
+MIICUDCCAbGgAwIBAgIRAMzA9/DnbyaXAS+xuWmfbbIwCgYIKoZIzj0EAwQwKDES\n\
+MBAGA1UEChMJSGFzaGlDb3JwMRIwEAYDVQQDEwlsb2NhbGhvc3QwIBcNMjYxMTI5\n\
+MjM0OTMxWhgPMjA1NjExMjkxMTUwMDFaMCgxEjAQBgNVBAoTCUhhc2hpQ29ycDES\n\
+MBAGA1UEAxMJbG9jYWxob3N0MIGbMBAGByqGSM49AgEGBSuBBAAjA4GGAAQBmxw4\n\
+SFK8JK3hGuF7hEZqVj6cL392+dJDqNy1gK0+F5TLunO2Ihv78AK6nPOPJUN/Y9qB\n\
+gbHK7+eDOhMgom0TdX0BWC3TRtWUJFjr3rAdax4vpF0VWCB2paSRcQ6NL8qCptw2\n\
+C5JnJmNxVjHK00tHNHYa/PDKBG0VLZUe8vBkEafaHFKjdzB1MA4GA1UdDwEB/wQE\n\
+AwICrDAdBgNVHSUEFjAUBggrBgEFBQcDAgYIKwYBBQUHAwEwDwYDVR0TAQH/BAUw\n\
+AwEB/zAdBgNVHQ4EFgQUOWIsar+I3HyB9UFkgYakbyj+SsEwFAYDVR0RBA0wC4IJ\n\
+bG9jYWxob3N0MAoGCCqGSM49BAMEA4GMADCBiAJCAUWyjJgANCY0OsZ0JXBZRGsn\n\
+dcP7p9ID4CW1hf/+Ls9RnVXFPqkYQV4vCPooszjQA43o1NEhlCR/tiPv2u6Gqqfn\n\
+AkIBRyoPYBsGXXyNp468oGvrzGbcaCdZDurBBvnqUwoxpfWa/v4h8kg/WYwUET6z\n\
+wp/1KeuzAK2IN0Gps6NkVk7vi8Y=\n\
+-----END CERTIFICATE-----\n";
+
+    const MESSAGE: &[u8] = b"what a peer signs";
+
+    const SIGNATURE: &str = "MIGHAkIBY9Qglt6vLtpZxejzAJZRnBxEU80Em20Bsxwja3y4yWBakDgaF7WbawAjMCqX3VaUWKLkO8jl\
+        lzfeh769wpJRcAACQRTw+LT7hHn/B/Nyx9gEiUijG5p2SxVaVz+2C+R8JwamEDvR8JkavtID26xCum2T\
+        H3JZU3PkjswMe6A2Qqjp+Z+T";
+
+    fn check(message: &[u8], signature: &[u8]) -> Result<HandshakeSignatureValid, Error> {
+        verify_p521(message, &certificate_from_pem(GO_CERTIFICATE).unwrap(), signature)
+    }
+
+    #[test]
+    fn a_signature_of_gos_p521_key_is_verified_and_any_other_is_not() {
+        let signature = STANDARD_NO_PAD.decode(SIGNATURE).unwrap();
+        check(MESSAGE, &signature).unwrap();
+        assert!(check(b"something else", &signature).is_err());
+        let mut altered = signature.clone();
+        *altered.last_mut().unwrap() ^= 1;
+        assert!(check(MESSAGE, &altered).is_err());
+        assert!(check(MESSAGE, &[]).is_err());
+    }
+
+    #[test]
+    fn a_key_of_another_curve_cannot_pass_for_p521() {
+        let own = Identity::generate().unwrap();
+        let signature = STANDARD_NO_PAD.decode(SIGNATURE).unwrap();
+        assert!(verify_p521(MESSAGE, &own.certificate, &signature).is_err());
+    }
+
+    #[test]
+    fn only_the_one_certificate_is_accepted_though_another_says_the_same() {
+        let pinned = |certificate: &Identity| Pinned {
+            certificate: certificate.certificate.clone(),
+            provider: Arc::new(ring::default_provider()),
+        };
+        let (one, other) = (Identity::generate().unwrap(), Identity::generate().unwrap());
+        let now = UnixTime::now();
+        let pinned = pinned(&one);
+        assert!(pinned.verify_client_cert(&one.certificate, &[], now).is_ok());
+        assert!(pinned.verify_client_cert(&other.certificate, &[], now).is_err());
+        // Nor does a chain help that has it in another place.
+        let chain = std::slice::from_ref(&one.certificate);
+        assert!(pinned.verify_client_cert(&other.certificate, chain, now).is_err());
+        let name = ServerName::try_from(NAME).unwrap();
+        assert!(pinned.verify_server_cert(&one.certificate, &[], &name, &[], now).is_ok());
+        assert!(pinned.verify_server_cert(&other.certificate, chain, &name, &[], now).is_err());
+    }
+}

@@ -13,7 +13,8 @@ use tracing_subscriber::registry::LookupSpan;
 use super::line::Line;
 use super::sink::Sink;
 
-/// Writes each event as one line, with the fields of the spans that it is in, outermost first.
+/// Writes each event as one line, with the fields of the spans that it is in. Of fields
+/// with the same name the innermost counts.
 pub struct HclogLayer {
     sink: Sink,
     module: &'static str,
@@ -73,13 +74,18 @@ where
         let mut fields = Fields::default();
         event.record(&mut fields);
         let mut line = Line::new(event.metadata().level(), self.module, &fields.message);
+        let mut seen: Vec<&'static str> = Vec::with_capacity(16);
         for (name, value) in fields.named {
+            seen.push(name);
             line.field(name, value);
         }
         for span in context.event_scope(event).into_iter().flatten() {
             if let Some(SpanFields(fields)) = span.extensions().get::<SpanFields>() {
                 for (name, value) in fields {
-                    line.field(name, value.clone());
+                    if !seen.contains(name) {
+                        seen.push(name);
+                        line.field(name, value.clone());
+                    }
                 }
             }
         }
@@ -167,18 +173,17 @@ mod tests {
         let lines = lines(|| {
             let outer = tracing::info_span!("call", tool = "read", bytes = tracing::field::Empty);
             let _outer = outer.enter();
-            let inner = tracing::info_span!("step", number = 2);
+            let inner = tracing::info_span!("step", number = 2, tool = "hidden by the event");
             let _inner = inner.enter();
             outer.record("bytes", 17);
-            tracing::warn!(path = "a\"b", ok = true, "slow {}", 1);
+            tracing::warn!(path = "a\"b", tool = "innermost", "slow {}", 1);
         });
         let [line] = lines.as_slice() else { panic!("one line expected: {lines:?}") };
         assert_eq!(line["@level"], "warn");
         assert_eq!(line["@message"], "slow 1");
         assert_eq!(line["path"], "a\"b");
-        assert_eq!(line["ok"], true);
         assert_eq!(line["number"], 2);
-        assert_eq!(line["tool"], "read");
+        assert_eq!(line["tool"], "innermost");
         assert_eq!(line["bytes"], 17);
     }
 

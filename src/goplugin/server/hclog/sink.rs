@@ -1,13 +1,15 @@
 //! Where log lines go: a private copy of standard error.
 
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::OwnedFd;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::{Errno, fcntl_dupfd_cloexec};
 
-/// How long a line waits for a host that does not read, once. While the pipe stays full, further
-/// lines are dropped and counted.
+use super::line::Line;
+
+/// How long a line waits for a host that does not read. While the pipe stays full, further lines
+/// are dropped at once and counted.
 const PATIENCE: Timespec = Timespec { tv_sec: 0, tv_nsec: 100_000_000 };
 
 /// A pipe that polls as writable takes this much without blocking (`PIPE_BUF`).
@@ -39,54 +41,49 @@ impl Sink {
         Sink { inner: Arc::new(Mutex::new(Inner { to, dropped: 0, in_mid_line: false })) }
     }
 
-    /// Writes one line, whole or not at all unless the reader stalls in its middle. A host that is
-    /// gone or does not read costs the line and nothing else.
+    /// Writes one line. A host that is gone or does not read costs the line and nothing else; one
+    /// that reads again is told how many lines it missed.
     pub(super) fn write(&self, line: &[u8]) {
         let mut inner = self.inner.lock().unwrap_or_else(PoisonError::into_inner);
-        let patience =
-            if inner.dropped == 0 { PATIENCE } else { Timespec { tv_sec: 0, tv_nsec: 0 } };
-        if !inner.is_writable(&patience) {
-            inner.dropped += 1;
-            return;
-        }
-        if inner.in_mid_line && inner.write_all(b"\n").is_ok() {
-            inner.in_mid_line = false;
-        }
-        if inner.dropped > 0 {
+        let written = if inner.dropped == 0 {
+            inner.write_all(line, PATIENCE)
+        } else {
+            let mut caught_up = Vec::new();
+            if inner.in_mid_line {
+                caught_up.push(b'\n');
+            }
             let message =
                 format!("{} log lines were dropped: the host did not read", inner.dropped);
-            let notice = super::Line::new(&tracing::Level::WARN, "log", &message).finish();
-            if inner.is_writable(&PATIENCE) && inner.write_all(notice.as_bytes()).is_ok() {
-                inner.dropped = 0;
-            }
-        }
-        if inner.write_all(line).is_err() {
-            inner.dropped += 1;
+            let notice = Line::new(&tracing::Level::WARN, "log", &message).finish();
+            caught_up.extend_from_slice(notice.as_bytes());
+            caught_up.extend_from_slice(line);
+            inner.write_all(&caught_up, Timespec::default())
+        };
+        match written {
+            Ok(()) => inner.dropped = 0,
+            Err(_) => inner.dropped += 1,
         }
     }
 }
 
 impl Inner {
-    fn write_all(&mut self, mut bytes: &[u8]) -> Result<(), Errno> {
+    /// Writes in pieces that do not block, each after at most `patience`.
+    fn write_all(&mut self, mut bytes: &[u8], patience: Timespec) -> Result<(), Errno> {
         while !bytes.is_empty() {
-            if !self.is_writable(&PATIENCE) {
+            let mut polled = [PollFd::new(&self.to, PollFlags::OUT)];
+            if poll(&mut polled, Some(&patience))? == 0 {
                 return Err(Errno::AGAIN);
             }
             match rustix::io::write(&self.to, &bytes[..bytes.len().min(PIECE)]) {
                 Ok(written) => {
+                    self.in_mid_line = !bytes[..written].ends_with(b"\n");
                     bytes = &bytes[written..];
-                    self.in_mid_line = !bytes.is_empty();
                 }
                 Err(Errno::INTR) => {}
                 Err(errno) => return Err(errno),
             }
         }
         Ok(())
-    }
-
-    fn is_writable(&self, patience: &Timespec) -> bool {
-        let mut polled = [PollFd::from_borrowed_fd(self.to.as_fd(), PollFlags::OUT)];
-        matches!(poll(&mut polled, Some(patience)), Ok(1..))
     }
 }
 
