@@ -107,7 +107,7 @@ async fn show_result(
         }
     } else {
         let bytes = serde_json::to_vec(&result)
-            .map_err(|source| CliError::Json { what: "the result", source })?;
+            .map_err(|source| CliError::Json { what: "result", source })?;
         let view = client.render("json", bytes).await?;
         show_view(output, &view)?;
     }
@@ -158,8 +158,11 @@ pub(crate) async fn render(
 }
 
 fn prepare(options: &CallOptions) -> Result<(Payload, Call), CliError> {
+    if options.arguments == "-" && options.roots.config.as_deref() == Some("-") {
+        return Err(CliError::StdinTwice);
+    }
     let mut stdin = Stdin::default();
-    let arguments = stdin.object("the arguments", &options.arguments)?;
+    let arguments = stdin.object("arguments", &options.arguments)?;
     let config = configuration(&options.roots, &mut stdin)?;
     let call = Call {
         id: "cli-1".to_owned(),

@@ -106,8 +106,8 @@ impl Provider {
         tracing::info!(
             level = %report.enforcement.level,
             landlock_abi = report.enforcement.landlock_abi,
-            left_open = report.enforcement.left_open.join("; "),
-            notices = report.notices.join("; "),
+            left_open = said(&report.enforcement.left_open),
+            notices = said(&report.notices),
             "configured"
         );
         Ok(report)
@@ -163,6 +163,11 @@ impl Provider {
     fn in_force(&self) -> Option<Arc<Configured>> {
         self.configured.read().unwrap_or_else(PoisonError::into_inner).clone()
     }
+}
+
+/// Sentences for the log, where there are any.
+fn said(sentences: &[String]) -> Option<String> {
+    (!sentences.is_empty()).then(|| sentences.join("; "))
 }
 
 fn not_configured() -> ToolError {
