@@ -5,5 +5,6 @@
 //! another user, copy both programs to where that user can read them and name the example in
 //! `SANDBOX_SPAWNER`: `tests/as-ordinary-user` does that.
 
+mod confinement;
 mod containment;
 mod support;
