@@ -1,61 +1,33 @@
-//! A built jail: its file workers, and what it achieved.
+//! A built jail: its file workers, its spawner, and what it achieved.
 
-use std::collections::VecDeque;
 use std::io;
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
-use std::thread;
-use std::time::Duration;
+use std::path::Path;
+use std::sync::Arc;
 
+use crate::command::{Command, Running, StartError};
+use crate::explain::{Access, Explanation, Subject};
+use crate::private::{Private, PrivateError, PrivateFolders};
+use crate::workers::{FileJob, SubmitError, Workers};
 use crate::{Channels, Enforcement, Level, Policy};
 
-/// A piece of file work. It runs on a plain thread that carries no async runtime.
-pub type FileJob = Box<dyn FnOnce() + Send>;
-
-/// A jail. Dropping it lets running jobs end.
+/// A jail. Dropping it lets running jobs and commands end.
 pub struct Jail {
     enforcement: Enforcement,
-    pool: Arc<Pool>,
+    workers: Workers,
+    private: Private,
+    folders: Arc<PrivateFolders>,
 }
 
 /// Why a jail could not be built.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum JailError {
-    /// A worker thread could not be started.
-    #[error("cannot start a file worker")]
-    Worker(#[source] io::Error),
-}
-
-/// Why a job was not taken.
-#[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
-pub enum SubmitError {
-    /// Every worker is busy.
-    #[error("all {workers} file workers are busy")]
-    Busy {
-        /// How many there are.
-        workers: usize,
-    },
-    /// The worker thread could not be started.
-    #[error("cannot start a file worker")]
-    Worker(#[source] io::Error),
-}
-
-/// How long a worker waits for its next job before it ends.
-const IDLE: Duration = Duration::from_secs(10);
-
-struct Pool {
-    state: Mutex<State>,
-    wake: Condvar,
-    most: usize,
-}
-
-#[derive(Default)]
-struct State {
-    jobs: VecDeque<FileJob>,
-    idle: usize,
-    workers: usize,
-    closed: bool,
+    /// A worker thread could not be started or confined.
+    #[error(transparent)]
+    Worker(#[from] SubmitError),
+    /// The private folders could not be made.
+    #[error(transparent)]
+    Private(#[from] PrivateError),
 }
 
 impl Jail {
@@ -67,15 +39,20 @@ impl Jail {
         let enforcement = Enforcement {
             level: Level::Off,
             landlock_abi: None,
+            rights: Vec::new(),
             channels: Channels::default(),
             left_open: vec!["this build enforces nothing yet".to_owned()],
         };
-        let pool = Pool {
-            state: Mutex::default(),
-            wake: Condvar::new(),
-            most: policy.file_workers.max(1),
+        let workers = Workers::new(policy.file_workers, Box::new(|| Ok(())))?;
+        let base = policy.private_in.clone().unwrap_or_else(std::env::temp_dir);
+        let folders = Arc::new(PrivateFolders::make(&base)?);
+        let private = Private {
+            tmp: folders.tmp(),
+            cache: folders.cache(),
+            home: None,
+            spool: folders.spool(),
         };
-        Ok(Self { enforcement, pool: Arc::new(pool) })
+        Ok(Self { enforcement, workers, private, folders })
     }
 
     /// What the kernel enforces for this jail.
@@ -84,65 +61,41 @@ impl Jail {
         &self.enforcement
     }
 
+    /// Where the private folders are, for the environment of commands.
+    #[must_use]
+    pub fn private(&self) -> &Private {
+        &self.private
+    }
+
     /// Runs `job` on a file worker, soon and on its own thread. Returns without waiting.
     ///
     /// # Errors
     /// [`SubmitError`] when no worker is free and no more may be started.
     pub fn submit(&self, job: FileJob) -> Result<(), SubmitError> {
-        let mut state = self.pool.lock();
-        if state.idle > state.jobs.len() {
-            state.jobs.push_back(job);
-            drop(state);
-            self.pool.wake.notify_one();
-            return Ok(());
-        }
-        if state.workers >= self.pool.most {
-            return Err(SubmitError::Busy { workers: self.pool.most });
-        }
-        let pool = self.pool.clone();
-        thread::Builder::new()
-            .name("file-worker".to_owned())
-            .spawn(move || pool.work())
-            .map_err(SubmitError::Worker)?;
-        state.workers += 1;
-        state.jobs.push_back(job);
-        Ok(())
-    }
-}
-
-impl Drop for Jail {
-    fn drop(&mut self) {
-        self.pool.lock().closed = true;
-        self.pool.wake.notify_all();
-    }
-}
-
-impl Pool {
-    fn lock(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        self.workers.submit(job)
     }
 
-    fn work(&self) {
-        let mut state = self.lock();
-        loop {
-            if let Some(job) = state.jobs.pop_front() {
-                drop(state);
-                job();
-                state = self.lock();
-                continue;
-            }
-            if state.closed {
-                break;
-            }
-            state.idle += 1;
-            let (woken, timeout) =
-                self.wake.wait_timeout(state, IDLE).unwrap_or_else(PoisonError::into_inner);
-            state = woken;
-            state.idle -= 1;
-            if timeout.timed_out() && state.jobs.is_empty() {
-                break;
-            }
-        }
-        state.workers -= 1;
+    /// Starts a command. Returns when its program runs, which takes about a millisecond; blocks
+    /// that long, so an async caller wants a thread of its own for it.
+    ///
+    /// # Errors
+    /// [`StartError`], with the step that failed.
+    pub fn start(&self, command: Command) -> Result<Running, StartError> {
+        let _ = (command, &self.folders);
+        Err(StartError::SpawnerGone(io::Error::from(io::ErrorKind::Unsupported)))
+    }
+
+    /// Why `access` to `path` was refused, and which setting would grant it. `path` is absolute
+    /// and resolved. `None` where the policy grants it, so that the refusal has another cause.
+    #[must_use]
+    pub fn explain(&self, subject: Subject, access: Access, path: &Path) -> Option<Explanation> {
+        let _ = (subject, access, path);
+        None
+    }
+
+    /// Why a command has no network, where that is the policy's doing.
+    #[must_use]
+    pub fn explain_network(&self) -> Option<Explanation> {
+        None
     }
 }
