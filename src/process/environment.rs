@@ -3,7 +3,8 @@
 use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
 use std::fmt;
-use std::path::Path;
+
+use sandbox::Private;
 
 use super::Secrets;
 
@@ -42,17 +43,6 @@ pub struct Environment {
     inherited: BTreeMap<OsString, OsString>,
     chosen: BTreeMap<OsString, OsString>,
     secrets: Secrets,
-}
-
-/// The folders that exist for commands alone, and live as long as the jail.
-#[derive(Clone, Copy, Debug)]
-pub struct PrivateFolders<'a> {
-    /// Becomes `TMPDIR`.
-    pub temporary: &'a Path,
-    /// Becomes `XDG_CACHE_HOME`.
-    pub cache: &'a Path,
-    /// Becomes `HOME`, where the jail has one of its own.
-    pub home: Option<&'a Path>,
 }
 
 /// What is wrong with the names that an operator configured.
@@ -148,11 +138,11 @@ impl Environment {
     /// The variables of a command that runs with these private folders. What the operator chose
     /// wins over everything else.
     #[must_use]
-    pub fn variables(&self, private: PrivateFolders<'_>) -> Vec<(OsString, OsString)> {
+    pub fn variables(&self, private: &Private) -> Vec<(OsString, OsString)> {
         let mut variables = self.inherited.clone();
-        variables.insert("TMPDIR".into(), private.temporary.into());
-        variables.insert("XDG_CACHE_HOME".into(), private.cache.into());
-        if let Some(home) = private.home {
+        variables.insert("TMPDIR".into(), private.tmp.clone().into());
+        variables.insert("XDG_CACHE_HOME".into(), private.cache.clone().into());
+        if let Some(home) = &private.home {
             variables.insert("HOME".into(), home.into());
         }
         variables.extend(self.chosen.clone());
@@ -199,11 +189,16 @@ mod tests {
         pairs.iter().map(|&(name, value)| (name.into(), value.into())).collect()
     }
 
-    fn folders() -> PrivateFolders<'static> {
-        PrivateFolders { temporary: Path::new("/p/tmp"), cache: Path::new("/p/cache"), home: None }
+    fn folders() -> Private {
+        Private {
+            tmp: "/p/tmp".into(),
+            cache: "/p/cache".into(),
+            home: None,
+            spool: "/p/spool".into(),
+        }
     }
 
-    fn seen(environment: &Environment, private: PrivateFolders<'_>) -> Vec<String> {
+    fn seen(environment: &Environment, private: &Private) -> Vec<String> {
         let show = |(name, value): &(OsString, OsString)| {
             format!("{}={}", name.to_string_lossy(), value.to_string_lossy())
         };
@@ -239,7 +234,7 @@ mod tests {
             "USER=u",
             "XDG_CACHE_HOME=/p/cache",
         ];
-        assert_eq!(seen(&environment, folders()), expected);
+        assert_eq!(seen(&environment, &folders()), expected);
     }
 
     #[test]
@@ -247,8 +242,8 @@ mod tests {
         let plain = BTreeMap::from([("PAGER".to_owned(), "less".to_owned())]);
         let requested = Requested { env: Some(&plain), ..Requested::default() };
         let environment = Environment::choose(own(&[("HOME", "/h")]), requested).unwrap();
-        let private = PrivateFolders { home: Some(Path::new("/p/home")), ..folders() };
-        let seen = seen(&environment, private);
+        let private = Private { home: Some("/p/home".into()), ..folders() };
+        let seen = seen(&environment, &private);
         assert!(seen.contains(&"HOME=/p/home".to_owned()), "{seen:?}");
         assert!(seen.contains(&"PAGER=less".to_owned()), "{seen:?}");
     }
@@ -262,7 +257,7 @@ mod tests {
             secret_env: &["TOKEN".to_owned()],
         };
         let environment = Environment::choose(own, requested).unwrap();
-        let seen = seen(&environment, folders());
+        let seen = seen(&environment, &folders());
         assert!(seen.contains(&"CI=1".to_owned()) && seen.contains(&"TOKEN=hunter2!".to_owned()));
         assert!(!seen.iter().any(|pair| pair.starts_with("NOT_SET")));
         assert_eq!(environment.secrets().mask_text("hunter2!"), "[TOKEN]");

@@ -5,12 +5,25 @@
 
 pub mod environment;
 
+mod budget;
+mod channel;
+mod delivery;
+mod input;
+mod interrupt;
 mod output;
+mod pump;
+mod run;
 mod secrets;
+mod signal;
 mod spool;
 mod utf8;
 
-pub use environment::{Environment, EnvironmentError, PrivateFolders, Requested};
+pub use budget::{Budget, TimeLimit};
+pub use environment::{Environment, EnvironmentError, Requested};
+pub use interrupt::Interrupt;
 pub use output::{FullOutput, Output};
+pub use run::{Call, Finished, Listener, NotTaken, RunError, Stream, Unreported, run};
+pub use run::{StopCause, StopSignal, Stopped};
 pub use secrets::{Masker, SHORTEST_SECRET, Secrets};
+pub use signal::signal_name;
 pub use spool::{SPOOL_FILE_BYTES, Spool};
