@@ -1,4 +1,11 @@
 //! The composition root: a kernel's handshake in the environment means serve, else the command line.
 #![forbid(unsafe_code)]
 
-fn main() {}
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    if sandbox::is_spawner_invocation() {
+        return sandbox::spawner_main();
+    }
+    ExitCode::SUCCESS
+}

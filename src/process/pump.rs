@@ -23,12 +23,16 @@ const COALESCE: Duration = Duration::from_millis(3);
 /// enough that nobody waits.
 const CANCEL_GRACE: Duration = Duration::from_millis(500);
 
+/// How long a process that has closed its output may take to end, before it counts as left behind.
+const SETTLE: Duration = Duration::from_millis(30);
+
 /// How long after SIGKILL the kernel may take to take every process away.
 const REAPING: Duration = Duration::from_secs(5);
 
 /// A running command and everybody who has to do with it.
 pub(crate) struct Pump<'a> {
     running: Running,
+    shell: Shell,
     end: Option<Result<Report, Unreported>>,
     channels: [Channel; 2],
     input: Option<Input>,
@@ -38,6 +42,19 @@ pub(crate) struct Pump<'a> {
     stop: Option<Stop>,
     /// When what was read has to go on.
     flush_at: Option<Instant>,
+}
+
+/// Where the command's own process stands, while others that it started may still be there.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Shell {
+    Running,
+    /// It has ended, and what it left behind has a moment to pass on its output.
+    Ended {
+        /// When nothing is waited for any more, because nothing can be added to the output.
+        settle_at: Option<Instant>,
+    },
+    /// It has ended, and nothing is waited for any more.
+    Settled,
 }
 
 /// A stop under way.
@@ -53,6 +70,7 @@ struct Stop {
 #[derive(Clone, Copy)]
 struct Ready {
     control: bool,
+    shell: bool,
     interrupt: bool,
     channels: [bool; 2],
     input: bool,
@@ -69,6 +87,7 @@ impl<'a> Pump<'a> {
     ) -> Self {
         Self {
             running,
+            shell: Shell::Running,
             end: None,
             channels,
             input,
@@ -98,9 +117,13 @@ impl<'a> Pump<'a> {
                 self.input = None;
             }
             self.read(ready.channels, &mut transcript);
+            if ready.shell && self.shell == Shell::Running {
+                self.shell = Shell::Ended { settle_at: None };
+            }
             if ready.control {
                 self.take_report();
             }
+            self.settle();
             if self.end.is_some() {
                 duration.get_or_insert_with(|| started.elapsed());
                 self.read_the_rest(&mut transcript);
@@ -169,7 +192,7 @@ impl<'a> Pump<'a> {
             }
             return;
         }
-        if self.end.is_some() {
+        if self.end.is_some() || self.shell != Shell::Running {
             // Only its output was still on the way. That is no timeout of the command.
             if cause == StopCause::Cancelled {
                 self.stop = Some(Stop { cause, signal: StopSignal::None, next: now });
@@ -189,6 +212,24 @@ impl<'a> Pump<'a> {
         let Some(stop) = &mut self.stop else { return };
         stop.signal = StopSignal::Kill;
         stop.next = Instant::now() + REAPING;
+        self.end_everything();
+    }
+
+    /// Once the shell has ended, what it left behind is waited for only as long as it can still add
+    /// to the output and the call has the time.
+    fn settle(&mut self) {
+        let Shell::Ended { settle_at } = self.shell else { return };
+        let now = Instant::now();
+        let mute = self.channels.iter().all(|channel| channel.pipe().is_none());
+        let settle_at = if mute { settle_at.or(Some(now + SETTLE)) } else { None };
+        self.shell = Shell::Ended { settle_at };
+        if self.end.is_none() && (self.is_in_a_hurry() || settle_at.is_some_and(|at| now >= at)) {
+            self.shell = Shell::Settled;
+            self.end_everything();
+        }
+    }
+
+    fn end_everything(&self) {
         if let Err(error) = self.running.kill() {
             tracing::error!(%error, "cannot tell the supervisor to kill a call");
         }
@@ -209,6 +250,12 @@ impl<'a> Pump<'a> {
                 None => PollFd::from_borrowed_fd(self.running.as_fd(), PollFlags::IN),
                 Some(_) => idle.clone(),
             },
+            match self.running.main() {
+                Some(main) if self.shell == Shell::Running => {
+                    PollFd::from_borrowed_fd(main, PollFlags::IN)
+                }
+                _ => idle.clone(),
+            },
             match self.stop {
                 None => PollFd::new(self.interrupt, PollFlags::IN),
                 Some(_) => idle.clone(),
@@ -226,18 +273,23 @@ impl<'a> Pump<'a> {
         let ready = |index: usize| !fds[index].revents().is_empty();
         Ready {
             control: ready(0),
-            interrupt: ready(1),
-            channels: [ready(2), ready(3)],
-            input: ready(4),
+            shell: ready(1),
+            interrupt: ready(2),
+            channels: [ready(3), ready(4)],
+            input: ready(5),
         }
     }
 
     fn patience(&self) -> Timespec {
         let now = Instant::now();
         let due = match self.stop {
-            Some(stop) => Some(stop.next),
-            None if self.end.is_none() => Some(self.budget.time_up),
-            None => None,
+            Some(stop) if stop.signal != StopSignal::None => Some(stop.next),
+            None if self.shell == Shell::Running => Some(self.budget.time_up),
+            // The supervisor has a limit of its own for what is left of the call.
+            _ => match self.shell {
+                Shell::Ended { settle_at } => settle_at.or(Some(now + REAPING)),
+                _ => Some(now + REAPING),
+            },
         };
         let soonest = [due, self.flush_at].into_iter().flatten().min();
         let mut patience = soonest.map_or(COALESCE, |due| due.saturating_duration_since(now));

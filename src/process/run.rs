@@ -2,7 +2,7 @@
 
 use std::ffi::OsString;
 use std::io;
-use std::os::fd::OwnedFd;
+use std::os::fd::{BorrowedFd, OwnedFd};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -28,8 +28,11 @@ pub struct Call<'a> {
     pub env: Vec<(OsString, OsString)>,
     /// Its working folder, absolute.
     pub cwd: PathBuf,
-    /// What it reads; `None` is /dev/null.
+    /// What it reads; `None` is nothing.
     pub stdin: Option<Vec<u8>>,
+    /// /dev/null for a command that reads nothing. The threads that run calls may be confined to
+    /// the roots, so it comes from outside; without it such a command reads from a pipe's end.
+    pub null: Option<BorrowedFd<'a>>,
     /// Limits in place of the policy's.
     pub limits: Option<Limits>,
     /// How long it may run.
@@ -172,7 +175,7 @@ pub fn run(jail: &Jail, call: Call<'_>, listener: &mut dyn Listener) -> Result<F
             let (input, reading) = Input::new(text).map_err(pipe)?;
             (reading, Some(input))
         }
-        None => (no_input().map_err(pipe)?, None),
+        None => (no_input(call.null).map_err(pipe)?, None),
     };
     let (stdout, stdout_end) = Channel::new(Stream::Stdout, call.secrets).map_err(pipe)?;
     let (stderr, stderr_end) = Channel::new(Stream::Stderr, call.secrets).map_err(pipe)?;
@@ -192,9 +195,15 @@ pub fn run(jail: &Jail, call: Call<'_>, listener: &mut dyn Listener) -> Result<F
     Ok(pump.run(started, call.output_bytes, call.spool))
 }
 
-/// /dev/null, or where the jail's file workers cannot open it, a pipe that is at its end.
-fn no_input() -> rustix::io::Result<OwnedFd> {
-    let flags = OFlags::RDONLY | OFlags::CLOEXEC;
-    rustix::fs::open("/dev/null", flags, Mode::empty())
-        .or_else(|_| rustix::pipe::pipe_with(PipeFlags::CLOEXEC).map(|(reading, _)| reading))
+/// Opens what [`Call::null`] wants.
+#[must_use]
+pub fn open_null() -> Option<OwnedFd> {
+    rustix::fs::open("/dev/null", OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty()).ok()
+}
+
+fn no_input(null: Option<BorrowedFd<'_>>) -> rustix::io::Result<OwnedFd> {
+    match null {
+        Some(null) => rustix::io::fcntl_dupfd_cloexec(null, 0),
+        None => rustix::pipe::pipe_with(PipeFlags::CLOEXEC).map(|(reading, _)| reading),
+    }
 }

@@ -1,5 +1,6 @@
 //! bash: a command in a shell, behind the jail.
 
+use std::os::fd::{AsFd, OwnedFd};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -47,7 +48,14 @@ pub struct BashSettings {
 pub struct Bash {
     settings: BashSettings,
     spec: ToolSpec,
-    jail: Option<(Arc<Jail>, Arc<Spool>)>,
+    ready: Option<Ready>,
+}
+
+/// What a configuration adds.
+struct Ready {
+    jail: Arc<Jail>,
+    spool: Arc<Spool>,
+    null: Option<OwnedFd>,
 }
 
 impl Default for BashSettings {
@@ -64,18 +72,20 @@ impl Default for BashSettings {
 }
 
 impl Bash {
-    /// The tool of a configuration, with the jail that was built for it.
+    /// The tool of a configuration, with the jail that was built for it. Opens /dev/null, so not
+    /// to be called on one of the jail's own threads.
     #[must_use]
     pub fn new(settings: BashSettings, jail: Arc<Jail>) -> Self {
         let spool = Arc::new(Spool::new(jail.private().spool.clone()));
-        Self { spec: spec::spec(&settings), settings, jail: Some((jail, spool)) }
+        let ready = Ready { jail, spool, null: process::open_null() };
+        Self { spec: spec::spec(&settings), settings, ready: Some(ready) }
     }
 
     /// The tool before any configuration.
     #[must_use]
     pub fn unconfigured() -> Self {
         let settings = BashSettings::default();
-        Self { spec: spec::spec(&settings), settings, jail: None }
+        Self { spec: spec::spec(&settings), settings, ready: None }
     }
 }
 
@@ -86,11 +96,11 @@ impl Tool for Bash {
 
     fn run(&self, arguments: &Payload, context: &Context<'_>) -> Result<Payload, ToolError> {
         let arguments = Arguments::parse(arguments, &self.settings)?;
-        let (jail, spool) = self
-            .jail
+        let ready = self
+            .ready
             .as_ref()
             .ok_or_else(|| ToolError::permission_denied("not configured: no roots"))?;
-        let cwd = folder::working_folder(context, &arguments)?;
+        let cwd = folder::working_folder(context, &arguments, &self.settings.policy.roots)?;
         let interrupt = Interrupt::new()
             .map_err(|error| ToolError::from_io("watch for a cancel", "", error))?;
         context.cancel.on_cancel({
@@ -100,11 +110,11 @@ impl Tool for Bash {
         // From here on what happened is told, whatever comes in between.
         context.begin_commit()?;
         let budget = Budget::new(Instant::now(), arguments.timeout, context.deadline);
-        let start = Start { settings: &self.settings, jail, spool, cwd: &cwd, budget };
+        let start = Start { settings: &self.settings, ready, cwd: &cwd, budget };
         let (finished, shell) = start.run(&arguments, &interrupt, context)?;
         let happened = Happened {
             settings: &self.settings,
-            jail,
+            jail: &ready.jail,
             arguments: &arguments,
             cwd: &cwd,
             shell,
@@ -116,8 +126,8 @@ impl Tool for Bash {
 
     fn preview(&self, arguments: &Payload, context: &Context<'_>) -> Result<View, ToolError> {
         let arguments = Arguments::parse(arguments, &self.settings)?;
-        let jail = self.jail.as_ref().map(|(jail, _)| &**jail);
-        let cwd = folder::working_folder(context, &arguments);
+        let jail = self.ready.as_ref().map(|ready| &*ready.jail);
+        let cwd = folder::working_folder(context, &arguments, &self.settings.policy.roots);
         Ok(show::preview(&arguments, &self.settings, jail, cwd))
     }
 
@@ -133,8 +143,7 @@ impl Tool for Bash {
 /// Everything that a start needs besides the call itself.
 struct Start<'a> {
     settings: &'a BashSettings,
-    jail: &'a Jail,
-    spool: &'a Arc<Spool>,
+    ready: &'a Ready,
     cwd: &'a Path,
     budget: Budget,
 }
@@ -151,7 +160,7 @@ impl<'a> Start<'a> {
         for shell in &self.settings.shells {
             let mut events = events::Events(context.sink);
             let call = self.call(shell, arguments, interrupt);
-            match process::run(self.jail, call, &mut events) {
+            match process::run(&self.ready.jail, call, &mut events) {
                 Ok(finished) => return Ok((finished, shell)),
                 Err(RunError::Start(StartError::Stage { stage: Stage::Program, source }))
                     if source.raw_os_error() != Some(rustix::io::Errno::TOOBIG.raw_os_error()) =>
@@ -185,14 +194,15 @@ impl<'a> Start<'a> {
         Call {
             program: shell,
             argv: vec![name, "-c".into(), script.into()],
-            env: environment.variables(self.jail.private()),
+            env: environment.variables(self.ready.jail.private()),
             cwd: self.cwd.to_owned(),
             stdin,
+            null: self.ready.null.as_ref().map(AsFd::as_fd),
             limits: None,
             budget: self.budget,
             interrupt,
             output_bytes: self.settings.output_bytes,
-            spool: self.spool.clone(),
+            spool: self.ready.spool.clone(),
             secrets: environment.secrets(),
         }
     }

@@ -1,10 +1,11 @@
 //! What a person or a model should know beside a command's output: what the jail had to do with a
 //! failure, which limit was hit, what was left out.
 
-use std::path::{Component, Path, PathBuf};
+use std::path::Path;
 
 use sandbox::{Access, ExitStatus, Explanation, LimitHit, Limits, Subject};
 
+use super::folder::normal;
 use crate::process::{FullOutput, SPOOL_FILE_BYTES};
 
 /// Where a jail's reasons come from: the jail itself, or a test.
@@ -200,21 +201,6 @@ fn candidates<'a>(before: &'a str, after: &'a str) -> impl Iterator<Item = &'a s
         .flatten()
         .chain(words)
         .filter(|text| !text.is_empty() && text.len() < 4096)
-}
-
-/// The path without `.` and `..`, by its text alone.
-fn normal(path: &Path) -> PathBuf {
-    let mut normal = PathBuf::new();
-    for component in path.components() {
-        match component {
-            Component::ParentDir => {
-                normal.pop();
-            }
-            Component::CurDir => {}
-            other => normal.push(other),
-        }
-    }
-    normal
 }
 
 #[cfg(test)]

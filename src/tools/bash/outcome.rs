@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use sandbox::{ExitStatus, Jail};
+use sandbox::{Access, ExitStatus, Jail, Subject};
 use serde_json::{Value, json};
 
 use super::plain::shortened;
@@ -111,7 +111,9 @@ impl Happened<'_> {
         {
             let git_folder = match end.status {
                 ExitStatus::Exited(0) => None,
-                _ => folder::git_folder_outside(context, self.cwd),
+                _ => folder::git_folder_outside(context, self.cwd).filter(|folder| {
+                    self.jail.explain(Subject::Command, Access::Write, folder).is_some()
+                }),
             };
             notices.extend(notice::of_failure(&notice::Facts {
                 status: end.status,

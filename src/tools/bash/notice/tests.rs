@@ -1,3 +1,5 @@
+use std::path::PathBuf;
+
 use sandbox::Setting;
 
 use super::*;
