@@ -38,6 +38,7 @@ pub struct Command {
 pub struct Running {
     control: OwnedFd,
     pid: u32,
+    main: Option<OwnedFd>,
     limits: Limits,
     // Tells the jail, when it is dropped, that a call still runs.
     _alive: Arc<()>,
@@ -134,8 +135,22 @@ pub enum Stage {
 pub struct LostCall(#[source] pub io::Error);
 
 impl Running {
-    pub(crate) fn new(control: OwnedFd, pid: u32, limits: Limits, alive: Arc<()>) -> Self {
-        Self { control, pid, limits, _alive: alive }
+    pub(crate) fn new(
+        control: OwnedFd,
+        pid: u32,
+        main: Option<OwnedFd>,
+        limits: Limits,
+        alive: Arc<()>,
+    ) -> Self {
+        Self { control, pid, main, limits, _alive: alive }
+    }
+
+    /// A descriptor that becomes readable when the command's own process has ended, which is up to
+    /// 250 ms before the report where it left others behind: they have that long to pass on what
+    /// is on its way. [`kill`](Self::kill) ends them earlier. `None` where the system gave none.
+    #[must_use]
+    pub fn main(&self) -> Option<BorrowedFd<'_>> {
+        self.main.as_ref().map(AsFd::as_fd)
     }
 
     /// The process id of the command as this process (and the machine) sees it. Inside the jail

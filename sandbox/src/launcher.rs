@@ -82,7 +82,9 @@ impl Spawner {
             .map_err(failed)?;
         match setup {
             Setup::Failed { step, errno } => Err(SpawnerError::SetUp { step, errno }),
-            ready @ Setup::Ready { .. } => Ok((Self { socket, ended: Mutex::new(ended), calls: Arc::new(()) }, ready)),
+            ready @ Setup::Ready { .. } => {
+                Ok((Self { socket, ended: Mutex::new(ended), calls: Arc::new(()) }, ready))
+            }
         }
     }
 
@@ -103,7 +105,7 @@ impl Spawner {
         match Began::receive(&control) {
             Ok((Began::Running, pidfd)) => {
                 let pid = pidfd.as_ref().and_then(pid_of).unwrap_or_default();
-                Ok(Running::new(control, pid, limits, self.calls.clone()))
+                Ok(Running::new(control, pid, pidfd, limits, self.calls.clone()))
             }
             Ok((Began::Failed(stage, errno), _)) => {
                 let source = io::Error::from_raw_os_error(errno);

@@ -3,6 +3,7 @@
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
@@ -11,11 +12,17 @@ use rustix::process::{Resource, getpid, getrlimit, set_child_subreaper, setsid};
 use crate::command::Stage;
 use crate::policy::Limits;
 use crate::sweep::sweep;
-use crate::sys::{self, Launch};
+use crate::sys::{self, Launch, Reaped, Wait};
 use crate::wire::{Began, Ended, Order, Request, order};
 
 /// How often adopted processes that ended are reaped while the command runs.
 const REAP: Timespec = Timespec { tv_sec: 1, tv_nsec: 0 };
+
+/// How long what a command left behind may go on.
+const LINGER: Duration = Duration::from_millis(250);
+
+/// How often it is looked at meanwhile.
+const LINGER_STEP: Timespec = Timespec { tv_sec: 0, tv_nsec: 2_000_000 };
 
 /// A call as the spawner hands it over.
 pub(crate) struct Call {
@@ -34,8 +41,11 @@ pub(crate) fn supervise(call: Call, domain: Option<BorrowedFd<'_>>) {
             // A provider that is gone shows in the next poll.
             let _ = Began::Running.send(&control, Some(pidfd.as_fd()));
             let patience = watch(&control, &pidfd, pid);
+            let early = if patience == Patience::ForRest { linger(&control, pid) } else { None };
             let swept = sweep(pid);
-            if let (Patience::ForReport, Some(main)) = (patience, swept.main) {
+            if let (Patience::ForReport | Patience::ForRest, Some(main)) =
+                (patience, early.or(swept.main))
+            {
                 let ended = Ended {
                     wait_status: main.wait_status,
                     user_us: main.user_us,
@@ -96,6 +106,8 @@ fn resources(limits: &Limits) -> Vec<(libc::c_int, u64)> {
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Patience {
     ForReport,
+    /// It does, and the command ended by itself, so that what it left may end so too.
+    ForRest,
     Gone,
 }
 
@@ -122,7 +134,35 @@ fn watch(control: &OwnedFd, pidfd: &OwnedFd, pid: libc::pid_t) -> Patience {
             }
         }
         if ended {
-            return Patience::ForReport;
+            return Patience::ForRest;
+        }
+    }
+}
+
+/// The command has ended. What it left behind may still pass its output on, as a process
+/// substitution does, and has a moment to end by itself. That moment is over when nothing is left,
+/// when the caller says so (by an order to kill), or when it is gone. Returns how the command ended,
+/// if it was waited for.
+fn linger(control: &OwnedFd, pid: libc::pid_t) -> Option<Reaped> {
+    let mut main = None;
+    let end = Instant::now() + LINGER;
+    loop {
+        loop {
+            match sys::reap(Wait::Poll) {
+                Ok(Some(ended)) if ended.pid == pid => main = Some(ended),
+                Ok(Some(_)) => {}
+                Ok(None) => break,
+                Err(_) => return main,
+            }
+        }
+        let asked = match poll(&mut [PollFd::new(control, PollFlags::IN)], Some(&LINGER_STEP)) {
+            Ok(0) | Err(Errno::INTR) => false,
+            // A signal goes to a group that has lost its leader, which is no end either.
+            Ok(_) => !matches!(order(control), Ok(Order::Signal(_))),
+            Err(_) => true,
+        };
+        if asked || Instant::now() >= end {
+            return main;
         }
     }
 }

@@ -4,6 +4,7 @@
 //! A tool works on a [`Context`] and reports to an [`EventSink`]; it knows neither the wire nor
 //! any async runtime, so the same code serves a kernel, the command line and a test.
 
+pub mod bash;
 pub mod cancel;
 pub mod error;
 pub mod event;
@@ -15,6 +16,7 @@ mod call;
 mod fault;
 mod language;
 
+pub use bash::{Bash, BashSettings};
 pub use call::{Concurrency, RiskClass, ToolKind};
 pub use call::{Context, Phase, Tool, ToolSpec};
 pub use cancel::CancelToken;
