@@ -1,1 +1,10 @@
-//! TBD.
+//! Text as bytes: encodings, line endings, matching, patches, diffs. Pure: nothing here touches a
+//! file, and nothing here knows of tools.
+
+pub mod diagnose;
+pub mod edit;
+pub mod encoding;
+pub mod endings;
+pub mod matching;
+pub mod patch;
+pub mod units;
