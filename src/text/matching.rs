@@ -252,6 +252,7 @@ impl Characters {
 }
 
 #[cfg(test)]
+#[expect(clippy::single_range_in_vec_init, reason = "a list of one match is meant")]
 mod tests {
     use proptest::prelude::*;
 

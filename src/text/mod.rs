@@ -2,6 +2,7 @@
 //! file, and nothing here knows of tools.
 
 pub mod diagnose;
+pub mod diff;
 pub mod edit;
 pub mod encoding;
 pub mod endings;

@@ -110,6 +110,7 @@ fn without_line_numbers(wanted: &str) -> Option<String> {
 const ESCAPES: [(&str, &str); 3] = [("\n", "\\n"), ("\t", "\\t"), ("\"", "\\\"")];
 const HTML: [(&str, &str); 4] = [("<", "&lt;"), (">", "&gt;"), ("\"", "&quot;"), ("&", "&amp;")];
 
+#[derive(Clone, Copy)]
 enum Direction {
     /// From the character to its spelling.
     Forth,
