@@ -6,6 +6,8 @@ pub mod diff;
 pub mod edit;
 pub mod encoding;
 pub mod endings;
+pub mod lines;
 pub mod matching;
 pub mod patch;
 pub mod units;
+pub mod window;
