@@ -1,4 +1,19 @@
 //! The composition root: a kernel's handshake in the environment means serve, else the command line.
 #![forbid(unsafe_code)]
 
-fn main() {}
+use std::process::ExitCode;
+
+use provider_workspace::cli;
+use provider_workspace::goplugin::server::{CookieCheck, HandshakeEnvironment};
+use provider_workspace::service::plugin::{self, COOKIE};
+
+fn main() -> ExitCode {
+    let environment = HandshakeEnvironment::from_process(&COOKIE);
+    match environment.launched_by_host(&COOKIE) {
+        CookieCheck::Launched => match plugin::run(environment) {
+            Ok(()) => ExitCode::SUCCESS,
+            Err(_) => ExitCode::FAILURE,
+        },
+        CookieCheck::Missing | CookieCheck::Wrong => cli::run(std::env::args_os()),
+    }
+}

@@ -119,13 +119,14 @@ impl Scan<'_> {
         let mut ahead = 0;
         let mut count = Count::new(self.feeds, self.file.stat().size <= VERSIONED);
         let end = self.pieces(0, u64::MAX, &mut |piece, position| {
-            count.take(piece, position);
+            let feeds = count.take(piece, position);
+            if feeds < before {
+                before -= feeds;
+                return ControlFlow::Continue(());
+            }
+            // A byte order mark holds no line feed.
             let mut rest = if position == 0 { self.behind_bom(piece) } else { piece };
-            if before > 0 {
-                let Some(at) = self.feeds.after(rest, before) else {
-                    before -= self.feeds.count(rest);
-                    return ControlFlow::Continue(());
-                };
+            if let Some(at) = self.feeds.after(rest, before) {
                 (rest, before) = (&rest[at..], 0);
             }
             let was_full = collector.is_full();
@@ -191,6 +192,12 @@ impl Scan<'_> {
                 piece = &piece[..piece.len() - self.feeds.width()];
             }
             is_first = false;
+            let feeds = self.feeds.count(piece);
+            if feeds < wanted {
+                wanted -= feeds;
+                end = start;
+                continue;
+            }
             while let Some(at) = self.feeds.last(piece) {
                 wanted -= 1;
                 if wanted == 0 {
@@ -287,17 +294,19 @@ impl Count {
         Self { feeds, line_feeds: 0, bytes: 0, ends_in_feed: true, hasher }
     }
 
-    /// A byte order mark may be among them: it holds no line feed.
-    fn take(&mut self, piece: &[u8], position: u64) {
+    /// Returns the line feeds in the piece.
+    fn take(&mut self, piece: &[u8], position: u64) -> u64 {
         if piece.is_empty() {
-            return;
+            return 0;
         }
-        self.line_feeds += self.feeds.count(piece);
+        let feeds = self.feeds.count(piece);
+        self.line_feeds += feeds;
         self.bytes = position + piece.len() as u64;
         self.ends_in_feed = self.feeds.end(piece);
         if let Some(hasher) = &mut self.hasher {
             hasher.update(piece);
         }
+        feeds
     }
 
     fn total(&self, encoding: Encoding) -> Total {

@@ -1,5 +1,6 @@
 use std::os::unix::fs::symlink;
 use std::os::unix::net::UnixListener;
+use std::sync::LazyLock;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use proptest::prelude::*;
@@ -375,7 +376,8 @@ proptest! {
             1..8),
         absolute: bool,
     ) {
-        let story = Story::new();
+        static STORY: LazyLock<Story> = LazyLock::new(Story::new);
+        let story = &*STORY;
         let mut text = parts.join("/");
         if absolute {
             text = format!("{}/{text}", story.base.display());

@@ -1,0 +1,47 @@
+//! The tools by name.
+
+use std::sync::Arc;
+
+use super::Config;
+use super::nearest::suggestion;
+use crate::tools::{Tool, ToolError};
+
+/// Makes the tools for a configuration, or, without one, for what the defaults would be.
+pub type ToolFactory = Arc<dyn Fn(Option<&Config>) -> Vec<Arc<dyn Tool>> + Send + Sync>;
+
+/// The tools by name, in the order in which they are advertised.
+pub struct Registry {
+    tools: Vec<Arc<dyn Tool>>,
+}
+
+impl Registry {
+    /// A registry of these tools.
+    #[must_use]
+    pub fn new(tools: Vec<Arc<dyn Tool>>) -> Self {
+        Self { tools }
+    }
+
+    /// The tools that this provider has.
+    #[must_use]
+    pub fn factory() -> ToolFactory {
+        Arc::new(|_config| Vec::new())
+    }
+
+    /// All tools.
+    pub fn iter(&self) -> impl Iterator<Item = &Arc<dyn Tool>> {
+        self.tools.iter()
+    }
+
+    /// The tool of this name.
+    ///
+    /// # Errors
+    /// `not_found`, with the nearest known name.
+    pub fn tool(&self, name: &str) -> Result<&Arc<dyn Tool>, ToolError> {
+        self.tools.iter().find(|tool| tool.spec().name == name).ok_or_else(|| {
+            let known: Vec<&str> = self.tools.iter().map(|tool| tool.spec().name).collect();
+            let shown: String = name.chars().take(64).collect();
+            let hint = suggestion(name, known.iter().copied());
+            ToolError::not_found(format!("no tool is called {shown:?}; {hint}")).with_hint(hint)
+        })
+    }
+}
