@@ -236,16 +236,19 @@ fn ambiguity(text: &[u8], unit: Unit, found: &[Range<usize>]) -> Ambiguity {
 
 impl fmt::Display for Ambiguity {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let shown = self.lines.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ");
-        let (count, all_shown) = match self.count {
+        let (count, all_told) = match self.count {
             Count::Exactly(count) => (count.to_string(), count == self.lines.len()),
             Count::AtLeast(count) => (format!("at least {count}"), false),
         };
-        let more = if all_shown { "" } else { ", …" };
+        let mut lines = self.lines.clone();
+        lines.dedup();
+        let plural = if lines.len() > 1 || !all_told { "s" } else { "" };
+        let lines = lines.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ");
+        let more = if all_told { "" } else { ", …" };
         write!(
             f,
-            "old_string stands {count} times in the file (line {shown}{more}): add surrounding \
-             lines until it is unique, or set replace_all"
+            "old_string stands {count} times in the file (line{plural} {lines}{more}): add \
+             surrounding lines until it is unique, or set replace_all"
         )
     }
 }

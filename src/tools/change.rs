@@ -3,11 +3,15 @@
 use serde_json::Value;
 
 use crate::text::diff::{Diff, End, Shown, Side, parse_unified, unified};
-use crate::workspace::{Knowledge, OpenFile, Stamp, Version};
+use crate::text::encoding::Encoding;
+use crate::workspace::{
+    AccessTime, Action, Knowledge, OpenFile, PathArgument, Stamp, Target, Version, VersionHasher,
+    WorkspaceError,
+};
 
 use super::schema::{Kind, Property};
 use super::view::{Style, View};
-use super::{Category, Payload, ToolError};
+use super::{Category, Context, Payload, ToolError};
 
 /// Files beyond this are not changed here: they are held in memory while they are.
 pub(super) const MAX_FILE: usize = 256 * 1024 * 1024;
@@ -22,8 +26,7 @@ pub(super) const RESULT_LINES: usize = 200;
 const RESULT_BYTES: usize = 32 * 1024;
 const FEWER_LINES: usize = 40;
 
-pub(super) const EXPECTED_VERSION: &str =
-    "The version that the file must have, from read_file or an earlier result; if it has another, \
+pub(super) const EXPECTED_VERSION: &str = "The version that the file must have, from read_file or an earlier result; if it has another, \
      nothing is changed.";
 
 /// The properties of a result that tell of the change.
@@ -65,7 +68,7 @@ impl Base {
     ///
     /// # Errors
     /// When it is too large, or the system fails to read.
-    pub fn read(file: &OpenFile, action: &str, path: &str) -> Result<Self, ToolError> {
+    pub(super) fn read(file: &OpenFile, action: &str, path: &str) -> Result<Self, ToolError> {
         let too_large = |size: u64| {
             ToolError::execution_failed(format!(
                 "cannot {action} {path}: it has {size} bytes, and files over {MAX_FILE} bytes \
@@ -96,28 +99,84 @@ impl Base {
         Ok(Self { content, version, stamp: file.stat().stamp() })
     }
 
-    /// Refuses when the content is not the one that the caller expects.
-    ///
-    /// # Errors
-    /// `concurrency_conflict`, with the version that the file has.
-    pub fn expect(&self, expected: Option<&str>, action: &str, path: &str) -> Result<(), ToolError> {
-        match expected {
-            Some(expected) if !self.version.matches(expected) => {
-                let message = format!(
-                    "cannot {action} {path}: it is not at the expected version; someone changed it"
-                );
-                Err(conflict(message, path, Some(self.version)))
-            }
-            _ => Ok(()),
+    /// Whether this content is not the one that a session knows.
+    pub(super) fn is_news_to(&self, known: &Knowledge) -> bool {
+        is_stale(known, Some(self.version), self.stamp)
+    }
+}
+
+/// The version of a file that is too large to be held in memory.
+///
+/// # Errors
+/// When the call ends meanwhile, or the system fails to read.
+pub(super) fn version_of(file: &OpenFile, context: &Context<'_>) -> Result<Version, ToolError> {
+    let mut hasher = VersionHasher::default();
+    let mut buffer = vec![0; 1024 * 1024];
+    loop {
+        context.check()?;
+        match file.fill(&mut buffer)? {
+            0 => return Ok(hasher.finish()),
+            filled => hasher.update(&buffer[..filled]),
         }
     }
+}
 
-    /// Whether this content is not the one that a session knows.
-    pub fn differs_from(&self, knowledge: &Knowledge) -> bool {
-        match knowledge.version {
-            Some(known) => known != self.version,
-            None => knowledge.stamp != self.stamp,
+/// Refuses when a file is not at the version that the caller expects.
+///
+/// # Errors
+/// `concurrency_conflict`, with the version that the file has.
+pub(super) fn expect(
+    expected: Option<&str>,
+    version: Version,
+    action: &str,
+    path: &str,
+) -> Result<(), ToolError> {
+    match expected {
+        Some(expected) if !version.matches(expected) => {
+            let message = format!(
+                "cannot {action} {path}: it is not at the expected version; it has been changed"
+            );
+            Err(conflict(message, path, Some(version)))
         }
+        _ => Ok(()),
+    }
+}
+
+/// Whether a file has been changed since a session got to know it. `version` is its present one,
+/// where that is known.
+pub(super) fn is_stale(known: &Knowledge, version: Option<Version>, stamp: Stamp) -> bool {
+    match (known.version, version) {
+        (Some(known), Some(version)) => known != version,
+        _ => known.stamp != stamp,
+    }
+}
+
+fn argument<'a>(context: &Context<'a>, path: &'a str) -> PathArgument<'a> {
+    PathArgument { text: path, working_directory: context.working_directory }
+}
+
+/// The file at `path` for a preview: nothing is locked, and not even its access time changes. None
+/// where nothing is there yet.
+///
+/// # Errors
+/// As a change of the file would fail.
+pub(super) fn look(context: &Context<'_>, path: &str) -> Result<Option<OpenFile>, ToolError> {
+    let workspace = context.workspace;
+    let place = workspace.locate(argument(context, path), Action::Write)?;
+    place.check_writable(workspace, path)?;
+    if let Target::Missing { .. } = place.target {
+        return Ok(None);
+    }
+    let opened = workspace.open_file(argument(context, path), AccessTime::Keep);
+    opened.map(Some).map_err(|error| WorkspaceError { action: Action::Write, ..error }.into())
+}
+
+/// The error of a file that is not there and should be.
+pub(super) fn missing(context: &Context<'_>, path: &str) -> ToolError {
+    match context.workspace.locate_existing(argument(context, path), Action::Write) {
+        Err(error) => error.into(),
+        // It has just been made.
+        Ok(_) => ToolError::not_found(format!("cannot write {path}: it did not exist")),
     }
 }
 
@@ -138,16 +197,27 @@ pub(super) fn not_applied(error: ToolError) -> ToolError {
     }
 }
 
-/// Puts the fields of [`properties`] into a result, except for the notice.
-pub(super) fn put_change(payload: &mut Payload, diff: &Diff<'_>, told: &Told, version: Version) {
+/// Puts the fields of [`properties`] into a result.
+pub(super) fn put(
+    payload: &mut Payload,
+    diff: &Diff<'_>,
+    told: Told,
+    version: Version,
+    encoding: Encoding,
+    notices: &[String],
+) {
     let mut put = |name: &str, value: Value| payload.insert(name.to_owned(), value);
     put("lines_added", diff.added.into());
     put("lines_removed", diff.removed.into());
     if let Some(line) = diff.first_changed_line {
         put("first_changed_line", line.into());
     }
-    put("diff", told.unified.clone().into());
+    put("diff", told.unified.into());
     put("version", version.to_string().into());
+    put("encoding", encoding.name().into());
+    if !notices.is_empty() {
+        put("notice", notices.join(" ").into());
+    }
 }
 
 /// A diff as a result holds it.
@@ -176,8 +246,10 @@ pub(super) fn told<'a>(make: impl Fn(usize) -> Diff<'a>, side: Side) -> (Diff<'a
 pub(super) fn notes(diff: &Diff<'_>, shown: &Shown, side: Side) -> Vec<String> {
     let mut notes = Vec::new();
     match (diff.old_end, diff.new_end) {
-        (End::NoNewline, End::Newline) => notes.push("A newline at the end comes.".to_owned()),
-        (End::Newline, End::NoNewline) => notes.push("The newline at the end goes.".to_owned()),
+        (End::NoNewline, End::Newline) => notes.push("A newline is added at the end.".to_owned()),
+        (End::Newline, End::NoNewline) => {
+            notes.push("The newline at the end is removed.".to_owned())
+        }
         (End::Empty, End::NoNewline) => notes.push("There is no newline at the end.".to_owned()),
         _ => {}
     }
@@ -239,4 +311,55 @@ pub(super) fn render(payload: &Payload, verb: &str) -> View {
 /// `+a −b`.
 fn counts(added: impl std::fmt::Display, removed: impl std::fmt::Display) -> String {
     format!("+{added} −{removed}")
+}
+
+// PROVISIONAL
+pub(super) struct Change<'w> {
+    place: crate::workspace::Place<'w>,
+    _guard: crate::workspace::Guard,
+    current: Option<OpenFile>,
+}
+pub(super) struct Committed {
+    pub stamp: Stamp,
+    pub notices: Vec<String>,
+}
+pub(super) fn begin<'w>(context: &Context<'w>, path: &str) -> Result<Change<'w>, ToolError> {
+    let argument = argument(context, path);
+    let (place, guard) = context.waiting(|wait| {
+        context.workspace.lock_place(
+            argument,
+            Action::Write,
+            crate::workspace::Mode::Exclusive,
+            wait,
+        )
+    })?;
+    let current = look(context, path)?;
+    Ok(Change { place, _guard: guard, current })
+}
+impl Change<'_> {
+    pub fn current(&self) -> Option<&OpenFile> {
+        self.current.as_ref()
+    }
+    pub fn path(&self) -> &std::path::Path {
+        &self.place.path
+    }
+    #[expect(clippy::disallowed_methods, reason = "provisional")]
+    pub fn commit(&self, pieces: &[&[u8]]) -> Result<Committed, ToolError> {
+        if let Some(p) = self.place.path.parent() {
+            let _ = std::fs::create_dir_all(p);
+        }
+        std::fs::write(&self.place.path, pieces.concat()).unwrap();
+        let file = self.place.path.to_str().unwrap().to_owned();
+        let _ = file;
+        let f = WS.with(|_| ());
+        let _ = f;
+        todo_stamp(self)
+    }
+}
+thread_local! { static WS: u8 = const { 0 }; }
+fn todo_stamp(change: &Change<'_>) -> Result<Committed, ToolError> {
+    match &change.current {
+        Some(file) => Ok(Committed { stamp: file.stat_now()?.stamp(), notices: Vec::new() }),
+        None => Err(ToolError::unknown("provisional", "")),
+    }
 }

@@ -4,11 +4,12 @@ mod spec;
 
 use serde_json::Value;
 
-use crate::text::diff::{self, Side};
-use crate::text::edit::{Edit, EditError, Edited, Refusal, Scope, apply};
+use crate::text::diff::{self, Diff, Side};
+use crate::text::edit::{Count, Edit, EditError, Edited, Refusal, Scope, apply};
 use crate::text::encoding::{Detected, Encoding, detect};
 use crate::text::patch::Patch;
 use crate::text::units::Unit;
+use crate::workspace::{Extent, Knowledge, OpenFile, VersionHasher};
 
 use super::change::{self, Base, MAX_FILE, PREVIEW_LINES};
 use super::view::{Style, View};
@@ -115,7 +116,7 @@ impl Prepared {
     ) -> Result<Self, ToolError> {
         let path = arguments.path;
         let base = Base::read(file, "edit", path)?;
-        base.expect(arguments.expected_version, "edit", path)?;
+        change::expect(arguments.expected_version, base.version, "edit", path)?;
         let encoding = match detect(&base.content) {
             Detected::Text(encoding) => encoding,
             Detected::Binary { kind } => return Err(binary(path, kind)),
@@ -125,7 +126,7 @@ impl Prepared {
             Ok(edited) => Ok(Self { base, encoding, edited }),
             Err(error) => {
                 let known = context.session.knows(file.path());
-                let stale = known.is_some_and(|knowledge| base.differs_from(&knowledge));
+                let stale = known.is_some_and(|known| base.is_news_to(&known));
                 Err(refused(path, &error, stale))
             }
         }
@@ -168,18 +169,16 @@ fn refused(path: &str, error: &EditError, stale: bool) -> ToolError {
         Refusal::NotFound(diagnosis) => {
             let place = diagnosis.nearest.as_ref().map(|near| (near.first_line, near.last_line));
             let new = match place {
-                Some((first, last)) => {
-                    new.with_detail("nearest_first_line", first).with_detail("nearest_last_line", last)
-                }
+                Some((first, last)) => new
+                    .with_detail("nearest_first_line", first)
+                    .with_detail("nearest_last_line", last),
                 None => new,
             };
             new.with_hint("copy old_string from read_file, without the line numbers")
         }
         Refusal::Ambiguous(ambiguity) => {
-            let Count::Exactly(count) | Count::AtLeast(count) = ambiguity.count;
-            new.with_detail("matches", count)
-                .with_detail("lines", ambiguity.lines.clone())
-                .with_hint("add surrounding lines to old_string, or set replace_all")
+            let (Count::Exactly(count) | Count::AtLeast(count)) = ambiguity.count;
+            new.with_detail("matches", count).with_detail("lines", ambiguity.lines.clone())
         }
         _ => new,
     }
@@ -225,3 +224,55 @@ impl Tool for EditFile {
         change::render(payload, "Edited")
     }
 }
+
+fn edit(arguments: &Arguments<'_>, context: &Context<'_>) -> Result<Payload, ToolError> {
+    let path = arguments.path;
+    let change = change::begin(context, path)?;
+    let Some(file) = change.current() else { return Err(change::missing(context, path)) };
+    let prepared = Prepared::of(arguments, file, context)?;
+    let bom = prepared.encoding.bom();
+    let pieces: Vec<&[u8]> =
+        std::iter::once(bom).chain(prepared.edited.patch.segments(prepared.body())).collect();
+    let mut hasher = VersionHasher::default();
+    pieces.iter().for_each(|piece| hasher.update(piece));
+    let version = hasher.finish();
+
+    context.begin_commit()?;
+    let resolved = change.path().to_owned();
+    let committed = change.commit(&pieces)?;
+    // What the session knows is brought up to date, unless it was out of date: then it has still
+    // not seen what someone else changed.
+    let known = context.session.knows(&resolved);
+    if known.is_none_or(|known| !prepared.base.is_news_to(&known)) {
+        let extent = known.map_or(Extent::Part, |known| known.extent);
+        let knowledge = Knowledge { version: Some(version), stamp: committed.stamp, extent };
+        context.session.record_read(&resolved, knowledge);
+    }
+    let (diff, told) = change::told(|lines| prepared.diff(lines), prepared.side());
+    let mut notices: Vec<String> = committed.notices.iter().map(ToString::to_string).collect();
+    notices.extend(told.notes.iter().cloned());
+
+    let mut payload = Payload::new();
+    payload.insert("tool".to_owned(), spec::NAME.into());
+    payload.insert("path".to_owned(), path.into());
+    payload.insert("replacements".to_owned(), prepared.edited.replacements.into());
+    change::put(&mut payload, &diff, told, version, prepared.encoding, &notices);
+    Ok(payload)
+}
+
+/// One edit as it is asked for: what goes and what comes, wherever that is.
+fn asked(edit: &Payload) -> View {
+    let text = |name: &str| edit.get(name).and_then(Value::as_str).unwrap_or_default();
+    let (old, new) = (text("old_string").as_bytes(), text("new_string").as_bytes());
+    let diff = diff::of_patch(old, &Patch::between(old, new), Unit::Byte, PREVIEW_LINES);
+    let shown = diff.shown(Side { old: Encoding::Utf8, new: Encoding::Utf8 });
+    let mut views = vec![View::Diff(shown.hunks)];
+    if edit.get("replace_all").and_then(Value::as_bool) == Some(true) {
+        views.push(View::text("every occurrence", Style::Dim));
+    }
+    View::Group(views)
+}
+
+#[cfg(test)]
+#[expect(clippy::disallowed_methods, reason = "tests set up real files")]
+mod tests;

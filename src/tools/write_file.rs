@@ -13,9 +13,10 @@ use crate::text::diff::{self, Diff, Side};
 use crate::text::encoding::{Detected, Encoding, detect};
 use crate::text::patch::Patch;
 use crate::text::units::{Ending, Unit};
-use crate::workspace::{Extent, OpenFile};
+use crate::workspace::{Extent, OpenFile, Version};
 
-use super::change::{self, Base, PREVIEW_LINES};
+use super::change::{self, Base, MAX_FILE, PREVIEW_LINES};
+use super::language::language_of;
 use super::view::{Style, View};
 use super::{Context, Payload, Tool, ToolError, ToolSpec};
 
@@ -29,11 +30,11 @@ pub struct WriteFile {
 /// Which files may be overwritten.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Overwrite {
-    /// Any, except those that have changed since the session read them.
+    /// Any, except those that someone else has changed since the session read them.
     #[default]
-    Any,
+    Always,
     /// Only those that the session has read to their end, or written, in their present version.
-    Known,
+    AfterRead,
 }
 
 impl WriteFile {
@@ -64,9 +65,18 @@ impl<'a> Arguments<'a> {
 
 /// A file that is to be written, as it is.
 struct Prepared<'a> {
-    /// Absent for a new file.
-    base: Option<Base>,
+    old: Old,
     content: &'a str,
+}
+
+/// What a write replaces.
+enum Old {
+    /// Nothing: the file is new.
+    Nothing,
+    /// This content.
+    Content(Base),
+    /// Content of so many bytes, more than is held in memory.
+    Large(u64),
 }
 
 impl<'a> Prepared<'a> {
@@ -76,38 +86,62 @@ impl<'a> Prepared<'a> {
         overwrite: Overwrite,
         context: &Context<'_>,
     ) -> Result<Self, ToolError> {
-        let Arguments { path, content, expected_version } = *arguments;
+        let Arguments { path, content, expected_version: expected } = *arguments;
         let Some(file) = file else {
-            if expected_version.is_some() {
+            if expected.is_some() {
                 let message = format!(
                     "cannot write {path}: it does not exist, so it is not at the expected version"
                 );
                 return Err(change::conflict(message, path, None));
             }
-            return Ok(Self { base: None, content });
+            return Ok(Self { old: Old::Nothing, content });
         };
-        let base = Base::read(file, "write", path)?;
-        base.expect(expected_version, "write", path)?;
         let known = context.session.knows(file.path());
-        if expected_version.is_none() {
-            let stale = known.is_some_and(|knowledge| base.differs_from(&knowledge));
-            if stale {
-                let message = format!(
-                    "cannot write {path}: it has changed since this session read it, and that \
-                     change would be lost"
-                );
-                return Err(change::conflict(message, path, Some(base.version)));
-            }
-            let read = known.is_some_and(|knowledge| knowledge.extent == Extent::Whole);
-            if overwrite == Overwrite::Known && !read {
-                return Err(unread(path, &base));
-            }
+        let size = file.stat().size;
+        let (old, version) = if size <= MAX_FILE as u64 {
+            let base = Base::read(file, "write", path)?;
+            let version = base.version;
+            (Old::Content(base), Some(version))
+        } else {
+            // Only where there is something to compare it with.
+            let version = match known {
+                None if expected.is_none() => None,
+                _ => Some(change::version_of(file, context)?),
+            };
+            (Old::Large(size), version)
+        };
+        if let (Some(_), Some(version)) = (expected, version) {
+            change::expect(expected, version, "write", path)?;
+            return Ok(Self { old, content });
         }
-        Ok(Self { base: Some(base), content })
+        let stamp = file.stat().stamp();
+        if known.is_some_and(|known| change::is_stale(&known, version, stamp)) {
+            let message = format!(
+                "cannot write {path}: it has changed since this session read it, and that change \
+                 would be lost"
+            );
+            return Err(change::conflict(message, path, version));
+        }
+        let read = known.is_some_and(|known| known.extent == Extent::Whole);
+        if overwrite == Overwrite::AfterRead && !read {
+            return Err(unread(path, version));
+        }
+        Ok(Self { old, content })
+    }
+
+    fn is_new(&self) -> bool {
+        matches!(self.old, Old::Nothing)
+    }
+
+    fn base(&self) -> Option<&Base> {
+        match &self.old {
+            Old::Content(base) => Some(base),
+            Old::Nothing | Old::Large(_) => None,
+        }
     }
 
     fn old(&self) -> &[u8] {
-        self.base.as_ref().map_or(&[], |base| &base.content)
+        self.base().map_or(&[], |base| &base.content)
     }
 
     fn old_encoding(&self) -> Detected {
@@ -123,7 +157,7 @@ impl<'a> Prepared<'a> {
     }
 
     fn is_unchanged(&self) -> bool {
-        self.base.as_ref().is_some_and(|base| base.content == self.content.as_bytes())
+        self.base().is_some_and(|base| base.content == self.content.as_bytes())
     }
 
     fn diff(&self, max_lines: usize) -> Diff<'_> {
@@ -148,6 +182,9 @@ impl<'a> Prepared<'a> {
         let mut notes = Vec::new();
         if self.is_unchanged() {
             return vec!["The file has this content already; it is left as it is.".to_owned()];
+        }
+        if let Old::Large(size) = self.old {
+            notes.push(format!("Its {size} bytes are all replaced; they are too many to show."));
         }
         match self.old_encoding() {
             Detected::Binary { kind } => {
@@ -190,13 +227,93 @@ fn endings(text: &[u8], unit: Unit) -> impl Iterator<Item = Ending> {
     })
 }
 
-fn unread(path: &str, base: &Base) -> ToolError {
+fn unread(path: &str, version: Option<Version>) -> ToolError {
     let message = format!(
         "cannot write {path}: this session has not read it to its end, and the operator allows \
          overwriting only what was read (read_before_write)"
     );
     ToolError::invalid_arguments(message)
         .with_detail("path", path)
-        .with_detail("current_version", base.version.to_string())
+        .with_detail("current_version", version.map(|version| version.to_string()))
         .with_hint("read the file first, or use edit_file to change a part of it")
 }
+
+impl Tool for WriteFile {
+    fn spec(&self) -> &ToolSpec {
+        &self.spec
+    }
+
+    fn run(&self, arguments: &Payload, context: &Context<'_>) -> Result<Payload, ToolError> {
+        let arguments = Arguments::of(arguments)?;
+        self.write(&arguments, context).map_err(change::not_applied)
+    }
+
+    fn preview(&self, arguments: &Payload, context: &Context<'_>) -> Result<View, ToolError> {
+        let arguments = Arguments::of(arguments)?;
+        let prepared = change::look(context, arguments.path)
+            .and_then(|file| Prepared::of(&arguments, file.as_ref(), self.overwrite, context));
+        Ok(match prepared {
+            Ok(prepared) => {
+                let verb = if prepared.is_new() { "Create" } else { "Overwrite" };
+                let (diff, notes) = (prepared.diff(PREVIEW_LINES), prepared.notes());
+                change::view(arguments.path, verb, &diff, prepared.side(), &notes)
+            }
+            Err(error) => change::failure(&error),
+        })
+    }
+
+    fn render_call(&self, arguments: &Payload) -> View {
+        let path = arguments.get("path").and_then(Value::as_str).unwrap_or("a file");
+        let mut views = vec![View::text(format!("Write {path}"), Style::Bold)];
+        if let Some(content) = arguments.get("content").and_then(Value::as_str) {
+            views.push(View::code(language_of(path), content));
+        }
+        View::Group(views)
+    }
+
+    fn render_result(&self, payload: &Payload) -> View {
+        let created = payload.get("created").and_then(Value::as_bool) == Some(true);
+        change::render(payload, if created { "Created" } else { "Wrote" })
+    }
+}
+
+impl WriteFile {
+    fn write(
+        &self,
+        arguments: &Arguments<'_>,
+        context: &Context<'_>,
+    ) -> Result<Payload, ToolError> {
+        let Arguments { path, content, .. } = *arguments;
+        let change = change::begin(context, path)?;
+        let prepared = Prepared::of(arguments, change.current(), self.overwrite, context)?;
+        let mut notices = prepared.notes();
+        let version = Version::of(content.as_bytes());
+        let written = if prepared.is_unchanged() {
+            if let Some(base) = prepared.base() {
+                context.session.record_own_write(change.path(), version, base.stamp);
+            }
+            0
+        } else {
+            context.begin_commit()?;
+            let resolved = change.path().to_owned();
+            let committed = change.commit(&[content.as_bytes()])?;
+            context.session.record_own_write(&resolved, version, committed.stamp);
+            notices.extend(committed.notices.iter().map(ToString::to_string));
+            content.len()
+        };
+        let (diff, told) = change::told(|lines| prepared.diff(lines), prepared.side());
+        notices.extend(told.notes.iter().cloned());
+
+        let mut payload = Payload::new();
+        payload.insert("tool".to_owned(), spec::NAME.into());
+        payload.insert("path".to_owned(), path.into());
+        payload.insert("created".to_owned(), prepared.is_new().into());
+        payload.insert("bytes_written".to_owned(), written.into());
+        change::put(&mut payload, &diff, told, version, Encoding::Utf8, &notices);
+        Ok(payload)
+    }
+}
+
+#[cfg(test)]
+#[expect(clippy::disallowed_methods, reason = "tests set up real files")]
+mod tests;

@@ -34,11 +34,23 @@ const BEFORE: usize = 100;
 const AFTER: usize = 300;
 
 impl Diff<'_> {
-    /// The diff as text.
+    /// The diff as text, every line whole as long as all lines together stay below 1 MiB.
     #[must_use]
     pub fn shown(&self, side: Side) -> Shown {
-        let bytes: usize =
-            self.hunks.iter().flat_map(|hunk| &hunk.lines).map(|l| l.text.len()).sum();
+        let lines = self.hunks.iter().flat_map(|hunk| &hunk.lines);
+        let bytes: usize = lines.map(|line| line.text.len()).sum();
+        if bytes > WHOLE_BYTES { self.shown_clipped(side) } else { self.decoded(side) }
+    }
+
+    /// The diff as text, of long lines only what is around their first difference.
+    #[must_use]
+    pub fn shown_clipped(&self, side: Side) -> Shown {
+        let mut shown = self.decoded(side);
+        shown.clipped = shown.hunks.iter_mut().map(|hunk| clip(&mut hunk.lines)).sum();
+        shown
+    }
+
+    fn decoded(&self, side: Side) -> Shown {
         let mut shown = Shown { hunks: Vec::new(), clipped: 0, undecodable: 0 };
         for hunk in &self.hunks {
             let mut lines: Vec<Line> = Vec::with_capacity(hunk.lines.len());
@@ -48,9 +60,6 @@ impl Diff<'_> {
                 let exact = encoding.encode(&text).is_ok_and(|bytes| bytes == *line.text);
                 shown.undecodable += usize::from(!exact);
                 lines.push(Line { op: line.op, text: text.into_owned() });
-            }
-            if bytes > WHOLE_BYTES {
-                shown.clipped += clip(&mut lines);
             }
             let Hunk { old_start, old_lines, new_start, new_lines, .. } = *hunk;
             shown.hunks.push(Hunk { old_start, old_lines, new_start, new_lines, lines });
