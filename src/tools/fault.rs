@@ -26,7 +26,15 @@ impl From<WorkspaceError> for ToolError {
                 ToolError::execution_failed(message)
             }
             Fault::Locked(_) => ToolError::lock_busy(message),
-            Fault::WaitEnded => ToolError::cancelled(message),
+            Fault::Changed => ToolError::version_mismatch(message),
+            Fault::Stopped => ToolError::cancelled(message),
+            Fault::Shared { .. } => ToolError::execution_failed(message),
+            Fault::Torn { recovery, source } => {
+                let action = format!("{} {path}", error.action);
+                ToolError::from_io(&action, &path, source)
+                    .with_message(message)
+                    .with_detail("recovery", recovery.display().to_string())
+            }
             Fault::System(source) => {
                 ToolError::from_io(&format!("{} {path}", error.action), &path, source)
             }
@@ -55,7 +63,7 @@ impl Context<'_> {
         let should_stop = || self.check().is_err();
         action(Wait { limit: LONGEST_WAIT, should_stop: &should_stop }).map_err(|error| {
             match (&*error.fault, self.check()) {
-                (Fault::WaitEnded, Err(ended)) => ended,
+                (Fault::Stopped, Err(ended)) => ended,
                 _ => error.into(),
             }
         })

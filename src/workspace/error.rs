@@ -5,7 +5,7 @@ use std::io;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use super::Special;
+use super::{InPlace, Special};
 
 /// An action on a path that failed. Its message says what, where and why; [`WorkspaceError::hint`]
 /// says what to do about it.
@@ -114,9 +114,28 @@ pub enum Fault {
     /// Another call holds the file's lock.
     #[error("another call is using it and did not finish within {} s", .0.as_secs())]
     Locked(Duration),
-    /// The wait for the file's lock was given up because the call has to end.
-    #[error("the call ended while it waited for another call that is using it")]
-    WaitEnded,
+    /// The call had to end before this was done; nothing was changed.
+    #[error("the call ended before this was done")]
+    Stopped,
+    /// Another program made, changed or removed the file since it was looked at.
+    #[error("another program changed it in the meantime")]
+    Changed,
+    /// It can only be written in place, and must not be, because it has other names.
+    #[error("{why}, and writing in place would reach its {} other name(s) too", links - 1)]
+    Shared {
+        /// Why it cannot be replaced.
+        why: InPlace,
+        /// How many names it has.
+        links: u64,
+    },
+    /// Writing in place failed half-way, and so did putting the old content back.
+    #[error("{}; its old content could not be put back and is kept in {}", plain(source), recovery.display())]
+    Torn {
+        /// The copy of the old content.
+        recovery: PathBuf,
+        /// Why writing failed.
+        source: io::Error,
+    },
     /// The system refused.
     #[error("{}", plain(.0))]
     System(#[source] io::Error),
@@ -167,7 +186,12 @@ impl WorkspaceError {
             Fault::TooManyLinks(_) => "name the file itself instead of a link to it".to_owned(),
             Fault::MagicLink(_) => "name the file by its own path".to_owned(),
             Fault::Locked(_) => "try again".to_owned(),
-            Fault::NoPath(_) | Fault::WaitEnded | Fault::System(_) => return None,
+            Fault::Changed => "read it again, then decide anew".to_owned(),
+            Fault::Shared { .. } => "write to another name, or part the hard links first".to_owned(),
+            Fault::Torn { recovery, .. } => {
+                format!("make room, then copy {} over it", recovery.display())
+            }
+            Fault::NoPath(_) | Fault::Stopped | Fault::System(_) => return None,
         })
     }
 }

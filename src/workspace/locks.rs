@@ -79,7 +79,7 @@ impl LockTable {
     /// Waits for the lock.
     ///
     /// # Errors
-    /// [`Fault::Locked`] when it was not free in time, [`Fault::WaitEnded`] when the call has to end.
+    /// [`Fault::Locked`] when it was not free in time, [`Fault::Stopped`] when the call has to end.
     pub fn lock(
         self: &Arc<Self>,
         key: LockKey,
@@ -101,7 +101,7 @@ impl LockTable {
             let fault = if now >= give_up {
                 Some(Fault::Locked(wait.limit))
             } else {
-                (wait.should_stop)().then_some(Fault::WaitEnded)
+                (wait.should_stop)().then_some(Fault::Stopped)
             };
             if let Some(fault) = fault {
                 self.leave(entries, &key, ticket);
@@ -222,7 +222,7 @@ mod tests {
         let table = Arc::new(LockTable::default());
         let _held = table.lock(key(1), Mode::Exclusive, SHORT).unwrap();
         let wait = Wait { should_stop: &|| true, ..LONG };
-        assert!(matches!(table.lock(key(1), Mode::Shared, wait), Err(Fault::WaitEnded)));
+        assert!(matches!(table.lock(key(1), Mode::Shared, wait), Err(Fault::Stopped)));
         assert!(table.entries()[&key(1)].queue.is_empty());
     }
 

@@ -5,9 +5,11 @@
 //! So there is no moment between check and use in which a swapped link could lead outside.
 
 mod error;
+mod leftovers;
 mod locks;
 mod near_names;
 mod open;
+mod replace;
 mod resolve;
 mod roots;
 mod session;
@@ -16,8 +18,10 @@ mod version;
 mod walk;
 
 pub use error::{Action, Fault, Link, WorkspaceError};
+pub use leftovers::{Budget, Swept, is_leftover};
 pub use locks::{Guard, LONGEST_WAIT, LockKey, LockTable, Mode, Wait};
 pub use open::{AccessTime, OpenFile};
+pub use replace::{How, InPlace, Replacement, Staged, Written};
 pub use resolve::{PathArgument, Place, Target};
 pub use roots::{Access, Root, RootError, RootFault, RootsSpec, Setting, Workspace};
 pub use session::{Extent, Knowledge, Session};

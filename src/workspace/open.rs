@@ -8,7 +8,7 @@ use rustix::io::Errno;
 
 use super::resolve::Target;
 use super::{
-    Action, Fault, FileKind, FileStat, Guard, LockKey, Mode as LockMode, PathArgument, Wait,
+    Action, Fault, FileKind, FileStat, Guard, LockKey, Mode as LockMode, PathArgument, Place, Wait,
     Workspace, WorkspaceError,
 };
 
@@ -44,8 +44,7 @@ impl Workspace {
         path: PathArgument<'_>,
         access_time: AccessTime,
     ) -> Result<OpenFile, WorkspaceError> {
-        // O_NONBLOCK: a FIFO without a writer opens at once instead of waiting for one.
-        let mut flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::CLOEXEC | OFlags::NOCTTY;
+        let mut flags = READING;
         flags.set(OFlags::NOATIME, access_time == AccessTime::Keep);
         let fail = |fault: Fault| fault.of(Action::Read, path.text);
         if let Some((handle, resolved)) = self.open_directly(path, flags).map_err(fail)? {
@@ -70,6 +69,39 @@ impl Workspace {
         Err(fail(Errno::AGAIN.into()))
     }
 }
+
+impl Place<'_> {
+    /// Opens the regular file that was found here for reading: this very one, or none. `action` is
+    /// what an error says that it was meant for.
+    ///
+    /// # Errors
+    /// When it is no regular file, cannot be opened, or is not there any more.
+    pub fn open(
+        &self,
+        text: &str,
+        action: Action,
+        access_time: AccessTime,
+    ) -> Result<OpenFile, WorkspaceError> {
+        let fail = |fault: Fault| fault.of(action, text).at(&self.path);
+        let Target::Found { stat, .. } = &self.target else {
+            return Err(fail(Errno::NOENT.into()));
+        };
+        let folder = match (stat.kind, self.folder()) {
+            (FileKind::Regular, Some(folder)) => folder,
+            (kind, _) => return Err(fail(irregular(kind))),
+        };
+        let mut flags = READING | OFlags::NOFOLLOW;
+        flags.set(OFlags::NOATIME, access_time == AccessTime::Keep);
+        let handle = open_no_atime_if_permitted(folder, self.name(), flags);
+        let file =
+            OpenFile::new(handle.map_err(|errno| fail(errno.into()))?, self.path.clone(), text)?;
+        if file.stat.id == stat.id { Ok(file) } else { Err(fail(Fault::Changed)) }
+    }
+}
+
+/// O_NONBLOCK: a FIFO without a writer opens at once instead of waiting for one.
+const READING: OFlags =
+    OFlags::RDONLY.union(OFlags::NONBLOCK).union(OFlags::CLOEXEC).union(OFlags::NOCTTY);
 
 fn open_no_atime_if_permitted(
     folder: BorrowedFd<'_>,

@@ -28,7 +28,6 @@ pub struct RootsSpec {
 pub struct Workspace {
     pub(super) roots: Vec<Root>,
     pub(super) locks: Arc<LockTable>,
-    pub(super) umask: u32,
 }
 
 /// One root.
@@ -145,7 +144,7 @@ impl Workspace {
         if !errors.is_empty() {
             return Err(errors);
         }
-        Ok(Self { roots, locks: spec.locks.clone(), umask: process_umask() })
+        Ok(Self { roots, locks: spec.locks.clone() })
     }
 
     /// The roots: the writable ones first, each kind in the order in which they were named.
@@ -158,12 +157,6 @@ impl Workspace {
     #[must_use]
     pub fn locks(&self) -> &Arc<LockTable> {
         &self.locks
-    }
-
-    /// The permission bits of a new file: all may read and write, less the umask.
-    #[must_use]
-    pub fn new_file_mode(&self) -> u32 {
-        0o666 & !self.umask
     }
 
     /// The roots as an operator knows them, for messages.
@@ -319,19 +312,6 @@ fn path_of(folder: BorrowedFd<'_>) -> rustix::io::Result<PathBuf> {
     let link = format!("/proc/self/fd/{}", folder.as_raw_fd());
     let target = rustix::fs::readlink(link, Vec::new())?;
     Ok(PathBuf::from(std::ffi::OsStr::from_bytes(target.as_bytes())))
-}
-
-/// The process's umask. Asking the system call for it would set it, for every thread.
-fn process_umask() -> u32 {
-    const USUAL: u32 = 0o022;
-    let Ok(status) = read_proc_status() else { return USUAL };
-    let line = status.lines().find_map(|line| line.strip_prefix("Umask:"));
-    line.and_then(|octal| u32::from_str_radix(octal.trim(), 8).ok()).unwrap_or(USUAL)
-}
-
-#[expect(clippy::disallowed_methods, reason = "a fixed path of the kernel's, read at start only")]
-fn read_proc_status() -> io::Result<String> {
-    std::fs::read_to_string("/proc/self/status")
 }
 
 #[cfg(test)]
