@@ -2,7 +2,10 @@
 //! works on real files.
 #![expect(
     clippy::disallowed_methods,
-    reason = "stories prepare real files and start real programs"
+    clippy::print_stderr,
+    clippy::unwrap_used,
+    reason = "stories prepare real files, start real programs, fail where that \
+              fails, and say what they skip"
 )]
 
 #[path = "stories/cli.rs"]

@@ -33,7 +33,7 @@ pub(crate) enum Command {
     /// Run a tool and show its result.
     Call(CallOptions),
     /// Show what a call would do, without doing it.
-    Preview(CallOptions),
+    Preview(TargetOptions),
     /// Show a payload that a kernel stored.
     Render(RenderOptions),
     /// Tell what this machine can enforce, and what that leaves open.
@@ -58,14 +58,21 @@ pub(crate) struct SchemaOptions {
 
 #[derive(Debug, Args)]
 pub(crate) struct CallOptions {
+    /// Print JSON: each event on a line of its own.
+    #[arg(long)]
+    pub(crate) json: bool,
+    #[command(flatten)]
+    pub(crate) target: TargetOptions,
+}
+
+/// A call, and what it may reach.
+#[derive(Debug, Args)]
+pub(crate) struct TargetOptions {
     /// The tool, such as read_file.
     pub(crate) tool: String,
     /// Its arguments as a JSON object; - reads them from standard input.
     #[arg(value_name = "JSON", default_value = "{}")]
     pub(crate) arguments: String,
-    /// Print JSON: each event on a line of its own.
-    #[arg(long)]
-    pub(crate) json: bool,
     /// What relative paths start from; the first root where it is left out.
     #[arg(long, value_name = "DIR")]
     pub(crate) cwd: Option<String>,

@@ -7,7 +7,7 @@ use futures_util::StreamExt as _;
 use serde_json::{Value, json};
 
 use super::CliError;
-use super::args::{CallOptions, RenderOptions};
+use super::args::{CallOptions, RenderOptions, TargetOptions};
 use super::host::{Host, Stdin, configuration};
 use super::output::{Ink, Output, Relay};
 use super::show::Show;
@@ -20,11 +20,18 @@ use crate::tools::{Event, OutputStream, Payload};
 const INTERRUPTED: u8 = 130;
 
 pub(crate) async fn call(options: CallOptions, output: &mut Output) -> Result<ExitCode, CliError> {
-    let (config, call) = prepare(&options)?;
-    let host = Host::launch(&options.launch).await?;
+    let CallOptions { json, target } = options;
+    let format = if json { Format::Json } else { Format::Person };
+    let (config, call) = prepare(&target)?;
+    let host = Host::launch(&target.launch).await?;
     let client = host.client.clone();
+    let call = async {
+        let mut client = client;
+        client.configure(config).await?;
+        follow(client, with_deadline(call, &target), format, output).await
+    };
     let ended = tokio::select! {
-        ended = run(client, config, call, &options, output) => ended,
+        ended = call => ended,
         // Dropping the stream is what cancels the call.
         _ = tokio::signal::ctrl_c() => Ok(ExitCode::from(INTERRUPTED)),
     };
@@ -32,39 +39,44 @@ pub(crate) async fn call(options: CallOptions, output: &mut Output) -> Result<Ex
     ended
 }
 
-async fn run(
+/// For whom a call's events are written.
+#[derive(Clone, Copy, PartialEq)]
+enum Format {
+    Person,
+    Json,
+}
+
+/// Runs the call and writes what comes, as it comes.
+async fn follow(
     mut client: ToolClient,
-    config: Payload,
     call: Call,
-    options: &CallOptions,
+    format: Format,
     output: &mut Output,
 ) -> Result<ExitCode, CliError> {
-    client.configure(config).await?;
-    let call = Call { deadline: options.timeout.map(|limit| Instant::now() + limit), ..call };
     let mut stream = client.invoke(call).await?;
     let mut relayed = Relayed::Nothing;
     while let Some(item) = stream.next().await {
         let item = item?;
-        if options.json {
+        if format == Format::Json {
             output.print(&format!("{}\n", as_json(&item)))?;
         }
-        match item {
-            InvokeItem::Event(event) if !options.json => {
+        match (item, format) {
+            (InvokeItem::Event(event), Format::Person) => {
                 if let Event::Output { .. } = event {
                     relayed = Relayed::Output;
                 }
                 show_event(output, event)?;
             }
-            InvokeItem::Event(_) => {}
-            InvokeItem::Result(result) => {
+            (InvokeItem::Event(_), Format::Json) => {}
+            (InvokeItem::Result(result), format) => {
                 let code = exit_code(&result);
-                if !options.json {
+                if format == Format::Person {
                     show_result(&mut client, output, result, relayed).await?;
                 }
                 return Ok(code);
             }
-            InvokeItem::Failure(failure) => {
-                if !options.json {
+            (InvokeItem::Failure(failure), format) => {
+                if format == Format::Person {
                     show_failure(output, &failure);
                 }
                 return Ok(ExitCode::FAILURE);
@@ -107,7 +119,7 @@ async fn show_result(
         }
     } else {
         let bytes = serde_json::to_vec(&result)
-            .map_err(|source| CliError::Json { what: "the result", source })?;
+            .map_err(|source| CliError::Json { what: "result", source })?;
         let view = client.render("json", bytes).await?;
         show_view(output, &view)?;
     }
@@ -130,14 +142,13 @@ fn show_view(output: &mut Output, view: &View) -> Result<(), CliError> {
 }
 
 pub(crate) async fn preview(
-    options: CallOptions,
+    options: TargetOptions,
     output: &mut Output,
 ) -> Result<ExitCode, CliError> {
     let (config, call) = prepare(&options)?;
-    let call = Call { deadline: options.timeout.map(|limit| Instant::now() + limit), ..call };
     let mut host = Host::launch(&options.launch).await?;
     let view = match host.client.configure(config).await {
-        Ok(()) => host.client.preview(call).await,
+        Ok(()) => host.client.preview(with_deadline(call, &options)).await,
         Err(error) => Err(error),
     };
     host.end().await;
@@ -157,9 +168,18 @@ pub(crate) async fn render(
     Ok(ExitCode::SUCCESS)
 }
 
-fn prepare(options: &CallOptions) -> Result<(Payload, Call), CliError> {
+/// The time that the options give starts when the call does.
+fn with_deadline(call: Call, options: &TargetOptions) -> Call {
+    let deadline = options.timeout.and_then(|limit| Instant::now().checked_add(limit));
+    Call { deadline, ..call }
+}
+
+fn prepare(options: &TargetOptions) -> Result<(Payload, Call), CliError> {
+    if options.arguments == "-" && options.roots.config.as_deref() == Some("-") {
+        return Err(CliError::StdinTwice);
+    }
     let mut stdin = Stdin::default();
-    let arguments = stdin.object("the arguments", &options.arguments)?;
+    let arguments = stdin.object("arguments", &options.arguments)?;
     let config = configuration(&options.roots, &mut stdin)?;
     let call = Call {
         id: "cli-1".to_owned(),

@@ -11,7 +11,7 @@ use crate::service::ClientError;
 #[non_exhaustive]
 pub enum CliError {
     /// A piece of JSON on the command line is none.
-    #[error("{what} is no JSON object: {source}")]
+    #[error("{what}: not a JSON object: {source}")]
     Json {
         /// Which one.
         what: &'static str,

@@ -19,7 +19,7 @@ pub(crate) async fn run(options: SchemaOptions, output: &mut Output) -> Result<E
     let advertised = advertised?;
     if options.json {
         let json = serde_json::to_string_pretty(&advertised)
-            .map_err(|source| CliError::Json { what: "the schema", source })?;
+            .map_err(|source| CliError::Json { what: "schema", source })?;
         output.print(&format!("{json}\n"))?;
     } else {
         let show = Show { paint: output.paint(), escape: output.escapes() };

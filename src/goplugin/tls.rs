@@ -324,7 +324,7 @@ wp/1KeuzAK2IN0Gps6NkVk7vi8Y=\n\
         let signature = STANDARD_NO_PAD.decode(SIGNATURE).unwrap();
         check(MESSAGE, &signature).unwrap();
         assert!(check(b"something else", &signature).is_err());
-        let mut altered = signature.clone();
+        let mut altered = signature;
         *altered.last_mut().unwrap() ^= 1;
         assert!(check(MESSAGE, &altered).is_err());
         assert!(check(MESSAGE, &[]).is_err());

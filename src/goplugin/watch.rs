@@ -2,6 +2,7 @@
 
 use std::io;
 
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{Pid, PidfdFlags, pidfd_open};
 use tokio::net::unix::pipe;
 
@@ -22,5 +23,12 @@ impl ProcessWatch {
     /// Waits until the process has ended. It stays a zombie until its parent reaps it.
     pub(super) async fn ended(&self) -> io::Result<()> {
         self.handle.readable().await
+    }
+
+    /// Waits for the end without a runtime, and no longer than `limit`.
+    pub(super) fn wait_blocking(&self, limit: &Timespec) {
+        let mut polled = [PollFd::new(&self.handle, PollFlags::IN)];
+        // A poll that fails is a wait cut short.
+        let _ = poll(&mut polled, Some(limit));
     }
 }

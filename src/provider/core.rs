@@ -96,7 +96,8 @@ impl Provider {
         })?;
         let mut faults = Vec::new();
         let config = Config::read(map, &surroundings, &mut faults);
-        let (configured, report) = Configured::build(config, faults, &self.locks, &self.factory)?;
+        let (configured, report) =
+            Configured::build(config, surroundings, faults, &self.locks, &self.factory)?;
         let old = {
             let mut slot = self.configured.write().unwrap_or_else(PoisonError::into_inner);
             slot.replace(configured)
@@ -106,8 +107,8 @@ impl Provider {
         tracing::info!(
             level = %report.enforcement.level,
             landlock_abi = report.enforcement.landlock_abi,
-            left_open = report.enforcement.left_open.join("; "),
-            notices = report.notices.join("; "),
+            left_open = said(&report.enforcement.left_open),
+            notices = said(&report.notices),
             "configured"
         );
         Ok(report)
@@ -163,6 +164,11 @@ impl Provider {
     fn in_force(&self) -> Option<Arc<Configured>> {
         self.configured.read().unwrap_or_else(PoisonError::into_inner).clone()
     }
+}
+
+/// Sentences for the log, where there are any.
+fn said(sentences: &[String]) -> Option<String> {
+    (!sentences.is_empty()).then(|| sentences.join("; "))
 }
 
 fn not_configured() -> ToolError {

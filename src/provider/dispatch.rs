@@ -274,7 +274,7 @@ impl Label {
             details,
             "{}",
             match outcome {
-                Ok(_) => "the call was cancelled after it had completed",
+                Ok(_) => "the call completed when nobody waited for it any more",
                 Err(error) => error.message(),
             }
         );

@@ -3,6 +3,8 @@
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
+use xxhash_rust::xxh3::xxh3_128;
+
 use crate::workspace::Session;
 
 /// Sessions that are remembered. The least recently used one is forgotten first; a session that
@@ -17,7 +19,8 @@ pub(crate) struct Sessions {
 
 #[derive(Default)]
 struct Inner {
-    by_id: HashMap<String, Entry>,
+    /// By the hash of the kernel's name, so that a long name costs no more than a short one.
+    by_id: HashMap<u128, Entry>,
     clock: u64,
 }
 
@@ -30,21 +33,22 @@ impl Sessions {
     /// The session of this name, new where it is not known. Calls without a session's name share
     /// one.
     pub(crate) fn session(&self, id: &str) -> Arc<Session> {
+        let id = xxh3_128(id.as_bytes());
         let mut inner = self.inner.lock().unwrap_or_else(PoisonError::into_inner);
         inner.clock += 1;
         let now = inner.clock;
-        if let Some(entry) = inner.by_id.get_mut(id) {
+        if let Some(entry) = inner.by_id.get_mut(&id) {
             entry.last_used = now;
             return entry.session.clone();
         }
         if inner.by_id.len() >= MOST {
             let oldest = inner.by_id.iter().min_by_key(|(_, entry)| entry.last_used);
-            if let Some(oldest) = oldest.map(|(id, _)| id.clone()) {
+            if let Some(oldest) = oldest.map(|(id, _)| *id) {
                 inner.by_id.remove(&oldest);
             }
         }
         let session = Arc::new(Session::default());
-        inner.by_id.insert(id.to_owned(), Entry { session: session.clone(), last_used: now });
+        inner.by_id.insert(id, Entry { session: session.clone(), last_used: now });
         session
     }
 }
@@ -63,7 +67,7 @@ mod tests {
         }
         let known = sessions.inner.lock().unwrap().by_id.len();
         assert_eq!(known, MOST);
-        let gone = sessions.inner.lock().unwrap().by_id.contains_key("0");
+        let gone = sessions.inner.lock().unwrap().by_id.contains_key(&xxh3_128(b"0"));
         assert!(!gone);
     }
 }

@@ -19,22 +19,16 @@ const EXACT: i64 = 1 << 53;
 /// # Errors
 /// `invalid_arguments`.
 pub fn arguments(tool: &str, schema: &Schema, arguments: &Payload) -> Result<(), ToolError> {
-    let problems = Check::new(Unknown::Refused).run(schema, arguments);
-    if problems.is_empty() {
-        return Ok(());
-    }
-    let listed = problems.iter().take(MOST_LISTED).map(String::as_str).collect::<Vec<_>>();
+    let Check { listed, more, .. } = Check::new(Unknown::Refused).run(schema, arguments);
     let mut message = match listed.as_slice() {
-        [only] if problems.len() == 1 => format!("invalid arguments for {tool}: {only}"),
-        several => {
-            format!("invalid arguments for {tool}:\n- {}", several.join("\n- "))
-        }
+        [] => return Ok(()),
+        [only] => format!("invalid arguments for {tool}: {only}"),
+        several => format!("invalid arguments for {tool}:\n- {}", several.join("\n- ")),
     };
-    if problems.len() > MOST_LISTED {
-        message.push_str(&format!("\n- and {} more", problems.len() - MOST_LISTED));
+    if more > 0 {
+        message.push_str(&format!("\n- and {more} more"));
     }
-    let details = listed.into_iter().map(Value::from).collect::<Vec<_>>();
-    Err(ToolError::invalid_arguments(message).with_detail("problems", details))
+    Err(ToolError::invalid_arguments(message).with_detail("problems", listed))
 }
 
 /// Checks a result as strictly as a kernel does, and more: whole numbers and their ranges too.
@@ -43,8 +37,8 @@ pub fn arguments(tool: &str, schema: &Schema, arguments: &Payload) -> Result<(),
 /// # Errors
 /// What does not fit, in one text.
 pub fn payload(schema: &Schema, payload: &Payload) -> Result<(), String> {
-    let problems = Check::new(Unknown::LetThrough).run(schema, payload);
-    if problems.is_empty() { Ok(()) } else { Err(problems.join("; ")) }
+    let listed = Check::new(Unknown::LetThrough).run(schema, payload).listed;
+    if listed.is_empty() { Ok(()) } else { Err(listed.join("; ")) }
 }
 
 /// What a property that the schema does not name means.
@@ -56,19 +50,29 @@ enum Unknown {
 
 struct Check {
     unknown: Unknown,
-    problems: Vec<String>,
+    listed: Vec<String>,
+    /// Problems beyond the listed ones: a list of a million wrong items is told in twenty lines.
+    more: usize,
 }
 
 impl Check {
     fn new(unknown: Unknown) -> Self {
-        Self { unknown, problems: Vec::new() }
+        Self { unknown, listed: Vec::new(), more: 0 }
     }
 
-    fn run(mut self, schema: &Schema, object: &Payload) -> Vec<String> {
+    fn run(mut self, schema: &Schema, object: &Payload) -> Self {
         if let Kind::Object(properties) = &schema.kind {
             self.object(&Place::Top, properties, object);
         }
-        self.problems
+        self
+    }
+
+    fn problem(&mut self, describe: impl FnOnce() -> String) {
+        if self.listed.len() < MOST_LISTED {
+            self.listed.push(describe());
+        } else {
+            self.more += 1;
+        }
     }
 
     fn object(&mut self, place: &Place<'_>, properties: &[Property], object: &Payload) {
@@ -77,11 +81,10 @@ impl Check {
             match object.get(property.name) {
                 Some(value) => self.value(&inner, &property.schema, value),
                 None if property.presence == Presence::Required => {
-                    self.problems.push(format!(
-                        "{} is missing: {} is required",
-                        inner.path(),
-                        wanted(&property.schema.kind)
-                    ));
+                    self.problem(|| {
+                        let wanted = wanted(&property.schema.kind);
+                        format!("{} is missing: {wanted} is required", inner.path())
+                    });
                 }
                 None => {}
             }
@@ -93,11 +96,10 @@ impl Check {
             if properties.iter().all(|property| property.name != name) {
                 let known = properties.iter().map(|property| property.name);
                 let inner = Place::Property(place, name);
-                self.problems.push(format!(
-                    "unknown argument {}; {}",
-                    shorten(&inner.path()),
-                    suggestion(name, known)
-                ));
+                self.problem(|| {
+                    let suggestion = suggestion(name, known);
+                    format!("unknown argument {}; {suggestion}", shorten(&inner.path()))
+                });
             }
         }
     }
@@ -111,12 +113,10 @@ impl Check {
             (Kind::FreeObject, Value::Object(_)) | (Kind::Boolean, Value::Bool(_)) => true,
             (Kind::String(words), Value::String(text)) => {
                 if !words.is_empty() && !words.contains(&text.as_str()) {
-                    self.problems.push(format!(
-                        "{} cannot be {:?}; {}",
-                        place.path(),
-                        shorten(text),
-                        suggestion(text, words.iter().copied())
-                    ));
+                    self.problem(|| {
+                        let suggestion = suggestion(text, words.iter().copied());
+                        format!("{} cannot be {:?}; {suggestion}", place.path(), shorten(text))
+                    });
                 }
                 true
             }
@@ -133,12 +133,10 @@ impl Check {
             _ => false,
         };
         if !fits {
-            self.problems.push(format!(
-                "{} must be {}, not {}",
-                place.path(),
-                wanted(&schema.kind),
-                came(&schema.kind, value)
-            ));
+            self.problem(|| {
+                let (wanted, came) = (wanted(&schema.kind), came(&schema.kind, value));
+                format!("{} must be {wanted}, not {came}", place.path())
+            });
         }
     }
 }
@@ -228,7 +226,7 @@ mod tests {
 
     fn problems(value: Value) -> Vec<String> {
         let Value::Object(object) = value else { panic!("arguments are an object") };
-        Check::new(Unknown::Refused).run(&schema(), &object)
+        Check::new(Unknown::Refused).run(&schema(), &object).listed
     }
 
     #[test]

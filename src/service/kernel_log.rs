@@ -68,8 +68,10 @@ enum Line {
     Unknown,
     /// It can be dialled.
     Ready(Dial),
+    /// It is being dialled, which takes long where nobody answers.
+    Dialling,
     /// A task carries entries.
-    Busy,
+    Carrying,
     /// The kernel has no callback service, or it is gone.
     Silent,
 }
@@ -104,12 +106,13 @@ impl KernelLog {
         if !matches!(state.line, Line::Ready(_)) {
             return;
         }
-        let Line::Ready(dial) = std::mem::replace(&mut state.line, Line::Busy) else { return };
+        let Line::Ready(dial) = std::mem::replace(&mut state.line, Line::Dialling) else { return };
         drop(state);
         tokio::spawn(carry(self.shared.clone(), dial));
     }
 
-    /// Waits until every entry so far is with the kernel, or the log fell silent.
+    /// Waits until every entry so far is with the kernel, or the log fell silent. Does not wait
+    /// for a kernel that has not answered the dial: most likely it never will.
     pub async fn flush(&self) {
         loop {
             let drained = self.shared.drained.notified();
@@ -118,7 +121,7 @@ impl KernelLog {
             {
                 let state = self.shared.lock();
                 let is_done = state.waiting.is_empty() && state.in_flight == 0;
-                if is_done || !matches!(state.line, Line::Busy) {
+                if is_done || !matches!(state.line, Line::Carrying) {
                     return;
                 }
             }
@@ -168,6 +171,7 @@ async fn carry(shared: Arc<Shared>, dial: Dial) {
         return shared.fall_silent();
     };
     let mut kernel = KernelCallbackServiceClient::new(channel);
+    shared.lock().line = Line::Carrying;
     loop {
         let (batch, lost) = {
             let mut state = shared.lock();

@@ -28,6 +28,8 @@ pub use tool_service::ToolService;
 
 #[cfg(test)]
 mod tests;
+#[cfg(test)]
+mod wire_numbers;
 
 /// Largest message that either side takes, in bytes: room for a file's whole content, and a bound
 /// on what one request can make this process hold. gRPC's own 4 MiB would refuse ordinary writes.

@@ -42,7 +42,7 @@ pub struct Place<'w> {
     pub root: &'w Root,
     /// What is there; never a link, which is followed.
     pub target: Target,
-    /// The folder that contains it, or would; absent where the place is the top of a root.
+    /// The folder that contains it, or would; absent where the place is itself a folder.
     pub(super) folder: Option<Folder<'w>>,
 }
 
@@ -159,11 +159,16 @@ impl Workspace {
             }
         };
         let root = &self.roots[root];
+        let path = clean_join(root.path(), rest);
+        if path.starts_with("/dev") {
+            // Some devices act when they are opened: there the walk looks first.
+            return Ok(None);
+        }
         let relative = if rest.is_empty() { b".".as_slice() } else { rest };
         let resolve =
             ResolveFlags::BENEATH | ResolveFlags::NO_SYMLINKS | ResolveFlags::NO_MAGICLINKS;
         match rustix::fs::openat2(root.folder(), relative, flags, Mode::empty(), resolve) {
-            Ok(handle) => Ok(Some((handle, clean_join(root.path(), rest)))),
+            Ok(handle) => Ok(Some((handle, path))),
             Err(errno @ (Errno::MFILE | Errno::NFILE | Errno::NOMEM)) => Err(errno.into()),
             // Also where openat2 is missing or forbidden: the walk does without it.
             Err(_) => Ok(None),
@@ -263,7 +268,7 @@ enum Beneath<'a> {
 
 impl<'w> Place<'w> {
     /// The folder that contains the place, as a handle; the nearest one that exists where folders
-    /// are missing. Absent where the place is the top of a root.
+    /// are missing. Absent where the place is itself a folder.
     #[must_use]
     pub fn folder(&self) -> Option<BorrowedFd<'_>> {
         self.folder.as_ref().map(AsFd::as_fd)

@@ -30,20 +30,22 @@ impl AsFd for Folder<'_> {
     }
 }
 
-/// A walk by hand. The folders from the root down to where it stands are kept open, so that `..`
-/// goes back to the very folder that was left, whatever was renamed meanwhile.
+/// A walk by hand. Only the folder where it stands is open, however deep that is; of those above it
+/// the identities are known, so that `..` leads back to the very folder that was left, or nowhere.
 pub(super) struct Walk<'w> {
     workspace: &'w Workspace,
     /// The root that the walk started from or jumped to.
     base: usize,
+    /// The folders from there down to where it stands.
     levels: Vec<Level>,
+    /// The last of them; the root itself where there is none.
+    here: Folder<'w>,
     /// What is still to be walked, the next one last.
     rest: Vec<Step>,
     links: Vec<Link>,
 }
 
 struct Level {
-    folder: OwnedFd,
     name: OsString,
     stat: FileStat,
     /// The innermost root that contains it.
@@ -58,8 +60,14 @@ struct Step {
 
 impl<'w> Walk<'w> {
     pub(super) fn new(workspace: &'w Workspace, base: usize, rest: &[u8]) -> Self {
-        let mut walk =
-            Self { workspace, base, levels: Vec::new(), rest: Vec::new(), links: Vec::new() };
+        let mut walk = Self {
+            workspace,
+            base,
+            levels: Vec::new(),
+            here: Folder::Root(workspace.roots[base].folder()),
+            rest: Vec::new(),
+            links: Vec::new(),
+        };
         walk.push(rest, None);
         walk
     }
@@ -83,7 +91,7 @@ impl<'w> Walk<'w> {
     /// Opens one component. Returns the place when the walk is over.
     fn descend(&mut self, step: Step) -> Result<Option<Place<'w>>, Fault> {
         let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-        let handle = match rustix::fs::openat(self.here(), &step.name, flags, Mode::empty()) {
+        let handle = match rustix::fs::openat(&self.here, &step.name, flags, Mode::empty()) {
             Ok(handle) => handle,
             Err(Errno::NOENT) => return self.missing(step).map(Some),
             Err(errno) => return Err(errno.into()),
@@ -94,7 +102,8 @@ impl<'w> Walk<'w> {
                 let same = |root: &Root| root.id() == stat.id;
                 let nested = self.workspace.roots.iter().position(same);
                 let root = nested.unwrap_or_else(|| self.root());
-                self.levels.push(Level { folder: handle, name: step.name, stat, root });
+                self.levels.push(Level { name: step.name, stat, root });
+                self.here = Folder::Own(handle);
                 Ok(None)
             }
             FileKind::Link => self.follow(&step, &handle).map(|()| None),
@@ -134,6 +143,7 @@ impl<'w> Walk<'w> {
         };
         self.base = root;
         self.levels.clear();
+        self.here = Folder::Root(self.workspace.roots[root].folder());
         self.push(rest, link);
         Ok(())
     }
@@ -141,7 +151,7 @@ impl<'w> Walk<'w> {
     /// Goes one folder up. Above the top of a root may be another root: that is told by paths.
     fn leave(&mut self, step: &Step) -> Result<(), Fault> {
         if self.levels.pop().is_some() {
-            return Ok(());
+            return self.return_to_last();
         }
         let top = self.workspace.roots[self.base].path();
         let Some(above) = top.parent() else { return Ok(()) };
@@ -154,6 +164,25 @@ impl<'w> Walk<'w> {
             link = link.or(next.link);
         }
         self.jump(&path, link)
+    }
+
+    /// Opens the last of the folders again.
+    fn return_to_last(&mut self) -> Result<(), Fault> {
+        let top = self.workspace.roots[self.base].folder();
+        let Some(level) = self.levels.last() else {
+            self.here = Folder::Root(top);
+            return Ok(());
+        };
+        let path: PathBuf = self.levels.iter().map(|level| &level.name).collect();
+        let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        let resolve = ResolveFlags::BENEATH | ResolveFlags::NO_SYMLINKS;
+        let folder = rustix::fs::openat2(top, path, flags, Mode::empty(), resolve)?;
+        if FileStat::of(&folder)?.id != level.stat.id {
+            // Renamed or replaced in this moment.
+            return Err(Errno::AGAIN.into());
+        }
+        self.here = Folder::Own(folder);
+        Ok(())
     }
 
     /// The component is not there. That is an end as good as any if only names follow.
@@ -181,28 +210,24 @@ impl<'w> Walk<'w> {
     }
 
     /// The walk ended at a folder.
-    fn folder_itself(mut self) -> Result<Place<'w>, Fault> {
+    fn folder_itself(self) -> Result<Place<'w>, Fault> {
         let path = self.path();
-        let root = self.root();
-        let Some(level) = self.levels.pop() else {
-            let top = &self.workspace.roots[self.base];
-            let handle = top.folder().try_clone_to_owned().map_err(Fault::System)?;
-            let stat = FileStat::of(&handle)?;
-            let target = Target::Found { handle, stat };
-            return Ok(Place { path, root: top, target, folder: None });
+        let root = &self.workspace.roots[self.root()];
+        let (handle, stat) = match (self.here, self.levels.last()) {
+            (Folder::Own(handle), Some(level)) => (handle, level.stat),
+            (top, _) => {
+                let handle = top.as_fd().try_clone_to_owned().map_err(Fault::System)?;
+                let stat = FileStat::of(&handle)?;
+                (handle, stat)
+            }
         };
-        let target = Target::Found { handle: level.folder, stat: level.stat };
-        let mut place = self.place(path, target);
-        place.root = &self.workspace.roots[root];
-        Ok(place)
+        Ok(Place { path, root, target: Target::Found { handle, stat }, folder: None })
     }
 
     fn place(&mut self, path: PathBuf, target: Target) -> Place<'w> {
         let root = &self.workspace.roots[self.root()];
-        let folder = match self.levels.pop() {
-            Some(level) => Folder::Own(level.folder),
-            None => Folder::Root(self.workspace.roots[self.base].folder()),
-        };
+        let top = Folder::Root(self.workspace.roots[self.base].folder());
+        let folder = std::mem::replace(&mut self.here, top);
         Place { path, root, target, folder: Some(folder) }
     }
 
@@ -214,13 +239,6 @@ impl<'w> Walk<'w> {
         }
         let names = path.split(|byte| *byte == b'/').filter(|name| !name.is_empty());
         self.rest.extend(names.rev().map(step));
-    }
-
-    fn here(&self) -> BorrowedFd<'_> {
-        match self.levels.last() {
-            Some(level) => level.folder.as_fd(),
-            None => self.workspace.roots[self.base].folder(),
-        }
     }
 
     fn root(&self) -> usize {
@@ -243,7 +261,7 @@ impl<'w> Walk<'w> {
         }
         let flags = OFlags::PATH | OFlags::CLOEXEC;
         let resolve = ResolveFlags::BENEATH | ResolveFlags::NO_MAGICLINKS;
-        let opened = rustix::fs::openat2(self.here(), name, flags, Mode::empty(), resolve);
+        let opened = rustix::fs::openat2(&self.here, name, flags, Mode::empty(), resolve);
         !matches!(opened, Ok(_) | Err(Errno::XDEV | Errno::NOENT | Errno::NOTDIR))
     }
 }

@@ -77,7 +77,7 @@ fn failures_end_with_1_and_say_what_to_do() {
         (&["call", "read_file", r#"{"path":"b.txt"}"#], "not_found"),
         (&["call", "read_file", r#"{"pth":"a.txt"}"#], "did you mean"),
         (&["call", "raed_file"], "read_file"),
-        (&["call", "read_file", "{"], "no JSON object"),
+        (&["call", "read_file", "{"], "not a JSON object"),
         (&["call", "read_file", "--root", "absent", r#"{"path":"a.txt"}"#], "absent"),
         (&["call", "read_file", "-", "--config", "-"], "once only"),
     ];

@@ -175,3 +175,33 @@ async fn large_messages_pass_both_ways() {
     assert!(["not_found", "execution_failed", "invalid_arguments"].contains(&&*failure.category));
     story.end().await;
 }
+
+#[tokio::test]
+async fn calls_beyond_the_limit_are_refused_as_worth_another_try() {
+    let mut story = Story::launched().await;
+    story.configure(json!({"max_concurrent_calls": 1})).await.unwrap();
+    story.write("big", "abcdefghij\n".repeat(1 << 20));
+    let calls = (0..16).map(|_| {
+        let mut client = story.client.clone();
+        // From the start to beyond the end: all of it has to be read.
+        let read = call("read_file", json!({"path": "big", "offset": 1 << 20}));
+        async move { client.invoke_to_end(read).await.unwrap().1 }
+    });
+    let mut answered = 0;
+    for outcome in futures_util::future::join_all(calls).await {
+        match outcome {
+            Ok(_) => answered += 1,
+            Err(failure) => {
+                assert_eq!(
+                    (failure.category.as_str(), failure.retryable),
+                    ("execution_failed", true)
+                );
+                assert_eq!(failure.details["kind"], "rate_limit");
+                assert!(failure.hint().is_some_and(|hint| hint.contains("max_concurrent_calls")));
+            }
+        }
+    }
+    assert!((1..16).contains(&answered), "{answered} of 16 got through");
+    story.result("read_file", json!({"path": "big", "limit": 1})).await;
+    story.end().await;
+}

@@ -5,7 +5,8 @@ use std::os::fd::OwnedFd;
 use std::process::{Child as StdChild, ChildStderr, ChildStdout, Command, ExitStatus};
 use std::time::Duration;
 
-use rustix::process::Pid;
+use rustix::event::Timespec;
+use rustix::process::{Pid, Signal, kill_process};
 use tokio::net::unix::pipe;
 use tokio::time::timeout;
 
@@ -20,7 +21,11 @@ pub enum Exit {
     Killed,
 }
 
-/// A running process. Dropping it kills it.
+/// How long a process that nobody waits for may take to end by itself.
+const SHORT_GRACE: Timespec = Timespec { tv_sec: 0, tv_nsec: 100_000_000 };
+
+/// A running process. Dropping it ends it: SIGTERM, so that it can remove its sockets, and SIGKILL
+/// when it is still there a tenth of a second later. That blocks the thread for so long.
 pub(super) struct Child {
     process: StdChild,
     watch: ProcessWatch,
@@ -66,6 +71,12 @@ impl Child {
         Ok(status)
     }
 
+    /// Asks the process to end, waits for `grace`, then kills.
+    pub(super) async fn terminate(&mut self, grace: Duration) -> Exit {
+        self.signal(Signal::TERM);
+        self.end(grace).await
+    }
+
     /// Waits for `grace`, then kills.
     pub(super) async fn end(&mut self, grace: Duration) -> Exit {
         match timeout(grace, self.wait()).await {
@@ -74,6 +85,13 @@ impl Child {
                 self.kill();
                 Exit::Killed
             }
+        }
+    }
+
+    fn signal(&self, signal: Signal) {
+        // The number stays ours until the process is reaped.
+        if self.status.is_none() {
+            let _ = kill_process(Pid::from_child(&self.process), signal);
         }
     }
 
@@ -86,7 +104,11 @@ impl Child {
 
 impl Drop for Child {
     fn drop(&mut self) {
-        self.kill();
+        if self.status.is_none() {
+            self.signal(Signal::TERM);
+            self.watch.wait_blocking(&SHORT_GRACE);
+            self.kill();
+        }
     }
 }
 

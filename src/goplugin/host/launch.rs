@@ -251,14 +251,28 @@ impl Launch {
                 return Err(LaunchError::Line { program, source, stderr });
             }
         };
-        self.check(&line)?;
+        tokio::spawn(discard(stdout));
+        match self.connect(&line, identity).await {
+            Ok(plugin) => Ok(plugin.owning(child)),
+            Err(error) => {
+                child.terminate(LAST_WORDS).await;
+                Err(error)
+            }
+        }
+    }
+
+    async fn connect(
+        &self,
+        line: &HandshakeLine,
+        identity: Option<Identity>,
+    ) -> Result<Plugin, LaunchError> {
+        self.check(line)?;
         let tls = match (identity, &line.certificate) {
             (None, _) => None,
             (Some(own), Some(peer)) => Some(Tls::new(&own, peer.clone().into())?),
             (Some(_), None) => return Err(LaunchError::NoCertificate),
         };
-        tokio::spawn(discard(stdout));
-        Ok(Plugin::connect(&line, tls, self.multiplex).await?.owning(child))
+        Plugin::connect(line, tls, self.multiplex).await
     }
 
     #[expect(

@@ -23,3 +23,6 @@ pub use child::Exit;
 pub use launch::{Environment, Launch, LaunchError, Multiplex, Security};
 pub use log::LogLine;
 pub use plugin::{OutputChunk, Plugin};
+
+#[cfg(test)]
+mod tests;

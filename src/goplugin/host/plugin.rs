@@ -4,14 +4,14 @@ use std::io;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use futures_util::{Stream, StreamExt as _};
+use futures_util::{Stream, TryFutureExt as _, TryStreamExt as _};
 use hyper_util::rt::TokioIo;
 use tokio::task::JoinHandle;
 use tokio::time::timeout;
 use tokio_stream::wrappers::ReceiverStream;
+use tonic::Status;
 use tonic::service::Routes;
 use tonic::transport::{Channel, Endpoint};
-use tonic::{Request, Status};
 use tonic_health::pb::HealthCheckRequest;
 use tonic_health::pb::health_client::HealthClient;
 
@@ -36,7 +36,8 @@ const GRACE: Duration = Duration::from_secs(2);
 /// The name under which a plugin reports its health.
 const HEALTH_NAME: &str = "plugin";
 
-/// A plugin that runs. Dropping it kills the process at once; [`Plugin::kill`] lets it end well.
+/// A plugin that runs. Dropping it ends the process by signals and blocks for up to a tenth of a
+/// second; [`Plugin::kill`] lets it end well.
 pub struct Plugin {
     version: u32,
     channel: Channel,
@@ -135,22 +136,18 @@ impl Plugin {
     }
 
     /// What the plugin prints from now on, and the last of what it printed before. One subscriber
-    /// at a time.
-    ///
-    /// # Errors
-    /// What the call met; UNIMPLEMENTED from a very old plugin.
-    pub async fn output(
-        &self,
-    ) -> Result<impl Stream<Item = Result<OutputChunk, Status>> + use<>, Status> {
-        let stream = GrpcStdioClient::new(self.channel()).stream_stdio(Request::new(())).await?;
-        Ok(stream.into_inner().filter_map(|chunk| {
-            let chunk = chunk.map(|chunk| match chunk.channel() {
+    /// at a time. An item is an error when the call fails, as with a very old plugin.
+    pub fn output(&self) -> impl Stream<Item = Result<OutputChunk, Status>> + Send + use<> {
+        let mut client = GrpcStdioClient::new(self.channel());
+        // The call belongs into the stream: a plugin in Go answers it only when there is output.
+        let chunks = async move { Ok(client.stream_stdio(()).await?.into_inner()) };
+        chunks.try_flatten_stream().try_filter_map(|chunk| {
+            std::future::ready(Ok(match chunk.channel() {
                 StdioChannel::Stdout => Some(OutputChunk::Stdout(chunk.data)),
                 StdioChannel::Stderr => Some(OutputChunk::Stderr(chunk.data)),
                 StdioChannel::Invalid => None,
-            });
-            std::future::ready(chunk.transpose())
-        }))
+            }))
+        })
     }
 
     /// Waits for the plugin to end by itself, as when it crashes.

@@ -396,6 +396,19 @@ proptest! {
 }
 
 #[test]
+fn a_deep_path_is_walked_and_left_again() {
+    let story = Story::new();
+    let deep = "d/".repeat(400);
+    std::fs::create_dir_all(story.base.join("one").join(&deep)).unwrap();
+    story.link("one/into", &deep);
+    std::fs::write(story.base.join("one").join(&deep).join("f"), "deep").unwrap();
+    assert_eq!(story.read("into/f").unwrap(), "deep");
+    assert_eq!(story.read("into/../d/f").unwrap(), "deep");
+    let path = format!("{deep}{}a", "../".repeat(400));
+    assert_eq!(story.read(&path).unwrap(), "a in one");
+}
+
+#[test]
 fn one_lock_for_every_spelling_of_a_file() {
     let story = Story::new();
     story.link("one/link", "in/b");
