@@ -8,9 +8,7 @@ use super::Config;
 use super::config::Shell;
 use super::nearest::suggestion;
 use crate::process::Environment;
-use crate::tools::{
-    Bash, BashSettings, EditFile, Overwrite, ReadFile, Tool, ToolError, WriteFile,
-};
+use crate::tools::{Bash, BashSettings, EditFile, Overwrite, ReadFile, Tool, ToolError, WriteFile};
 
 /// What the tools of a configuration are made from.
 #[derive(Clone, Copy)]
