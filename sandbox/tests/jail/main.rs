@@ -7,4 +7,7 @@
 
 mod confinement;
 mod containment;
+mod enforcement;
+mod network;
+mod start;
 mod support;
