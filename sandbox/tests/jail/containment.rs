@@ -62,7 +62,7 @@ fn two_hundred_jobs_end_with_their_call() {
 
 #[test]
 fn stopped_processes_end_with_their_call() {
-    let script = "sleeper & kill -STOP $!; setsid bash -c sleeper & up 2";
+    let script = "sleeper & setsid bash -c sleeper & up 2; kill -STOP %1";
     leaves_nothing("stopped", script, |killed| killed == 2);
 }
 
