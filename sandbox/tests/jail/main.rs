@@ -11,3 +11,4 @@ mod enforcement;
 mod network;
 mod start;
 mod support;
+mod work;
