@@ -7,4 +7,8 @@
 
 mod confinement;
 mod containment;
+mod enforcement;
+mod network;
+mod start;
 mod support;
+mod work;
