@@ -216,16 +216,20 @@ impl<'a> Pump<'a> {
     }
 
     /// Once the shell has ended, what it left behind is waited for only as long as it can still add
-    /// to the output and the call has the time.
+    /// to the output and the call has the time. Where SIGTERM was sent it has the whole grace.
     fn settle(&mut self) {
         let Shell::Ended { settle_at } = self.shell else { return };
+        if self.end.is_some() || self.stop.is_some_and(|stop| stop.signal != StopSignal::None) {
+            return;
+        }
         let now = Instant::now();
         let mute = self.channels.iter().all(|channel| channel.pipe().is_none());
         let settle_at = if mute { settle_at.or(Some(now + SETTLE)) } else { None };
-        self.shell = Shell::Ended { settle_at };
-        if self.end.is_none() && (self.is_in_a_hurry() || settle_at.is_some_and(|at| now >= at)) {
+        if self.is_in_a_hurry() || settle_at.is_some_and(|at| now >= at) {
             self.shell = Shell::Settled;
             self.end_everything();
+        } else {
+            self.shell = Shell::Ended { settle_at };
         }
     }
 

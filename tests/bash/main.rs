@@ -6,4 +6,5 @@ mod ends;
 mod ground;
 mod notices;
 mod results;
+mod shows;
 mod streams;
