@@ -5,5 +5,10 @@
 //! another user, copy both programs to where that user can read them and name the example in
 //! `SANDBOX_SPAWNER`: `tests/as-ordinary-user` does that.
 
+mod confinement;
 mod containment;
+mod enforcement;
+mod network;
+mod start;
 mod support;
+mod work;
