@@ -3,9 +3,20 @@
 
 use std::process::ExitCode;
 
+use provider_workspace::cli;
+use provider_workspace::goplugin::server::{CookieCheck, HandshakeEnvironment};
+use provider_workspace::service::plugin::{self, COOKIE};
+
 fn main() -> ExitCode {
     if sandbox::is_spawner_invocation() {
         return sandbox::spawner_main();
     }
-    ExitCode::SUCCESS
+    let environment = HandshakeEnvironment::from_process(&COOKIE);
+    match environment.launched_by_host(&COOKIE) {
+        CookieCheck::Launched => match plugin::run(environment) {
+            Ok(()) => ExitCode::SUCCESS,
+            Err(_) => ExitCode::FAILURE,
+        },
+        CookieCheck::Missing | CookieCheck::Wrong => cli::run(std::env::args_os()),
+    }
 }

@@ -80,6 +80,17 @@ pub enum EnvironmentError {
     },
 }
 
+impl EnvironmentError {
+    /// The configuration's key that is at fault.
+    #[must_use]
+    pub fn key(&self) -> &'static str {
+        match self {
+            EnvironmentError::Refused { key, .. } | EnvironmentError::Malformed { key, .. } => key,
+            EnvironmentError::Unset { .. } => "secret_env",
+        }
+    }
+}
+
 impl Environment {
     /// Chooses from our own environment, `own`, and from what the operator asked for.
     ///
@@ -170,7 +181,9 @@ fn check_name(key: &'static str, name: &str, faults: &mut Vec<EnvironmentError>)
     }
 }
 
-fn refusal(name: &str) -> Option<&'static str> {
+/// Why a command may not have a variable of this name, where it may not.
+#[must_use]
+pub fn refusal(name: &str) -> Option<&'static str> {
     match name {
         "BASH_ENV" | "ENV" => Some("a shell would run that file before every command"),
         COOKIE => Some("it belongs to the kernel's handshake"),

@@ -1,1 +1,36 @@
-//! TBD.
+//! The protocol's ToolService over the provider. Wire types come in here and end here.
+//!
+//! - [`ToolService`] answers the six calls.
+//! - [`ToolClient`] is the other side, for the command line, tests and examples.
+//! - [`plugin`] puts everything together for a host.
+//! - [`KernelLog`] carries log entries back to the kernel.
+
+mod client;
+mod convert;
+mod kernel;
+mod kernel_log;
+mod pb;
+mod persisted;
+pub mod plugin;
+mod status;
+mod timeout;
+mod tool_service;
+
+pub use client::{
+    Advertised, AdvertisedTool, ClientError, Failure, InvokeItem, InvokeStream, Producer,
+    ToolClient,
+};
+pub use convert::ConvertError;
+pub use kernel::{KernelLogEntry, kernel_callbacks};
+pub use kernel_log::{DialError, KernelLog, KernelLogLayer};
+pub use persisted::{persisted_call, persisted_result};
+pub use tool_service::ToolService;
+
+#[cfg(test)]
+mod tests;
+#[cfg(test)]
+mod wire_numbers;
+
+/// Largest message that either side takes, in bytes: room for a file's whole content, and a bound
+/// on what one request can make this process hold. gRPC's own 4 MiB would refuse ordinary writes.
+pub const MOST_MESSAGE_BYTES: usize = 64 * 1024 * 1024;

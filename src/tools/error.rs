@@ -178,6 +178,13 @@ impl ToolError {
         new
     }
 
+    /// Says something else instead, with all the rest as it is.
+    #[must_use]
+    pub fn with_message(mut self, message: impl Into<String>) -> Self {
+        self.message = message.into();
+        self
+    }
+
     /// Adds one detail. A detail of the same name is replaced.
     #[must_use]
     pub fn with_detail(mut self, name: &str, value: impl Into<Value>) -> Self {

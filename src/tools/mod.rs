@@ -8,10 +8,13 @@ pub mod bash;
 pub mod cancel;
 pub mod error;
 pub mod event;
+pub mod read_file;
 pub mod schema;
 pub mod view;
 
 mod call;
+mod fault;
+mod language;
 
 pub use bash::{Bash, BashSettings};
 pub use call::{Concurrency, RiskClass, ToolKind};
@@ -19,6 +22,7 @@ pub use call::{Context, Phase, Tool, ToolSpec};
 pub use cancel::CancelToken;
 pub use error::{Category, ToolError, ToolErrorKind};
 pub use event::{EmitError, Event, EventSink, OutputStream};
+pub use read_file::ReadFile;
 
 /// Arguments and results: a JSON object.
 pub type Payload = serde_json::Map<String, serde_json::Value>;

@@ -1,9 +1,29 @@
 //! Roots and handles: the only place in this crate that touches the file system.
+//!
+//! Every path is resolved beneath a root's directory handle, component by component or in one
+//! `openat2`, and what is used afterwards is the handle that came out of it, never the path again.
+//! So there is no moment between check and use in which a swapped link could lead outside.
 
+mod error;
+mod leftovers;
+mod locks;
+mod near_names;
+mod open;
+mod replace;
+mod resolve;
+mod roots;
 mod session;
+mod stat;
+mod version;
+mod walk;
 
-pub use session::Session;
-
-/// The roots and what may be done beneath them.
-#[derive(Debug)]
-pub struct Workspace {}
+pub use error::{Action, Fault, Link, WorkspaceError};
+pub use leftovers::{Budget, Swept, is_leftover};
+pub use locks::{Guard, LONGEST_WAIT, LockKey, LockTable, Mode, Wait};
+pub use open::{AccessTime, OpenFile};
+pub use replace::{How, InPlace, Replacement, Staged, Written};
+pub use resolve::{PathArgument, Place, Target};
+pub use roots::{Access, Root, RootError, RootFault, RootsSpec, Setting, Workspace};
+pub use session::{Extent, Knowledge, Session};
+pub use stat::{FileId, FileKind, FileStat, Special, Stamp};
+pub use version::{Version, VersionHasher};

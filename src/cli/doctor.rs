@@ -1,0 +1,150 @@
+//! `doctor`: what this machine can enforce, and what that leaves open.
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use serde_json::{Value, json};
+
+use super::CliError;
+use super::args::DoctorOptions;
+use super::host::{Stdin, configuration};
+use super::output::Output;
+use super::show::Show;
+use crate::provider::{ConfigureError, Report};
+use crate::service::plugin::provider;
+use crate::tools::Payload;
+use crate::tools::view::{ListOrder, Style, View};
+
+pub(crate) fn run(options: &DoctorOptions, output: &mut Output) -> Result<ExitCode, CliError> {
+    let config = configuration(&options.roots, &mut Stdin::default())?;
+    let diagnosis = Diagnosis::of(&config);
+    if options.json {
+        output.print(&format!("{}\n", diagnosis.json()))?;
+    } else {
+        let show = Show { paint: output.paint(), escape: output.escapes() };
+        output.print(&show.view(&diagnosis.view()))?;
+    }
+    let is_healthy = diagnosis.enforced.is_ok() && diagnosis.shell.is_some();
+    Ok(if is_healthy { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
+
+/// What was found.
+struct Diagnosis {
+    roots: Value,
+    /// What `sandbox = "enforce"` achieves.
+    enforced: Result<Report, ConfigureError>,
+    /// What is left where it fails.
+    best_effort: Option<Report>,
+    shell: Option<PathBuf>,
+    git: Option<PathBuf>,
+}
+
+impl Diagnosis {
+    fn of(config: &Payload) -> Self {
+        let under = |mode: &str| {
+            let mut config = config.clone();
+            config.insert("sandbox".to_owned(), mode.into());
+            provider().configure(&config)
+        };
+        let enforced = under("enforce");
+        let best_effort = if enforced.is_err() { under("best_effort").ok() } else { None };
+        let wanted = config.get("shell").and_then(Value::as_str).map(PathBuf::from);
+        let usual = || ["/bin/bash", "/bin/sh"].map(PathBuf::from).to_vec();
+        Self {
+            roots: config.get("roots").cloned().unwrap_or_default(),
+            enforced,
+            best_effort,
+            shell: wanted.map_or_else(usual, |shell| vec![shell]).into_iter().find(is_program),
+            git: on_path("git"),
+        }
+    }
+
+    fn report(&self) -> Option<&Report> {
+        self.enforced.as_ref().ok().or(self.best_effort.as_ref())
+    }
+
+    fn view(&self) -> View {
+        let check = |name: &str, found: &Option<PathBuf>, missing: Style| match found {
+            Some(path) => View::text(format!("✓ {name}: {}", path.display()), Style::Success),
+            None => View::text(format!("✗ {name}: not found"), missing),
+        };
+        let mut nodes = Vec::new();
+        match &self.enforced {
+            Ok(report) => nodes.push(View::text(
+                format!(
+                    "✓ sandbox = \"enforce\" works, at the level {:?}",
+                    report.enforcement.level.name()
+                ),
+                Style::Success,
+            )),
+            Err(error) => {
+                nodes.push(View::text("✗ sandbox = \"enforce\" fails", Style::Error));
+                nodes.push(View::List {
+                    items: error
+                        .faults()
+                        .iter()
+                        .map(|fault| View::plain(fault.to_string()))
+                        .collect(),
+                    order: ListOrder::Unordered,
+                });
+            }
+        }
+        if let Some(report) = self.report() {
+            let abi = report.enforcement.landlock_abi;
+            nodes.push(match abi {
+                Some(abi) => View::plain(format!("  Landlock ABI {abi}")),
+                None => View::text("  no Landlock", Style::Warning),
+            });
+            nodes.extend(report.enforcement.channels.states.iter().map(|(channel, state)| {
+                View::plain(format!("  {channel}: {state:?}").to_lowercase())
+            }));
+            nodes.extend(
+                report
+                    .enforcement
+                    .left_open
+                    .iter()
+                    .chain(&report.notices)
+                    .map(|sentence| View::text(format!("! {sentence}"), Style::Warning)),
+            );
+        }
+        nodes.push(check("shell", &self.shell, Style::Error));
+        nodes.push(check("git", &self.git, Style::Warning));
+        nodes.push(View::plain(format!("  roots: {}", self.roots)));
+        View::Group(nodes)
+    }
+
+    fn json(&self) -> Value {
+        let faults: Vec<String> = match &self.enforced {
+            Ok(_) => Vec::new(),
+            Err(error) => error.faults().iter().map(ToString::to_string).collect(),
+        };
+        let mut json = json!({
+            "enforce": self.enforced.is_ok(), "faults": faults, "roots": self.roots,
+            "shell": self.shell, "git": self.git,
+        });
+        if let Some(Report { enforcement, notices }) = self.report() {
+            json["level"] = enforcement.level.name().into();
+            json["landlock_abi"] = enforcement.landlock_abi.into();
+            json["left_open"] = enforcement.left_open.clone().into();
+            json["notices"] = notices.clone().into();
+            let channels = enforcement.channels.states.iter();
+            json["channels"] = channels
+                .map(|(name, state)| {
+                    ((*name).to_owned(), format!("{state:?}").to_lowercase().into())
+                })
+                .collect::<Payload>()
+                .into();
+        }
+        json
+    }
+}
+
+/// Only looks, opens nothing: programs are no files of the workspace.
+fn is_program(path: &PathBuf) -> bool {
+    rustix::fs::access(path, rustix::fs::Access::EXEC_OK).is_ok()
+}
+
+fn on_path(name: &str) -> Option<PathBuf> {
+    let path = std::env::var_os("PATH")?;
+    std::env::split_paths(&path).map(|folder| folder.join(name)).find(is_program)
+}

@@ -1,0 +1,257 @@
+//! A launched plugin.
+
+use std::io;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use futures_util::{Stream, TryFutureExt as _, TryStreamExt as _};
+use hyper_util::rt::TokioIo;
+use tokio::task::JoinHandle;
+use tokio::time::timeout;
+use tokio_stream::wrappers::ReceiverStream;
+use tonic::Status;
+use tonic::service::Routes;
+use tonic::transport::{Channel, Endpoint};
+use tonic_health::pb::HealthCheckRequest;
+use tonic_health::pb::health_client::HealthClient;
+
+use super::super::broker::{Broker, BrokerError, Link, Served};
+use super::super::duplex::Duplex;
+use super::super::handshake::HandshakeLine;
+use super::super::listener::{self, SocketRules};
+use super::super::mux::Mux;
+use super::super::pb::Empty;
+use super::super::pb::grpc_broker_client::GrpcBrokerClient;
+use super::super::pb::grpc_controller_client::GrpcControllerClient;
+use super::super::pb::grpc_stdio_client::GrpcStdioClient;
+use super::super::pb::stdio_data::Channel as StdioChannel;
+use super::super::tls::Tls;
+use super::child::{Child, Exit};
+use super::launch::{LaunchError, Multiplex};
+
+/// How long a plugin may take to answer Shutdown, and then to end; go-plugin's own two seconds.
+/// (go-plugin waits for the answer without a limit.)
+const GRACE: Duration = Duration::from_secs(2);
+
+/// The name under which a plugin reports its health.
+const HEALTH_NAME: &str = "plugin";
+
+/// A plugin that runs. Dropping it ends the process by signals and blocks for up to a tenth of a
+/// second; [`Plugin::kill`] lets it end well.
+pub struct Plugin {
+    version: u32,
+    channel: Channel,
+    broker: Broker,
+    broker_stream: JoinHandle<()>,
+    /// Callbacks that live as long as the plugin.
+    served: Mutex<Vec<Served>>,
+    child: Option<Child>,
+}
+
+/// A piece of what a plugin printed after its handshake.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum OutputChunk {
+    /// On standard output.
+    Stdout(Vec<u8>),
+    /// On standard error, by something that is not its logger.
+    Stderr(Vec<u8>),
+}
+
+impl Plugin {
+    /// Connects to a plugin that printed `line`.
+    pub(in super::super) async fn connect(
+        line: &HandshakeLine,
+        tls: Option<Tls>,
+        multiplex: Multiplex,
+    ) -> Result<Self, LaunchError> {
+        let raw = listener::connect(&line.address).await.map_err(LaunchError::Connect)?;
+        let (transport, link, main) = match multiplex {
+            Multiplex::Off => {
+                let rules = SocketRules::Unix { folder: std::env::temp_dir(), group: None };
+                (Transport::Raw(line.clone()), Link::Sockets(rules), raw)
+            }
+            Multiplex::On => {
+                let mux = Mux::host(raw);
+                let main = mux.open().await.map_err(LaunchError::Connect)?;
+                (Transport::Multiplexed(mux.clone()), Link::Multiplexed(mux), main)
+            }
+        };
+        let main = secure(main, tls.as_ref()).await.map_err(LaunchError::Connect)?;
+        let channel = channel(main, transport, tls.clone()).await?;
+        let broker = Broker::new(link, tls);
+        let broker_stream = tokio::spawn(carry(broker.clone(), channel.clone()));
+        let version = line.version;
+        let served = Mutex::default();
+        Ok(Plugin { version, channel, broker, broker_stream, served, child: None })
+    }
+
+    /// Makes the plugin's process end with this value.
+    pub(super) fn owning(mut self, child: Child) -> Self {
+        self.child = Some(child);
+        self
+    }
+
+    /// The connection on which the plugin's services are called. Cheap to clone.
+    #[must_use]
+    pub fn channel(&self) -> Channel {
+        self.channel.clone()
+    }
+
+    /// The broker, for connections that the application arranges itself.
+    #[must_use]
+    pub fn broker(&self) -> &Broker {
+        &self.broker
+    }
+
+    /// The application's protocol version that the plugin chose.
+    #[must_use]
+    pub fn protocol_version(&self) -> u32 {
+        self.version
+    }
+
+    /// The plugin's process, when we launched it.
+    #[must_use]
+    pub fn pid(&self) -> Option<u32> {
+        self.child.as_ref().map(Child::pid)
+    }
+
+    /// Serves callbacks under a fixed broker id for as long as the plugin runs.
+    ///
+    /// # Errors
+    /// When no socket can be made for it.
+    pub async fn serve_callbacks(&self, id: u32, routes: Routes) -> Result<(), BrokerError> {
+        let served = self.broker.accept_and_serve(id, routes).await?;
+        self.served.lock().unwrap_or_else(PoisonError::into_inner).push(served);
+        Ok(())
+    }
+
+    /// Asks the plugin for its health.
+    ///
+    /// # Errors
+    /// What the call met; NOT_FOUND when it serves no health under go-plugin's name.
+    pub async fn ping(&self) -> Result<(), Status> {
+        let request = HealthCheckRequest { service: HEALTH_NAME.to_owned() };
+        HealthClient::new(self.channel()).check(request).await?;
+        Ok(())
+    }
+
+    /// What the plugin prints from now on, and the last of what it printed before. One subscriber
+    /// at a time. An item is an error when the call fails, as with a very old plugin.
+    pub fn output(&self) -> impl Stream<Item = Result<OutputChunk, Status>> + Send + use<> {
+        let mut client = GrpcStdioClient::new(self.channel());
+        // The call belongs into the stream: a plugin in Go answers it only when there is output.
+        let chunks = async move { Ok(client.stream_stdio(()).await?.into_inner()) };
+        chunks.try_flatten_stream().try_filter_map(|chunk| {
+            std::future::ready(Ok(match chunk.channel() {
+                StdioChannel::Stdout => Some(OutputChunk::Stdout(chunk.data)),
+                StdioChannel::Stderr => Some(OutputChunk::Stderr(chunk.data)),
+                StdioChannel::Invalid => None,
+            }))
+        })
+    }
+
+    /// Waits for the plugin to end by itself, as when it crashes.
+    ///
+    /// # Errors
+    /// When the process cannot be waited for, or is not ours.
+    pub async fn wait(&mut self) -> io::Result<std::process::ExitStatus> {
+        match &mut self.child {
+            Some(child) => child.wait().await,
+            None => Err(io::Error::other("not launched by this host")),
+        }
+    }
+
+    /// Ends the plugin: no more callbacks, then Shutdown, then two seconds, then SIGKILL.
+    pub async fn kill(mut self) -> Exit {
+        self.broker.close();
+        let mut controller = GrpcControllerClient::new(self.channel());
+        // A plugin that fails to answer is killed below all the same.
+        let answered = timeout(GRACE, controller.shutdown(Empty {})).await;
+        if !matches!(answered, Ok(Ok(_))) {
+            tracing::debug!("the plugin did not answer Shutdown");
+        }
+        let child = self.child.take();
+        drop(self);
+        match child {
+            Some(mut child) => child.end(GRACE).await,
+            None => Exit::Graceful(std::process::ExitStatus::default()),
+        }
+    }
+}
+
+impl Drop for Plugin {
+    fn drop(&mut self) {
+        self.broker.close();
+        self.broker_stream.abort();
+    }
+}
+
+impl std::fmt::Debug for Plugin {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Plugin")
+            .field("version", &self.version)
+            .field("pid", &self.pid())
+            .finish_non_exhaustive()
+    }
+}
+
+/// How a connection that was lost is made again.
+enum Transport {
+    Raw(HandshakeLine),
+    Multiplexed(Mux),
+}
+
+impl Transport {
+    async fn connect(&self) -> io::Result<Duplex> {
+        match self {
+            Transport::Raw(line) => listener::connect(&line.address).await,
+            Transport::Multiplexed(mux) => mux.open().await,
+        }
+    }
+}
+
+async fn secure(raw: Duplex, tls: Option<&Tls>) -> io::Result<Duplex> {
+    match tls {
+        None => Ok(raw),
+        Some(tls) => tls.connect(raw).await,
+    }
+}
+
+async fn channel(
+    main: Duplex,
+    transport: Transport,
+    tls: Option<Tls>,
+) -> Result<Channel, tonic::transport::Error> {
+    let first = Mutex::new(Some(main));
+    let state = Arc::new((first, transport, tls));
+    Endpoint::from_static("http://localhost")
+        .connect_with_connector(tower::service_fn(move |_| {
+            let state = state.clone();
+            async move {
+                let (first, transport, tls) = &*state;
+                let ready = first.lock().unwrap_or_else(PoisonError::into_inner).take();
+                let connection = match ready {
+                    Some(connection) => connection,
+                    None => secure(transport.connect().await?, tls.as_ref()).await?,
+                };
+                Ok::<_, io::Error>(TokioIo::new(connection))
+            }
+        }))
+        .await
+}
+
+/// Carries the broker's messages both ways for as long as the connection lives.
+async fn carry(broker: Broker, channel: Channel) {
+    let outgoing = ReceiverStream::new(broker.outgoing());
+    let started = GrpcBrokerClient::new(channel).start_stream(outgoing).await;
+    let mut incoming = match started {
+        Ok(stream) => stream.into_inner(),
+        Err(status) => {
+            tracing::warn!(%status, "the plugin has no broker");
+            return;
+        }
+    };
+    while let Ok(Some(message)) = incoming.message().await {
+        broker.incoming(message).await;
+    }
+}

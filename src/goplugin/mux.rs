@@ -1,0 +1,224 @@
+//! Many connections over one: a yamux session, and which of its streams belongs to whom.
+//!
+//! A stream that nobody announced belongs to the plugin's main server. For a brokered service the
+//! dialling side *knocks* first (a message on the broker's stream); once the other side has
+//! acknowledged it, the next stream that comes in belongs to that service.
+
+use std::collections::{HashMap, VecDeque};
+use std::future::poll_fn;
+use std::io;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::task::Poll;
+use std::time::{Duration, Instant};
+
+use tokio::sync::{mpsc, oneshot};
+use tokio_util::compat::{FuturesAsyncReadCompatExt, TokioAsyncReadCompatExt};
+
+use super::duplex::Duplex;
+
+/// Streams that one session may hold; each has a window of 256 KiB.
+const MAX_STREAMS: usize = 128;
+
+/// Streams that are open but not yet taken by their server.
+const QUEUE: usize = 32;
+
+/// A dialler that was acknowledged and opens no stream for this long has given up, and its place
+/// must not go to somebody else's stream.
+const STREAM_LIMIT: Duration = Duration::from_secs(10);
+
+/// Which end of the session we are: yamux gives the host odd stream ids and the plugin even ones.
+#[derive(Clone, Copy)]
+enum Side {
+    Host,
+    Plugin,
+}
+
+/// A handle on the session, and the table of who listens.
+#[derive(Clone)]
+pub(super) struct Mux {
+    wanted: mpsc::Sender<oneshot::Sender<Duplex>>,
+    table: Arc<Mutex<Table>>,
+}
+
+#[derive(Default)]
+struct Table {
+    listeners: HashMap<u32, mpsc::Sender<Duplex>>,
+    /// Acknowledged knocks whose stream has not come in yet, in order.
+    announced: VecDeque<(u32, Instant)>,
+}
+
+impl Mux {
+    /// The plugin's end: the session runs over the first connection of the main socket. Returns the
+    /// handle and the streams for the main server.
+    ///
+    /// A host opens one raw connection and no other. Whoever else connects while the session lives
+    /// is turned away; after its end the next one may start over.
+    pub(super) fn plugin(mut raw: mpsc::Receiver<Duplex>) -> (Mux, mpsc::Receiver<Duplex>) {
+        let (wanted, mut requests) = mpsc::channel(QUEUE);
+        let (main, streams) = mpsc::channel(QUEUE);
+        let mux = Mux { wanted, table: Arc::default() };
+        let table = mux.table.clone();
+        tokio::spawn(async move {
+            while let Some(connection) = raw.recv().await {
+                let session = run(connection, Side::Plugin, &table, &mut requests, Some(&main));
+                tokio::pin!(session);
+                loop {
+                    tokio::select! {
+                        () = &mut session => break,
+                        () = main.closed() => return,
+                        another = raw.recv() => match another {
+                            Some(another) => {
+                                tracing::warn!("a second raw connection was turned away");
+                                drop(another);
+                            }
+                            None => return,
+                        },
+                    }
+                }
+                lock(&table).announced.clear();
+            }
+        });
+        (mux, streams)
+    }
+
+    /// The host's end, over the connection that it made. The session ends when all handles are
+    /// dropped.
+    pub(super) fn host(connection: Duplex) -> Mux {
+        let (wanted, mut requests) = mpsc::channel(QUEUE);
+        let mux = Mux { wanted, table: Arc::default() };
+        let table = mux.table.clone();
+        tokio::spawn(async move {
+            run(connection, Side::Host, &table, &mut requests, None).await;
+        });
+        mux
+    }
+
+    /// Opens a stream to the other side.
+    pub(super) async fn open(&self) -> io::Result<Duplex> {
+        let gone = || io::Error::new(io::ErrorKind::NotConnected, "the yamux session has ended");
+        let (sender, receiver) = oneshot::channel();
+        self.wanted.send(sender).await.map_err(|_| gone())?;
+        receiver.await.map_err(|_| gone())
+    }
+
+    /// Takes the streams of service `id` from now on. Ends with the receiver.
+    pub(super) fn listen(&self, id: u32) -> mpsc::Receiver<Duplex> {
+        let (sender, receiver) = mpsc::channel(QUEUE);
+        lock(&self.table).listeners.insert(id, sender);
+        receiver
+    }
+
+    /// Whether somebody listens on `id`.
+    pub(super) fn listens(&self, id: u32) -> bool {
+        lock(&self.table).listeners.get(&id).is_some_and(|listener| !listener.is_closed())
+    }
+
+    /// Forgets the listener of `id`, unless another took its place meanwhile.
+    pub(super) fn forget(&self, id: u32) {
+        let mut table = lock(&self.table);
+        if table.listeners.get(&id).is_some_and(mpsc::Sender::is_closed) {
+            table.listeners.remove(&id);
+        }
+    }
+
+    /// Gives the next stream that comes in to `id`. Must be called before the knock is
+    /// acknowledged: the stream may arrive right after.
+    pub(super) fn announce(&self, id: u32) {
+        lock(&self.table).announced.push_back((id, Instant::now()));
+    }
+}
+
+impl Table {
+    /// Who gets the stream that just came in. `None`: nobody.
+    fn claim<'a>(
+        &'a mut self,
+        main: Option<&'a mpsc::Sender<Duplex>>,
+    ) -> Option<&'a mpsc::Sender<Duplex>> {
+        while let Some((id, since)) = self.announced.pop_front() {
+            if since.elapsed() < STREAM_LIMIT {
+                return self.listeners.get(&id);
+            }
+        }
+        main
+    }
+}
+
+fn lock(table: &Mutex<Table>) -> MutexGuard<'_, Table> {
+    table.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+enum Event {
+    Inbound(yamux::Stream),
+    Outbound(yamux::Stream),
+    End(Option<yamux::ConnectionError>),
+}
+
+/// Drives one session until it ends: nothing on it moves unless this is polled.
+async fn run(
+    raw: Duplex,
+    side: Side,
+    table: &Mutex<Table>,
+    requests: &mut mpsc::Receiver<oneshot::Sender<Duplex>>,
+    main: Option<&mpsc::Sender<Duplex>>,
+) {
+    let mode = match side {
+        Side::Host => yamux::Mode::Client,
+        Side::Plugin => yamux::Mode::Server,
+    };
+    let mut config = yamux::Config::default();
+    config.set_max_num_streams(MAX_STREAMS);
+    config.set_max_connection_receive_window(Some(MAX_STREAMS * yamux::DEFAULT_CREDIT as usize));
+    let mut session = yamux::Connection::new(raw.compat(), config, mode);
+    let mut waiting: VecDeque<oneshot::Sender<Duplex>> = VecDeque::new();
+    let mut handles_left = true;
+    loop {
+        let event = poll_fn(|context| {
+            while handles_left {
+                match requests.poll_recv(context) {
+                    Poll::Ready(Some(request)) => waiting.push_back(request),
+                    Poll::Ready(None) => handles_left = false,
+                    Poll::Pending => break,
+                }
+            }
+            if !handles_left && waiting.is_empty() && matches!(side, Side::Host) {
+                return Poll::Ready(Event::End(None));
+            }
+            if !waiting.is_empty() {
+                match session.poll_new_outbound(context) {
+                    Poll::Ready(Ok(stream)) => return Poll::Ready(Event::Outbound(stream)),
+                    Poll::Ready(Err(error)) => return Poll::Ready(Event::End(Some(error))),
+                    Poll::Pending => {}
+                }
+            }
+            session.poll_next_inbound(context).map(|inbound| match inbound {
+                Some(Ok(stream)) => Event::Inbound(stream),
+                Some(Err(error)) => Event::End(Some(error)),
+                None => Event::End(None),
+            })
+        })
+        .await;
+        match event {
+            Event::Outbound(stream) => {
+                if let Some(request) = waiting.pop_front() {
+                    // Whoever asked may have given up; the stream then closes unused.
+                    let _ = request.send(Duplex::new(stream.compat()));
+                }
+            }
+            Event::Inbound(stream) => {
+                // A full queue drops the stream rather than stop the whole session.
+                let mut table = lock(table);
+                let taken = table
+                    .claim(main)
+                    .is_some_and(|to| to.try_send(Duplex::new(stream.compat())).is_ok());
+                if !taken {
+                    tracing::warn!("a yamux stream that nobody waits for was closed");
+                }
+            }
+            Event::End(None) => return,
+            Event::End(Some(error)) => {
+                tracing::debug!(%error, "the yamux session ended");
+                return;
+            }
+        }
+    }
+}

@@ -1,0 +1,145 @@
+//! A configuration in force: the roots opened, the jail built, the tools made.
+
+use std::io::ErrorKind;
+use std::sync::Arc;
+
+use sandbox::{Enforcement, Jail, Policy};
+
+use super::config::{Config, ConfigureError, Fault, Surroundings};
+use super::registry::{Registry, Setup, ToolFactory};
+use crate::process::{Environment, EnvironmentError, Requested};
+use crate::workspace::{Access, LockTable, RootError, RootFault, RootsSpec, Workspace};
+
+/// Previews run on file workers too, so there are more of those than calls.
+const PREVIEWS: usize = 8;
+
+/// Everything that calls run under. A second Configure makes another one; calls that run keep
+/// theirs until they end.
+pub(crate) struct Configured {
+    pub(crate) config: Config,
+    pub(crate) registry: Registry,
+    pub(crate) workspace: Workspace,
+    pub(crate) jail: Arc<Jail>,
+}
+
+/// What a Configure achieved.
+#[derive(Clone, Debug)]
+pub struct Report {
+    /// What the kernel enforces.
+    pub enforcement: Enforcement,
+    /// What an operator should know.
+    pub notices: Vec<String>,
+}
+
+impl Configured {
+    /// Opens and builds everything that `config` names. `faults` is what was found so far: the
+    /// roots are opened all the same, so that an operator hears of everything at once.
+    ///
+    /// # Errors
+    /// [`ConfigureError`] with everything that is wrong.
+    pub(crate) fn build(
+        config: Config,
+        surroundings: Surroundings,
+        mut faults: Vec<Fault>,
+        locks: &Arc<LockTable>,
+        factory: &ToolFactory,
+    ) -> Result<(Arc<Self>, Report), ConfigureError> {
+        let workspace = Workspace::open(&RootsSpec {
+            roots: config.roots.clone(),
+            read_only_roots: config.read_only_roots.clone(),
+            locks: locks.clone(),
+        })
+        .map_err(|errors| faults.extend(errors.iter().filter_map(root_fault)));
+        // Names that the decoder refused already are not in the configuration any more.
+        let environment = environment(&config, surroundings)
+            .map_err(|errors| faults.extend(errors.iter().map(environment_fault)));
+        if let Some(error) = ConfigureError::of(faults) {
+            return Err(error);
+        }
+        // Where one of them is missing there was a fault.
+        let (Ok(workspace), Ok(environment)) = (workspace, environment) else {
+            return Err(ConfigureError::single(Fault::written("roots", "names no folder")));
+        };
+        let policy = policy(&config, &workspace);
+        let jail = Jail::build(&policy)
+            .map_err(|error| ConfigureError::single(Fault::machine("sandbox", chain(&error))))?;
+        let jail = Arc::new(jail);
+        let report = Report { enforcement: jail.enforcement().clone(), notices: config.notices() };
+        let setup =
+            Setup { config: &config, policy: &policy, jail: &jail, environment: &environment };
+        let registry = Registry::new(factory(Some(setup)));
+        Ok((Arc::new(Self { config, registry, workspace, jail }), report))
+    }
+}
+
+/// The fault of a root; `None` for one that the decoder has told already.
+///
+/// A folder that is not there is wrongly written. One that is there and cannot be opened is what
+/// this machine, or this user on it, cannot do.
+fn root_fault(error: &RootError) -> Option<Fault> {
+    let key = error.setting.name();
+    let problem = format!("{:?}: {}", error.given, error.fault);
+    match &error.fault {
+        RootFault::NoRoot | RootFault::NoPath => None,
+        RootFault::Open { source, .. }
+            if !matches!(source.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) =>
+        {
+            Some(Fault::machine(key, problem))
+        }
+        RootFault::NoWorkingDirectory(_) => Some(Fault::machine(key, problem)),
+        RootFault::Open { .. }
+        | RootFault::NoHome
+        | RootFault::NotAFolder(_)
+        | RootFault::InsideWritable { .. } => Some(Fault::written(key, problem)),
+    }
+}
+
+fn policy(config: &Config, workspace: &Workspace) -> Policy {
+    let paths = |access| {
+        let roots = workspace.roots().iter().filter(move |root| root.access() == access);
+        roots.map(|root| root.path().to_owned()).collect()
+    };
+    Policy {
+        roots: paths(Access::ReadWrite),
+        read_only_roots: paths(Access::ReadOnly),
+        command_read: config.bash_read.clone(),
+        command_write: config.bash_write.clone(),
+        mode: config.sandbox,
+        network: config.network,
+        limits: config.limits,
+        file_workers: config.max_concurrent_calls + PREVIEWS,
+        ..Policy::default()
+    }
+}
+
+fn environment(
+    config: &Config,
+    surroundings: Surroundings,
+) -> Result<Environment, Vec<EnvironmentError>> {
+    let secret_env: Vec<String> =
+        config.secrets.iter().map(|secret| secret.name().to_owned()).collect();
+    Environment::choose(
+        surroundings.variables,
+        Requested {
+            env: Some(&config.env),
+            env_passthrough: &config.env_passthrough,
+            secret_env: &secret_env,
+        },
+    )
+}
+
+fn environment_fault(error: &EnvironmentError) -> Fault {
+    Fault::written(error.key(), error.to_string())
+}
+
+/// An error with everything that caused it, in one line.
+fn chain(error: &dyn std::error::Error) -> String {
+    let mut text = error.to_string();
+    let mut source = error.source();
+    while let Some(cause) = source {
+        text.push_str(": ");
+        text.push_str(&cause.to_string());
+        source = cause.source();
+    }
+    text
+}

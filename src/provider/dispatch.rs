@@ -1,0 +1,324 @@
+//! Runs a call on a file worker: hand-over, deadline, panic guard, the last word on its outcome.
+
+use std::any::Any;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use serde_json::Value;
+use tokio::sync::oneshot;
+
+use super::Call;
+use super::configured::Configured;
+use super::running::{Running, Slot, too_many};
+use super::stream::{Delivery, EventStream, Lead, Outcome, Producer, Timing, channel};
+use super::validate;
+use crate::tools::view::View;
+use crate::tools::{
+    CancelToken, Context, EmitError, Event, EventSink, Payload, Phase, Tool, ToolError, ToolKind,
+};
+use crate::workspace::Session;
+
+/// Longest time by which a call is ended before the kernel's deadline, so that its answer still
+/// gets there. At the deadline a kernel drops the stream with all that was not delivered.
+const MOST_MARGIN: Duration = Duration::from_millis(250);
+/// How long a preview may take where the kernel sets no deadline.
+const PREVIEW: Duration = Duration::from_secs(10);
+
+/// Starts a call whose arguments were checked.
+///
+/// # Errors
+/// When there is no room for it.
+pub(crate) fn invoke(
+    configured: &Arc<Configured>,
+    tool: Arc<dyn Tool>,
+    session: Arc<Session>,
+    running: &Arc<Running>,
+    call: Call,
+) -> Result<EventStream, ToolError> {
+    let most = configured.config.max_concurrent_calls;
+    let cancel = CancelToken::new();
+    let slot = running.admit(most, cancel.clone())?;
+    let started = Instant::now();
+    let spec = tool.spec();
+    let lead = if spec.streaming { Lead::Streaming } else { Lead::TerminalOnly };
+    let timing = timing(started, call.deadline.unwrap_or(started + spec.default_timeout));
+    let (producer, mut stream) = channel(lead, timing, cancel.clone());
+    let label = Arc::new(Label { call_id: call.id, session_id: call.session_id, tool: spec.name });
+    let late = label.clone();
+    stream.on_undelivered(move |outcome| late.log_unwanted(&outcome, started.elapsed()));
+    let work = Work {
+        configured: configured.clone(),
+        tool,
+        session,
+        arguments: call.arguments,
+        working_directory: call.working_directory,
+        deadline: timing.tool,
+        cancel,
+        label,
+        started,
+    };
+    // On refusal the job is dropped with the slot and the producer in it.
+    configured.jail.submit(Box::new(move || work.run(producer, slot))).map_err(|refusal| {
+        tracing::warn!(%refusal, "a call was refused");
+        too_many(most).with_source(refusal)
+    })?;
+    Ok(stream)
+}
+
+/// Shows what a call would do, on a file worker like the call itself.
+///
+/// # Errors
+/// The tool's, or `timeout`.
+pub(crate) async fn preview(
+    configured: Arc<Configured>,
+    tool: Arc<dyn Tool>,
+    session: Arc<Session>,
+    call: Call,
+) -> Result<View, ToolError> {
+    let started = Instant::now();
+    let timing = timing(started, call.deadline.unwrap_or(started + PREVIEW));
+    let cancel = CancelToken::new();
+    let guard = CancelOnDrop(cancel.clone());
+    let (answer, answered) = oneshot::channel();
+    let held = configured.clone();
+    let job = move || {
+        let context = Context {
+            workspace: &held.workspace,
+            session: &session,
+            working_directory: call.working_directory.as_deref(),
+            sink: &NoEvents,
+            cancel: &cancel,
+            deadline: timing.tool,
+            phase: &stopped(),
+        };
+        let view = guarded(tool.spec().name, || tool.preview(&call.arguments, &context));
+        // Nobody may be there any more.
+        let _ = answer.send(view);
+    };
+    configured
+        .jail
+        .submit(Box::new(job))
+        .map_err(|refusal| too_many(configured.config.max_concurrent_calls).with_source(refusal))?;
+    let answered = async {
+        answered.await.unwrap_or_else(|lost| {
+            Err(ToolError::unknown("the preview ended without an answer", lost.to_string()))
+        })
+    };
+    let view = match timing.stream {
+        None => answered.await,
+        Some(end) => tokio::time::timeout_at(end.into(), answered)
+            .await
+            .unwrap_or_else(|_| Err(ToolError::timeout("the preview's time is up"))),
+    };
+    drop(guard);
+    view
+}
+
+/// A call on its way to a worker.
+struct Work {
+    configured: Arc<Configured>,
+    tool: Arc<dyn Tool>,
+    session: Arc<Session>,
+    arguments: Payload,
+    working_directory: Option<String>,
+    deadline: Option<Instant>,
+    cancel: CancelToken,
+    label: Arc<Label>,
+    started: Instant,
+}
+
+impl Work {
+    fn run(self, producer: Producer, slot: Slot) {
+        let label = &self.label;
+        let span = tracing::info_span!(
+            "call",
+            tool = label.tool,
+            session_id = label.session_id,
+            call_id = label.call_id
+        );
+        let _entered = span.enter();
+        let outcome = guarded(label.tool, || {
+            let context = Context {
+                workspace: &self.configured.workspace,
+                session: &self.session,
+                working_directory: self.working_directory.as_deref(),
+                sink: &producer,
+                cancel: &self.cancel,
+                deadline: self.deadline,
+                phase: producer.phase(),
+            };
+            context.check()?;
+            self.tool.run(&self.arguments, &context)
+        });
+        let outcome = self.settle(outcome);
+        let bytes = producer.sent_bytes();
+        let end = End::of(&outcome);
+        // The next call may come as soon as the reader has seen the end of this one.
+        drop(slot);
+        let delivery = producer.finish(outcome);
+        label.log(&end, self.started.elapsed(), bytes);
+        if let Delivery::Unwanted(outcome) = delivery {
+            label.log_unwanted(&outcome, self.started.elapsed());
+        }
+    }
+
+    /// What goes out: a result that fits its schema, or an error; never a success after a cancel.
+    fn settle(&self, outcome: Outcome) -> Outcome {
+        let spec = self.tool.spec();
+        let mut payload = outcome?;
+        payload.entry("tool").or_insert_with(|| Value::from(spec.name));
+        if self.cancel.is_cancelled() {
+            return Err(cancelled_after_success(spec.kind, &payload));
+        }
+        match validate::payload(&spec.output, &payload) {
+            Ok(()) => Ok(payload),
+            Err(problems) => {
+                tracing::error!(tool = spec.name, problems, "a result does not fit its schema");
+                Err(ToolError::unknown("the result does not fit the tool's schema", problems))
+            }
+        }
+    }
+}
+
+/// The error for a call that was cancelled too late to be stopped.
+fn cancelled_after_success(kind: ToolKind, payload: &Payload) -> ToolError {
+    match kind {
+        ToolKind::DataSource => ToolError::cancelled("the call was cancelled"),
+        ToolKind::Resource => {
+            let error = ToolError::cancelled("the call was cancelled after it had been applied")
+                .with_detail("applied", true);
+            match payload.get("version") {
+                Some(version) => error.with_detail("version", version.clone()),
+                None => error,
+            }
+        }
+    }
+}
+
+/// Runs `work`; a panic in it is this call's failure and nobody else's.
+fn guarded<T>(tool: &str, work: impl FnOnce() -> Result<T, ToolError>) -> Result<T, ToolError> {
+    catch_unwind(AssertUnwindSafe(work)).unwrap_or_else(|panic| {
+        let raw = panic_text(panic.as_ref());
+        tracing::error!(tool, raw, "a tool panicked");
+        Err(ToolError::unknown(format!("a fault in {tool} ended the call"), raw))
+    })
+}
+
+fn panic_text(panic: &(dyn Any + Send)) -> &str {
+    let text = panic.downcast_ref::<&str>().copied();
+    text.or_else(|| panic.downcast_ref::<String>().map(String::as_str)).unwrap_or("a panic")
+}
+
+/// The moments at which a call that the kernel drops at `deadline` has to be over: first the tool
+/// by itself, then the stream without it.
+fn timing(now: Instant, deadline: Instant) -> Timing {
+    let margin = (deadline.saturating_duration_since(now) / 10).min(MOST_MARGIN);
+    Timing {
+        tool: Some(deadline.checked_sub(margin).unwrap_or(now)),
+        stream: Some(deadline.checked_sub(margin / 2).unwrap_or(now)),
+    }
+}
+
+/// How a call ended, for the log.
+struct End {
+    outcome: &'static str,
+    kind: Option<&'static str>,
+}
+
+impl End {
+    fn of(outcome: &Outcome) -> Self {
+        match outcome {
+            Ok(_) => Self { outcome: "result", kind: None },
+            Err(error) => {
+                Self { outcome: error.category().name(), kind: Some(error.kind().name()) }
+            }
+        }
+    }
+}
+
+/// What the log calls a call.
+struct Label {
+    call_id: String,
+    session_id: String,
+    tool: &'static str,
+}
+
+impl Label {
+    fn log(&self, end: &End, duration: Duration, bytes: u64) {
+        tracing::debug!(
+            tool = self.tool,
+            session_id = self.session_id,
+            call_id = self.call_id,
+            duration_ms = millis(duration),
+            outcome = end.outcome,
+            error_kind = end.kind,
+            bytes,
+            "call ended"
+        );
+    }
+
+    /// What a call did whose answer nobody took. This is the only trace of it, so it says all.
+    fn log_unwanted(&self, outcome: &Outcome, duration: Duration) {
+        let (what, details) = match outcome {
+            Ok(payload) => ("completed", without_texts(payload)),
+            Err(error) => (error.category().name(), error.details()),
+        };
+        let details = Value::Object(details).to_string();
+        tracing::info!(
+            tool = self.tool,
+            session_id = self.session_id,
+            call_id = self.call_id,
+            duration_ms = millis(duration),
+            outcome = what,
+            details,
+            "{}",
+            match outcome {
+                Ok(_) => "the call completed when nobody waited for it any more",
+                Err(error) => error.message(),
+            }
+        );
+    }
+}
+
+/// A result without its long texts: the log wants what happened, not the content of files.
+fn without_texts(payload: &Payload) -> Payload {
+    const LONGEST: usize = 200;
+    payload
+        .iter()
+        .filter(|(_, value)| match value {
+            Value::String(text) => text.len() <= LONGEST,
+            Value::Array(_) | Value::Object(_) => false,
+            _ => true,
+        })
+        .map(|(name, value)| (name.clone(), value.clone()))
+        .collect()
+}
+
+fn millis(duration: Duration) -> u64 {
+    u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
+}
+
+/// A phase in which nothing can be changed any more: that of a preview.
+fn stopped() -> Phase {
+    let phase = Phase::default();
+    phase.stop();
+    phase
+}
+
+/// A preview has no events.
+struct NoEvents;
+
+impl EventSink for NoEvents {
+    fn emit_until(&self, _: Event, _: Option<Instant>) -> Result<(), EmitError> {
+        Err(EmitError::Closed)
+    }
+}
+
+struct CancelOnDrop(CancelToken);
+
+impl Drop for CancelOnDrop {
+    fn drop(&mut self) {
+        self.0.cancel();
+    }
+}

@@ -1,0 +1,77 @@
+//! The kernel's side of the log, for tests and examples: what a kernel serves on its broker.
+
+use std::sync::Arc;
+
+use serde_json::Value;
+use tonic::service::Routes;
+use tonic::{Request, Response, Status};
+
+use crate::tools::Payload;
+
+use super::convert::payload;
+use super::pb::kernel::v1 as wire;
+use super::pb::kernel::v1::kernel_callback_service_server as server;
+use super::pb::log::v1::LogLevel;
+
+/// A log entry as a kernel gets it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct KernelLogEntry {
+    /// The session that it belongs to, where it belongs to one.
+    pub session_id: Option<String>,
+    /// `trace`, `debug`, `info`, `warn`, `error` or `fatal`.
+    pub level: String,
+    /// Which part of the plugin says so.
+    pub logger: String,
+    /// What it says.
+    pub message: String,
+    /// The structured part.
+    pub fields: Payload,
+}
+
+impl KernelLogEntry {
+    /// A field's text.
+    #[must_use]
+    pub fn text(&self, field: &str) -> Option<&str> {
+        self.fields.get(field).and_then(Value::as_str)
+    }
+}
+
+/// A callback service that hands every log entry to `on_log`. Serve it on the broker under
+/// [`super::plugin::KERNEL_CALLBACKS`].
+pub fn kernel_callbacks(on_log: impl Fn(KernelLogEntry) + Send + Sync + 'static) -> Routes {
+    Routes::new(server::KernelCallbackServiceServer::new(Callbacks { on_log: Arc::new(on_log) }))
+}
+
+struct Callbacks {
+    on_log: Arc<dyn Fn(KernelLogEntry) + Send + Sync>,
+}
+
+#[tonic::async_trait]
+impl server::KernelCallbackService for Callbacks {
+    async fn log(
+        &self,
+        request: Request<wire::LogRequest>,
+    ) -> Result<Response<wire::LogResult>, Status> {
+        let wire::LogRequest { session_id, entry, entries } = request.into_inner();
+        // A plugin fills both: the first entry for older kernels, all of them for newer ones.
+        let entries = if entries.is_empty() { entry.into_iter().collect() } else { entries };
+        for entry in entries {
+            let level = LogLevel::try_from(entry.level).unwrap_or(LogLevel::Unspecified);
+            (self.on_log)(KernelLogEntry {
+                session_id: session_id.clone(),
+                level: level.as_str_name().trim_start_matches("LOG_LEVEL_").to_lowercase(),
+                logger: entry.logger,
+                message: entry.message,
+                fields: payload(entry.fields.unwrap_or_default()).unwrap_or_default(),
+            });
+        }
+        Ok(Response::new(wire::LogResult {}))
+    }
+
+    async fn emit(
+        &self,
+        _: Request<wire::EmitRequest>,
+    ) -> Result<Response<wire::EmitResult>, Status> {
+        Err(Status::unimplemented("this kernel keeps no events"))
+    }
+}

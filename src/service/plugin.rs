@@ -1,0 +1,118 @@
+//! The provider as a plugin: the handshake's constants, logging, and everything put together.
+
+use std::io;
+use std::sync::Arc;
+
+use tonic::service::Routes;
+use tracing::level_filters::LevelFilter;
+use tracing_subscriber::layer::SubscriberExt as _;
+use tracing_subscriber::util::SubscriberInitExt as _;
+
+use crate::goplugin::Cookie;
+use crate::goplugin::server::{HandshakeEnvironment, ServeError, Settings, hclog, serve};
+use crate::provider::{Provider, Registry, Surroundings};
+
+use super::{KernelLog, ToolService};
+
+/// By which a kernel's plugins know that a kernel launched them.
+pub const COOKIE: Cookie = Cookie {
+    key: "PLUGGABLEHARNESS_AGENT_PLUGIN",
+    value: "pluggableharness-agent-v1-a6f3c9d2-plugin-handshake",
+};
+
+/// The version of the application's side of the handshake.
+pub const PROTOCOL_VERSION: u32 = 1;
+
+/// The broker id under which a kernel serves its callbacks.
+pub const KERNEL_CALLBACKS: u32 = 1;
+
+/// The plugin's name in a host's log.
+const MODULE: &str = "workspace";
+
+/// The variable that chooses which entries are logged: `error`, `warn`, `info` (as without it),
+/// `debug`, `trace` or `off`. A line for each call costs a write for each call.
+pub const LOG_VARIABLE: &str = "PROVIDER_WORKSPACE_LOG";
+
+/// Why the plugin ended badly.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum PluginError {
+    /// Standard error or the runtime could not be set up.
+    #[error("cannot set up {what}")]
+    Setup {
+        /// What was being set up.
+        what: &'static str,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// Serving failed; the host has been told by a log line.
+    #[error("the plugin could not serve")]
+    Serve(#[from] ServeError),
+}
+
+/// Serves a host until it or a signal ends us. Logs go to standard error as the host wants them.
+///
+/// # Errors
+/// [`PluginError`].
+pub fn run(environment: HandshakeEnvironment) -> Result<(), PluginError> {
+    let kernel_log = KernelLog::default();
+    log_to_host(&kernel_log)?;
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        // The work is done by file workers; these only move bytes.
+        .worker_threads(2)
+        .max_blocking_threads(4)
+        .enable_all()
+        .build()
+        .map_err(|source| PluginError::Setup { what: "the runtime", source })?;
+    let served = runtime.block_on(serve_provider(environment, kernel_log));
+    // A worker in the middle of a write must not hold up the end longer than the host waits.
+    runtime.shutdown_background();
+    served.inspect_err(|error| {
+        tracing::error!(error = error as &dyn std::error::Error, "cannot serve");
+    })?;
+    Ok(())
+}
+
+/// A provider with all of this crate's tools, read against this process.
+#[must_use]
+pub fn provider() -> Provider {
+    Provider::new(Registry::factory(), || Surroundings::of_this_process(COOKIE.key))
+}
+
+async fn serve_provider(
+    environment: HandshakeEnvironment,
+    kernel_log: KernelLog,
+) -> Result<(), ServeError> {
+    let settings = Settings { environment, ..Settings::new(COOKIE, [PROTOCOL_VERSION]) };
+    let provider = Arc::new(provider());
+    let service = ToolService::new(provider.clone(), kernel_log.clone()).into_server();
+    let log = kernel_log.clone();
+    let services = |broker: crate::goplugin::Broker| {
+        log.dial_with(move || {
+            let broker = broker.clone();
+            async move { broker.dial(KERNEL_CALLBACKS).await.map_err(Into::into) }
+        });
+        Routes::new(service)
+    };
+    serve(settings, services, |reason| async move {
+        tracing::debug!(?reason, "stopping");
+        provider.shut_down().await;
+        kernel_log.flush().await;
+    })
+    .await
+}
+
+fn log_to_host(kernel_log: &KernelLog) -> Result<(), PluginError> {
+    let sink = hclog::Sink::stderr()
+        .map_err(|source| PluginError::Setup { what: "standard error", source })?;
+    hclog::install_panic_hook(sink.clone(), MODULE);
+    let chosen = std::env::var(LOG_VARIABLE).ok().and_then(|text| text.parse().ok());
+    tracing_subscriber::registry()
+        .with(chosen.unwrap_or(LevelFilter::INFO))
+        .with(hclog::layer(sink, MODULE))
+        .with(kernel_log.layer())
+        // A second call of this in one process keeps the first one's log.
+        .try_init()
+        .ok();
+    Ok(())
+}

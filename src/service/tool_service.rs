@@ -1,0 +1,171 @@
+//! The six calls of the protocol.
+
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+
+use futures_util::{Stream, StreamExt as _};
+use tonic::metadata::MetadataMap;
+use tonic::{Request, Response, Status};
+
+use crate::provider::config::ATTRIBUTES;
+use crate::provider::{Call, EventStream, Provider, StreamItem};
+use crate::tools::ToolError;
+
+use super::convert::{ConvertError, call, config_schema, payload, tool_event, tool_schema, tree};
+use super::pb::common::v1::{Category, ProducerRef};
+use super::pb::tool::v1::tool_service_server as server;
+use super::pb::tool::v1::{self as wire};
+use super::status::{configure_status, status};
+use super::{KernelLog, MOST_MESSAGE_BYTES, persisted, timeout};
+
+/// The protocol's ToolService.
+#[derive(Clone)]
+pub struct ToolService {
+    provider: Arc<Provider>,
+    kernel_log: KernelLog,
+}
+
+impl ToolService {
+    /// A service over `provider` that tells `kernel_log` when the kernel can be reached.
+    #[must_use]
+    pub fn new(provider: Arc<Provider>, kernel_log: KernelLog) -> Self {
+        Self { provider, kernel_log }
+    }
+
+    /// The service as a server takes it.
+    #[must_use]
+    pub fn into_server(self) -> server::ToolServiceServer<Self> {
+        server::ToolServiceServer::new(self)
+            .max_decoding_message_size(MOST_MESSAGE_BYTES)
+            .max_encoding_message_size(MOST_MESSAGE_BYTES)
+    }
+
+    /// Invoke without a status: what is wrong with the request itself ends the stream too, so that
+    /// a kernel finds every failure of a call in one place.
+    fn invoke_stream(&self, metadata: &MetadataMap, request: wire::InvokeRequest) -> EventStream {
+        match self.call(metadata, request.call) {
+            Ok(call) => self.provider.invoke(call),
+            Err(error) => EventStream::failed(error),
+        }
+    }
+
+    fn call(
+        &self,
+        metadata: &MetadataMap,
+        wire: Option<wire::ToolCall>,
+    ) -> Result<Call, ToolError> {
+        let wire = wire.ok_or_else(|| ToolError::invalid_arguments("the request has no call"))?;
+        let mut call = call(wire).map_err(bad_arguments)?;
+        call.deadline = timeout::deadline(metadata);
+        Ok(call)
+    }
+}
+
+#[tonic::async_trait]
+impl server::ToolService for ToolService {
+    type InvokeStream = Events;
+
+    async fn get_schema(
+        &self,
+        _: Request<wire::GetSchemaRequest>,
+    ) -> Result<Response<wire::GetSchemaResponse>, Status> {
+        Ok(Response::new(wire::GetSchemaResponse {
+            tools: self.provider.schema().iter().map(tool_schema).collect(),
+            slash_commands: Vec::new(),
+            config_schema: Some(config_schema(ATTRIBUTES)),
+            supported_hook_points: Vec::new(),
+        }))
+    }
+
+    async fn configure(
+        &self,
+        request: Request<wire::ConfigureRequest>,
+    ) -> Result<Response<wire::ConfigureResponse>, Status> {
+        self.kernel_log.connect();
+        let config = payload(request.into_inner().config.unwrap_or_default())
+            .map_err(|error| status(&bad_arguments(error)))?;
+        let provider = self.provider.clone();
+        // Opening roots and building the jail blocks.
+        tokio::task::spawn_blocking(move || provider.configure(&config))
+            .await
+            .map_err(|lost| {
+                status(&ToolError::unknown("a fault ended Configure", lost.to_string()))
+            })?
+            .map_err(|error| configure_status(&error))?;
+        Ok(Response::new(wire::ConfigureResponse {}))
+    }
+
+    async fn invoke(
+        &self,
+        request: Request<wire::InvokeRequest>,
+    ) -> Result<Response<Events>, Status> {
+        self.kernel_log.connect();
+        let (metadata, _, request) = request.into_parts();
+        let mut stream = self.invoke_stream(&metadata, request);
+        // Most calls have one event. Waiting for it here lets headers, event and trailers leave
+        // in one write. A kernel that goes away meanwhile drops this future, and the stream in it.
+        let first = stream.next().await;
+        Ok(Response::new(Events { first, stream }))
+    }
+
+    async fn render(
+        &self,
+        request: Request<wire::RenderRequest>,
+    ) -> Result<Response<wire::RenderResponse>, Status> {
+        let request = request.into_inner();
+        let stored = persisted::stored(&request.schema_version, &request.payload)
+            .map_err(|error| status(&error))?;
+        let view = self.provider.render(&stored);
+        Ok(Response::new(wire::RenderResponse { tree: Some(tree(view)) }))
+    }
+
+    async fn preview(
+        &self,
+        request: Request<wire::PreviewRequest>,
+    ) -> Result<Response<wire::PreviewResponse>, Status> {
+        let (metadata, _, request) = request.into_parts();
+        let call = self.call(&metadata, request.call).map_err(|error| status(&error))?;
+        let view = self.provider.preview(call).await.map_err(|error| status(&error))?;
+        Ok(Response::new(wire::PreviewResponse { preview: Some(tree(view)) }))
+    }
+
+    async fn describe(
+        &self,
+        _: Request<wire::DescribeRequest>,
+    ) -> Result<Response<wire::DescribeResponse>, Status> {
+        let identity = self.provider.describe();
+        Ok(Response::new(wire::DescribeResponse {
+            producer: Some(ProducerRef {
+                name: identity.name.to_owned(),
+                version: identity.version.to_owned(),
+                source: identity.source.to_owned(),
+                category: Category::Tool.into(),
+                protocol_version: identity.protocol_version,
+            }),
+        }))
+    }
+}
+
+fn bad_arguments(error: ConvertError) -> ToolError {
+    ToolError::invalid_arguments(format!("the request cannot be read: {error}")).with_source(error)
+}
+
+/// The events of one call on their way to the wire.
+pub struct Events {
+    first: Option<StreamItem>,
+    stream: EventStream,
+}
+
+impl Stream for Events {
+    type Item = Result<wire::InvokeResponse, Status>;
+
+    fn poll_next(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Self::Item>> {
+        let this = self.get_mut();
+        let next = match this.first.take() {
+            Some(first) => Poll::Ready(Some(first)),
+            None => this.stream.poll_next_unpin(cx),
+        };
+        next.map(|item| item.map(|item| Ok(wire::InvokeResponse { event: Some(tool_event(item)) })))
+    }
+}

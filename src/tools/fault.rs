@@ -1,0 +1,104 @@
+//! What became of a path, in the tools' own error taxonomy.
+
+use serde_json::Value;
+
+use crate::workspace::{Fault, LONGEST_WAIT, Wait, WorkspaceError};
+
+use super::{Context, ToolError};
+
+impl From<WorkspaceError> for ToolError {
+    fn from(error: WorkspaceError) -> Self {
+        let message = error.to_string();
+        let hint = error.hint();
+        let path = error.path.clone();
+        let resolved = error.resolved.as_ref().map(|path| path.display().to_string());
+        let mut new = match *error.fault {
+            Fault::NoPath(_) => ToolError::invalid_arguments(message),
+            Fault::Outside { .. }
+            | Fault::WorkingDirectoryOutside { .. }
+            | Fault::ReadOnly { .. }
+            | Fault::MagicLink(_) => ToolError::permission_denied(message),
+            Fault::NotFound { near, .. } => {
+                let new = ToolError::not_found(message);
+                if near.is_empty() { new } else { new.with_detail("similar", near) }
+            }
+            Fault::NotAFolder(_) | Fault::IsFolder | Fault::Special(_) | Fault::TooManyLinks(_) => {
+                ToolError::execution_failed(message)
+            }
+            Fault::Locked(_) => ToolError::lock_busy(message),
+            Fault::Changed => ToolError::version_mismatch(message),
+            Fault::Stopped => ToolError::cancelled(message),
+            Fault::Shared { .. } => ToolError::execution_failed(message),
+            Fault::Torn { recovery, source } => {
+                let action = format!("{} {path}", error.action);
+                ToolError::from_io(&action, &path, source)
+                    .with_message(message)
+                    .with_detail("recovery", recovery.display().to_string())
+            }
+            Fault::System(source) => {
+                ToolError::from_io(&format!("{} {path}", error.action), &path, source)
+            }
+        };
+        new = new.with_detail("path", Value::from(path));
+        if let Some(resolved) = resolved {
+            new = new.with_detail("resolved_path", Value::from(resolved));
+        }
+        match hint {
+            Some(hint) => new.with_hint(hint),
+            None => new,
+        }
+    }
+}
+
+impl Context<'_> {
+    /// Does something that waits for a file's lock, at most 10 s and at most until the call has to
+    /// end.
+    ///
+    /// # Errors
+    /// As `action`; `cancelled` or `timeout` when the call ended the wait.
+    pub(crate) fn waiting<T>(
+        &self,
+        action: impl FnOnce(Wait<'_>) -> Result<T, WorkspaceError>,
+    ) -> Result<T, ToolError> {
+        let should_stop = || self.check().is_err();
+        action(Wait { limit: LONGEST_WAIT, should_stop: &should_stop }).map_err(|error| {
+            match (&*error.fault, self.check()) {
+                (Fault::Stopped, Err(ended)) => ended,
+                _ => error.into(),
+            }
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::tools::Category;
+    use crate::workspace::{PathArgument, RootsSpec, Workspace};
+
+    #[test]
+    fn an_error_keeps_its_category_and_says_what_to_do() {
+        let folder = tempfile::tempdir().unwrap();
+        let root = folder.path().display().to_string();
+        let spec = RootsSpec { roots: vec![root], ..RootsSpec::default() };
+        let workspace = Workspace::open(&spec).unwrap();
+        let read = |text: &str| {
+            let path = PathArgument { text, working_directory: None };
+            let error = workspace.open_file(path, crate::workspace::AccessTime::Touch).unwrap_err();
+            ToolError::from(error)
+        };
+        for (path, category) in [
+            ("", Category::InvalidArguments),
+            ("/etc/passwd", Category::PermissionDenied),
+            ("none", Category::NotFound),
+            (".", Category::ExecutionFailed),
+        ] {
+            let error = read(path);
+            assert_eq!((error.category(), error.is_retryable()), (category, false), "{error}");
+            assert_eq!(error.details()["path"], path);
+        }
+        let long = read(&"x".repeat(300));
+        assert_eq!(long.details()["errno"], 36);
+        assert!(read("none").hint().is_some());
+    }
+}

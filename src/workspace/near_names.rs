@@ -1,0 +1,86 @@
+//! Names that somebody may have meant.
+
+use std::ffi::OsStr;
+use std::os::fd::BorrowedFd;
+use std::time::{Duration, Instant};
+
+use rustix::fs::{Dir, Mode, OFlags};
+
+/// How many names are offered.
+const OFFERED: usize = 3;
+
+/// The similarity (0 to 1, Jaro-Winkler) from which a name counts as near.
+const NEAR: f64 = 0.8;
+
+/// How much of a folder is looked at: a huge one must not make an error slow.
+const MOST_ENTRIES: usize = 10_000;
+const MOST_TIME: Duration = Duration::from_millis(20);
+
+/// The names in `folder` that are most like `name`, best first, at most three. A name that differs
+/// only in its case comes first, then one that differs only in what follows its last dot.
+pub(super) fn near_names(folder: BorrowedFd<'_>, name: &OsStr) -> Vec<String> {
+    let Some(wanted) = name.to_str() else { return Vec::new() };
+    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+    let Ok(listing) = rustix::fs::openat(folder, ".", flags, Mode::empty()).and_then(Dir::new)
+    else {
+        return Vec::new();
+    };
+    let until = Instant::now() + MOST_TIME;
+    let mut near: Vec<(f64, String)> = Vec::new();
+    for (count, entry) in listing.take(MOST_ENTRIES).enumerate() {
+        let Ok(entry) = entry else { break };
+        if count % 256 == 255 && Instant::now() > until {
+            break;
+        }
+        let Ok(candidate) = entry.file_name().to_str() else { continue };
+        if matches!(candidate, "." | "..") {
+            continue;
+        }
+        let likeness = likeness(wanted, candidate);
+        if likeness >= NEAR {
+            near.push((likeness, candidate.to_owned()));
+        }
+    }
+    near.sort_by(|a, b| b.0.total_cmp(&a.0).then_with(|| a.1.cmp(&b.1)));
+    near.truncate(OFFERED);
+    near.into_iter().map(|(_, name)| name).collect()
+}
+
+fn likeness(wanted: &str, candidate: &str) -> f64 {
+    let (wanted, candidate) = (wanted.to_lowercase(), candidate.to_lowercase());
+    if wanted == candidate {
+        return 2.0;
+    }
+    let stem = |name: &str| name.rsplit_once('.').map_or(name.len(), |(stem, _)| stem.len());
+    let (wanted_stem, candidate_stem) = (&wanted[..stem(&wanted)], &candidate[..stem(&candidate)]);
+    if !wanted_stem.is_empty() && wanted_stem == candidate_stem {
+        return 1.5;
+    }
+    strsim::jaro_winkler(&wanted, &candidate)
+}
+
+#[cfg(test)]
+#[expect(clippy::disallowed_methods, reason = "tests set up real files")]
+mod tests {
+    use std::os::fd::AsFd;
+
+    use super::*;
+
+    fn near(names: &[&str], wanted: &str) -> Vec<String> {
+        let folder = tempfile::tempdir().unwrap();
+        for name in names {
+            std::fs::write(folder.path().join(name), "").unwrap();
+        }
+        let handle = std::fs::File::open(folder.path()).unwrap();
+        near_names(handle.as_fd(), OsStr::new(wanted))
+    }
+
+    #[test]
+    fn case_then_ending_then_spelling() {
+        let names = ["README.md", "Readme.txt", "reedme.md", "main.rs", "unrelated"];
+        assert_eq!(near(&names, "readme.md"), ["README.md", "Readme.txt", "reedme.md"]);
+        assert_eq!(near(&names, "mian.rs"), ["main.rs"]);
+        assert_eq!(near(&names, "zzz"), [""; 0]);
+        assert_eq!(near(&[], "x"), [""; 0]);
+    }
+}

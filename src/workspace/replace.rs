@@ -1,0 +1,331 @@
+//! Writing a file so that at every instant, also if the process or the machine dies, its content is
+//! the old one or the new one.
+//!
+//! In two steps. [`Workspace::stage`] puts the new content on the disk, in a file beside the target,
+//! and may be given up at any time. [`Staged::commit`] then puts that file in the target's place,
+//! which takes one rename. Where a rename is impossible the target is written in place, with a copy
+//! of the old content beside it meanwhile.
+
+mod attributes;
+mod folders;
+mod in_place;
+mod temp;
+
+use std::os::fd::{AsFd, BorrowedFd};
+
+use rustix::fs::{AtFlags, Mode, OFlags, RenameFlags};
+use rustix::io::Errno;
+
+use folders::Folders;
+pub use in_place::InPlace;
+use temp::Temp;
+
+use super::leftovers::Purpose;
+use super::{
+    Action, Fault, FileKind, FileStat, OpenFile, Place, Target, Workspace, WorkspaceError,
+};
+
+/// What to write, and what the caller knows to be there.
+#[derive(Clone, Copy)]
+pub struct Replacement<'a> {
+    /// The path as the caller wrote it, for messages.
+    pub text: &'a str,
+    /// The file as the caller read it; absent when there must be none. The commit fails if it is
+    /// another one, or has changed, by then.
+    pub base: Option<&'a OpenFile>,
+    /// The new content, in pieces.
+    pub content: &'a [&'a [u8]],
+    /// Asked now and then while the content is written; true gives it up.
+    pub should_stop: &'a dyn Fn() -> bool,
+}
+
+/// New content that is on the disk but not in its place. Dropping this removes every trace of it.
+#[derive(Debug)]
+#[must_use = "nothing is written before it is committed"]
+pub struct Staged<'w> {
+    // In this order: the file has to go before its folders can.
+    temp: Temp,
+    folders: Folders,
+    place: Place<'w>,
+    base: Option<FileStat>,
+    in_place: Option<InPlace>,
+    text: String,
+}
+
+/// What a write did.
+#[derive(Clone, Copy, Debug)]
+pub struct Written {
+    /// The file as it is now.
+    pub stat: FileStat,
+    /// How it was written.
+    pub how: How,
+}
+
+/// How a file was written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum How {
+    /// There was none before.
+    Created,
+    /// Another file took its place.
+    Replaced {
+        /// How many other names (hard links) still have the old content.
+        parted_names: u64,
+    },
+    /// It is the same file with another content.
+    InPlace(InPlace),
+}
+
+/// The largest content that is held in memory while a file in an unwritable folder is written.
+const MAX_IN_MEMORY: u64 = 64 * 1024 * 1024;
+
+/// Pieces up to this size are gathered, so that many small ones cost few calls.
+const GATHER: usize = 128 * 1024;
+
+impl Workspace {
+    /// Puts new content on the disk, ready to take its place. Folders that are missing are made, and
+    /// removed again unless it is committed. The caller holds the place's lock until then.
+    ///
+    /// # Errors
+    /// When the place may not be written, is no file, or is not what the caller read; or the system
+    /// fails. Then everything is as it was.
+    pub fn stage<'w>(
+        &'w self,
+        place: Place<'w>,
+        replacement: Replacement<'_>,
+    ) -> Result<Staged<'w>, WorkspaceError> {
+        place.check_writable(self, replacement.text)?;
+        let path = place.path.clone();
+        let staged = match (&place.target, replacement.base) {
+            (Target::Missing { .. }, None) => stage_new(place, replacement),
+            (Target::Found { stat, .. }, Some(base)) if stat.id == base.stat().id => {
+                stage_over(place, base, replacement)
+            }
+            (Target::Found { stat, .. }, _) => Err(match stat.kind {
+                FileKind::Folder => Fault::IsFolder,
+                FileKind::Special(special) => Fault::Special(special),
+                FileKind::Regular | FileKind::Link => Fault::Changed,
+            }),
+            (Target::Missing { .. }, Some(_)) => Err(Fault::Changed),
+        };
+        staged.map_err(|fault| fault.of(Action::Write, replacement.text).at(path))
+    }
+}
+
+fn stage_new<'w>(place: Place<'w>, new: Replacement<'_>) -> Result<Staged<'w>, Fault> {
+    let Target::Missing { folders, ends_in_slash, .. } = &place.target else {
+        return Err(Fault::Changed);
+    };
+    if *ends_in_slash {
+        return Err(Fault::NoPath("the path ends in a slash, so it can only name a folder"));
+    }
+    let folder = place.folder().ok_or(Fault::IsFolder)?;
+    let folders = Folders::make(folder, folders)?;
+    let temp = Temp::beside(folders.innermost(), place.name(), Purpose::New, 0o666)?;
+    write_all(temp.as_fd(), new)?;
+    rustix::fs::fsync(&temp)?;
+    Ok(Staged { temp, folders, place, base: None, in_place: None, text: new.text.to_owned() })
+}
+
+fn stage_over<'w>(
+    place: Place<'w>,
+    base: &OpenFile,
+    new: Replacement<'_>,
+) -> Result<Staged<'w>, Fault> {
+    let folder = place.folder().ok_or(Fault::IsFolder)?;
+    // A rename asks for the folder's permission alone; a file that says "read only" is respected.
+    let flags = AtFlags::EACCESS | AtFlags::SYMLINK_NOFOLLOW;
+    match rustix::fs::accessat(folder, place.name(), rustix::fs::Access::WRITE_OK, flags) {
+        // Before Linux 5.8 nobody can tell; a running program can be replaced, only not written to.
+        Ok(()) | Err(Errno::NOSYS | Errno::TXTBSY) => {}
+        Err(errno) => return Err(errno.into()),
+    }
+    let folders = Folders::make(folder, &[])?;
+    // For its owner alone until it is complete: the group is not the final one yet.
+    let private = base.stat().mode & 0o700;
+    let (temp, in_place) =
+        match Temp::beside(folders.innermost(), place.name(), Purpose::New, private) {
+            Ok(temp) => {
+                let kept = attributes::carry_over(base.as_fd(), base.stat(), temp.as_fd());
+                (temp, kept.err().map(|_| InPlace::AttributesNotKept))
+            }
+            Err(errno @ (Errno::ACCESS | Errno::PERM | Errno::ROFS)) => {
+                let length: u64 = new.content.iter().map(|piece| piece.len() as u64).sum();
+                if length.max(base.stat().size) > MAX_IN_MEMORY {
+                    return Err(errno.into());
+                }
+                (Temp::in_memory()?, Some(InPlace::FolderNotWritable))
+            }
+            Err(errno) => return Err(errno.into()),
+        };
+    write_all(temp.as_fd(), new)?;
+    if in_place.is_none() {
+        rustix::fs::fsync(&temp)?;
+    }
+    let base = Some(*base.stat());
+    Ok(Staged { temp, folders, place, base, in_place, text: new.text.to_owned() })
+}
+
+impl<'w> Staged<'w> {
+    /// Where the content will be.
+    #[must_use]
+    pub fn place(&self) -> &Place<'w> {
+        &self.place
+    }
+
+    /// Puts the new content in its place. This cannot be stopped and takes one rename, except where
+    /// the file has to be written in place.
+    ///
+    /// # Errors
+    /// When the file is not what the caller read any more, or the system fails. Then its content is
+    /// the old one ([`Fault::Torn`] tells of the one exception) and nothing is left behind.
+    pub fn commit(mut self) -> Result<Written, WorkspaceError> {
+        self.put().map_err(|fault| fault.of(Action::Write, &self.text).at(&self.place.path))
+    }
+
+    fn put(&mut self) -> Result<Written, Fault> {
+        self.check_unchanged()?;
+        let how = match (self.base, self.in_place) {
+            (None, _) => self.create()?,
+            (Some(base), Some(why)) => self.overwrite(&base, why)?,
+            (Some(base), None) => self.replace(&base)?,
+        };
+        self.folders.keep();
+        let stat = match how {
+            How::Created | How::Replaced { .. } => FileStat::of(&self.temp)?,
+            How::InPlace(_) => self.stat_target()?,
+        };
+        Ok(Written { stat, how })
+    }
+
+    /// Another program's change between reading and now would be lost. What happens in the moment
+    /// that is left, nobody can exclude.
+    fn check_unchanged(&self) -> Result<(), Fault> {
+        match (self.stat_target(), self.base) {
+            (Err(Errno::NOENT), None) => Ok(()),
+            (Ok(now), Some(base)) if now.stamp() == base.stamp() => Ok(()),
+            (Ok(_), _) | (Err(Errno::NOENT), Some(_)) => Err(Fault::Changed),
+            (Err(errno), _) => Err(errno.into()),
+        }
+    }
+
+    fn stat_target(&self) -> rustix::io::Result<FileStat> {
+        let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        let folder = self.folders.innermost();
+        let target = rustix::fs::openat(folder, self.place.name(), flags, Mode::empty())?;
+        FileStat::of(target)
+    }
+
+    /// Gives the file its name unless somebody else has it by now.
+    fn create(&mut self) -> Result<How, Fault> {
+        let Some(temporary) = self.temp.name() else { return Err(Fault::Changed) };
+        let (folder, name) = (self.folders.innermost(), self.place.name());
+        let given = match rustix::fs::renameat_with(
+            folder,
+            temporary,
+            folder,
+            name,
+            RenameFlags::NOREPLACE,
+        ) {
+            // Not every file system can; a link never replaces either, and the first name is
+            // removed with the temporary file.
+            Err(Errno::INVAL | Errno::NOSYS) => {
+                rustix::fs::linkat(folder, temporary, folder, name, AtFlags::empty())
+            }
+            renamed => renamed.map(|()| self.temp.keep()),
+        };
+        match given {
+            Ok(()) => Ok(How::Created),
+            Err(Errno::EXIST) => Err(Fault::Changed),
+            Err(errno) => Err(errno.into()),
+        }
+    }
+
+    fn replace(&mut self, base: &FileStat) -> Result<How, Fault> {
+        let Some(temporary) = self.temp.name() else { return Err(Fault::Changed) };
+        let folder = self.folders.innermost();
+        let why = match rustix::fs::renameat(folder, temporary, folder, self.place.name()) {
+            Ok(()) => {
+                self.temp.keep();
+                return Ok(How::Replaced { parted_names: base.links.saturating_sub(1) });
+            }
+            Err(Errno::BUSY | Errno::XDEV) => InPlace::Mounted,
+            Err(Errno::ACCESS | Errno::PERM) => InPlace::RenameRefused,
+            Err(errno) => return Err(errno.into()),
+        };
+        self.overwrite(base, why)
+    }
+
+    fn overwrite(&mut self, base: &FileStat, why: InPlace) -> Result<How, Fault> {
+        let folder = self.folders.innermost();
+        in_place::overwrite(&self.place, folder, base, self.temp.as_fd(), why)?;
+        Ok(How::InPlace(why))
+    }
+}
+
+/// Writes the content's pieces one after another.
+fn write_all(file: BorrowedFd<'_>, new: Replacement<'_>) -> Result<(), Fault> {
+    let mut gathered = Vec::new();
+    for (index, piece) in new.content.iter().enumerate() {
+        let is_last = index + 1 == new.content.len();
+        if piece.len() < GATHER && !(is_last && gathered.is_empty()) {
+            if gathered.len() + piece.len() > GATHER {
+                write_piece(file, &gathered, new)?;
+                gathered.clear();
+            }
+            gathered.extend_from_slice(piece);
+            continue;
+        }
+        write_piece(file, &gathered, new)?;
+        gathered.clear();
+        write_piece(file, piece, new)?;
+    }
+    write_piece(file, &gathered, new)
+}
+
+fn write_piece(file: BorrowedFd<'_>, mut bytes: &[u8], new: Replacement<'_>) -> Result<(), Fault> {
+    const AT_ONCE: usize = 4 * 1024 * 1024;
+    while !bytes.is_empty() {
+        if (new.should_stop)() {
+            return Err(Fault::Stopped);
+        }
+        match rustix::io::write(file, &bytes[..bytes.len().min(AT_ONCE)]) {
+            Ok(count) => bytes = &bytes[count..],
+            Err(Errno::INTR) => {}
+            Err(errno) => return Err(errno.into()),
+        }
+    }
+    Ok(())
+}
+
+/// Copies all of one file over the beginning of another, and returns how much that was.
+pub(super) fn copy_all(from: BorrowedFd<'_>, to: BorrowedFd<'_>) -> rustix::io::Result<u64> {
+    let mut buffer = vec![0; 256 * 1024];
+    let mut position = 0;
+    loop {
+        let filled = match rustix::io::pread(from, &mut buffer, position) {
+            Ok(0) => return Ok(position),
+            Ok(filled) => filled,
+            Err(Errno::INTR) => continue,
+            Err(errno) => return Err(errno),
+        };
+        let mut rest = &buffer[..filled];
+        while !rest.is_empty() {
+            match rustix::io::pwrite(to, rest, position) {
+                Ok(count) => {
+                    rest = &rest[count..];
+                    position += count as u64;
+                }
+                Err(Errno::INTR) => {}
+                Err(errno) => return Err(errno),
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+#[expect(
+    clippy::disallowed_methods,
+    clippy::print_stderr,
+    reason = "tests set up real files and processes, and say what they skip"
+)]
+mod tests;

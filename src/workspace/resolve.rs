@@ -1,0 +1,348 @@
+//! From a path as a caller wrote it to a handle beneath a root.
+//!
+//! Two ways. The quick one is a single `openat2` that refuses every link and every step above the
+//! root; it serves nearly all paths. Where it refuses, the path is walked by hand: each component is
+//! opened as a handle that follows nothing, links are read and their targets matched against all
+//! roots again. Neither way ever looks at anything outside: a path or a link that leaves is refused
+//! by its text alone, whether or not something is there.
+//!
+//! Paths arrive as UTF-8, so a file whose name is not UTF-8 cannot be named here; links to it work.
+
+use std::ffi::{OsStr, OsString};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+use std::time::Instant;
+
+use rustix::fs::{Mode, OFlags, ResolveFlags};
+use rustix::io::Errno;
+
+use super::walk::{Folder, Walk};
+use super::{
+    Access, Action, Fault, FileStat, Link, LockKey, Mode as LockMode, Root, Wait, Workspace,
+    WorkspaceError, near_names,
+};
+
+/// A path as a caller wrote it.
+#[derive(Clone, Copy, Debug)]
+pub struct PathArgument<'a> {
+    /// The path: absolute, or relative to the working directory.
+    pub text: &'a str,
+    /// The folder that relative paths start from; the first root where there is none. It must be
+    /// absolute. A call that names an absolute path does not use it.
+    pub working_directory: Option<&'a str>,
+}
+
+/// Where a path leads: a handle of the folder, the name in it, and what is there.
+#[derive(Debug)]
+pub struct Place<'w> {
+    /// The path without links, `.` and `..`.
+    pub path: PathBuf,
+    /// The innermost root that contains the place.
+    pub root: &'w Root,
+    /// What is there; never a link, which is followed.
+    pub target: Target,
+    /// The folder that contains it, or would; absent where the place is itself a folder.
+    pub(super) folder: Option<Folder<'w>>,
+}
+
+/// What is at a [`Place`].
+#[derive(Debug)]
+pub enum Target {
+    /// This file, as a handle that can neither read nor write (`O_PATH`).
+    Found {
+        /// The handle.
+        handle: OwnedFd,
+        /// What it is.
+        stat: FileStat,
+    },
+    /// Nothing yet, though it could be made.
+    Missing {
+        /// The folders that would have to be made in the place's folder first, outermost first.
+        folders: Vec<OsString>,
+        /// Whether the path ends in a slash, so that it can only name a folder.
+        ends_in_slash: bool,
+        /// The link whose target is missing, where the path leads through one.
+        link: Option<Link>,
+    },
+}
+
+/// The longest path in bytes (`PATH_MAX`).
+const MAX_PATH: usize = 4096;
+
+impl Workspace {
+    /// Finds the place that `path` names. It is not opened for reading or writing, and nothing at
+    /// it changes, not even its access time. A file that is not there is no error.
+    ///
+    /// # Errors
+    /// When the path is no path, leads outside, or cannot be walked.
+    pub fn locate(
+        &self,
+        path: PathArgument<'_>,
+        action: Action,
+    ) -> Result<Place<'_>, WorkspaceError> {
+        self.locate_fault(path).map_err(|fault| fault.of(action, path.text))
+    }
+
+    /// [`Workspace::locate`] for a place that must exist.
+    ///
+    /// # Errors
+    /// As there, and when nothing is there; then similar names in the same folder are named.
+    pub fn locate_existing(
+        &self,
+        path: PathArgument<'_>,
+        action: Action,
+    ) -> Result<Place<'_>, WorkspaceError> {
+        let found = self.locate_fault(path).and_then(|place| match place.target {
+            Target::Found { .. } => Ok(place),
+            Target::Missing { .. } => Err(self.not_found(&place, path)),
+        });
+        found.map_err(|fault| fault.of(action, path.text))
+    }
+
+    /// Finds the place that `path` names and locks the file there, or its name while there is no
+    /// file. The place is looked at again once the lock is held, because whoever held it before may
+    /// have replaced the file; so a lock on what is there is a lock on the place.
+    ///
+    /// # Errors
+    /// As [`Workspace::locate`] and [`LockTable::lock`](super::LockTable::lock).
+    pub fn lock_place(
+        &self,
+        path: PathArgument<'_>,
+        action: Action,
+        mode: LockMode,
+        wait: Wait<'_>,
+    ) -> Result<(Place<'_>, super::Guard), WorkspaceError> {
+        let give_up = Instant::now() + wait.limit;
+        let mut key = self.locate(path, action)?.lock_key();
+        loop {
+            let left = give_up.saturating_duration_since(Instant::now());
+            let guard = self.locks.lock(key.clone(), mode, Wait { limit: left, ..wait });
+            let guard = guard.map_err(|fault| match fault {
+                Fault::Locked(_) => Fault::Locked(wait.limit).of(action, path.text),
+                other => other.of(action, path.text),
+            })?;
+            let place = self.locate(path, action)?;
+            let now = place.lock_key();
+            if now == key {
+                return Ok((place, guard));
+            }
+            key = now;
+        }
+    }
+
+    pub(super) fn locate_fault(&self, path: PathArgument<'_>) -> Result<Place<'_>, Fault> {
+        let absolute;
+        let (root, rest) = match self.beneath(path)? {
+            Beneath::First(rest) => (0, rest),
+            Beneath::Absolute(text) => {
+                absolute = text;
+                self.enter(absolute.as_bytes()).ok_or_else(|| self.outside(None))?
+            }
+        };
+        Walk::new(self, root, rest).run()
+    }
+
+    /// Opens the file that `path` names in one step, if no link and no step above the root is on the
+    /// way. `None` means that the path has to be walked, be it to find out what is wrong with it.
+    pub(super) fn open_directly(
+        &self,
+        path: PathArgument<'_>,
+        flags: OFlags,
+    ) -> Result<Option<(OwnedFd, PathBuf)>, Fault> {
+        let absolute;
+        let (root, rest) = match self.beneath(path)? {
+            Beneath::First(rest) => (0, rest),
+            Beneath::Absolute(text) => {
+                absolute = text;
+                self.enter(absolute.as_bytes()).ok_or_else(|| self.outside(None))?
+            }
+        };
+        let root = &self.roots[root];
+        let path = clean_join(root.path(), rest);
+        if path.starts_with("/dev") {
+            // Some devices act when they are opened: there the walk looks first.
+            return Ok(None);
+        }
+        let relative = if rest.is_empty() { b".".as_slice() } else { rest };
+        let resolve =
+            ResolveFlags::BENEATH | ResolveFlags::NO_SYMLINKS | ResolveFlags::NO_MAGICLINKS;
+        match rustix::fs::openat2(root.folder(), relative, flags, Mode::empty(), resolve) {
+            Ok(handle) => Ok(Some((handle, path))),
+            Err(errno @ (Errno::MFILE | Errno::NFILE | Errno::NOMEM)) => Err(errno.into()),
+            // Also where openat2 is missing or forbidden: the walk does without it.
+            Err(_) => Ok(None),
+        }
+    }
+
+    /// Checks the text and makes it absolute, or relative to the first root.
+    fn beneath<'a>(&self, path: PathArgument<'a>) -> Result<Beneath<'a>, Fault> {
+        let PathArgument { text, working_directory } = path;
+        check_text(text)?;
+        if text.starts_with('/') {
+            return Ok(Beneath::Absolute(text.into()));
+        }
+        let Some(directory) = working_directory else { return Ok(Beneath::First(text.as_bytes())) };
+        check_text(directory)?;
+        if !directory.starts_with('/') {
+            return Err(Fault::NoPath("the working directory is not an absolute path"));
+        }
+        if self.enter(directory.as_bytes()).is_none() {
+            return Err(Fault::WorkingDirectoryOutside {
+                directory: directory.to_owned(),
+                roots: self.names(),
+            });
+        }
+        Ok(Beneath::Absolute(format!("{directory}/{text}").into()))
+    }
+
+    /// The innermost root that an absolute path enters before its first `..`, and the rest of the
+    /// path from there. Before it enters one, `..` is taken as text: nobody may look at what it
+    /// would mean.
+    pub(super) fn enter<'p>(&self, path: &'p [u8]) -> Option<(usize, &'p [u8])> {
+        let mut names: Vec<&[u8]> = Vec::new();
+        let mut entered = self.root_at(&names).map(|root| (root, path));
+        let mut start = 0;
+        for piece in path.split(|byte| *byte == b'/') {
+            let end = start + piece.len();
+            start = end + 1;
+            match piece {
+                b"" | b"." => continue,
+                b".." if entered.is_some() => break,
+                b".." => drop(names.pop()),
+                name => names.push(name),
+            }
+            if let Some(root) = self.root_at(&names) {
+                entered = Some((root, &path[end..]));
+            }
+        }
+        entered.map(|(root, rest)| {
+            let slashes = rest.iter().take_while(|byte| **byte == b'/').count();
+            (root, &rest[slashes..])
+        })
+    }
+
+    /// The root with this very path. Of equal ones the first, which is writable if any is.
+    fn root_at(&self, names: &[&[u8]]) -> Option<usize> {
+        self.roots.iter().position(|root| {
+            root.spellings().iter().any(|spelling| {
+                let parts = spelling.as_os_str().as_bytes().split(|byte| *byte == b'/');
+                parts.filter(|part| !part.is_empty()).eq(names.iter().copied())
+            })
+        })
+    }
+
+    pub(super) fn outside(&self, link: Option<Link>) -> Fault {
+        Fault::Outside { roots: self.names(), link }
+    }
+
+    pub(super) fn not_found(&self, place: &Place<'_>, path: PathArgument<'_>) -> Fault {
+        let Some(folder) = place.folder() else { return Errno::NOENT.into() };
+        let (missing, name) = place.first_missing();
+        let parent = missing.parent().unwrap_or(Path::new("/"));
+        // What the caller could write instead, in the caller's own style.
+        let base = match path.working_directory {
+            _ if path.text.starts_with('/') => None,
+            Some(directory) => Some(Path::new(directory)),
+            None => Some(self.roots[0].path()),
+        };
+        let near = near_names::near_names(folder, name).into_iter().map(|near| {
+            let full = parent.join(near);
+            let short = base.and_then(|base| full.strip_prefix(base).ok());
+            short.unwrap_or(&full).display().to_string()
+        });
+        let link = match &place.target {
+            Target::Missing { link, .. } => link.clone(),
+            Target::Found { .. } => None,
+        };
+        Fault::NotFound { near: near.collect(), missing, link }
+    }
+}
+
+enum Beneath<'a> {
+    /// Relative to the first root.
+    First(&'a [u8]),
+    /// Absolute.
+    Absolute(std::borrow::Cow<'a, str>),
+}
+
+impl<'w> Place<'w> {
+    /// The folder that contains the place, as a handle; the nearest one that exists where folders
+    /// are missing. Absent where the place is itself a folder.
+    #[must_use]
+    pub fn folder(&self) -> Option<BorrowedFd<'_>> {
+        self.folder.as_ref().map(AsFd::as_fd)
+    }
+
+    /// The name in the folder.
+    #[must_use]
+    pub fn name(&self) -> &OsStr {
+        self.path.file_name().unwrap_or(OsStr::new("."))
+    }
+
+    /// Refuses a place that may only be read.
+    ///
+    /// # Errors
+    /// When the innermost root that contains it is a read-only one.
+    pub fn check_writable(&self, workspace: &Workspace, text: &str) -> Result<(), WorkspaceError> {
+        if self.root.access() == Access::ReadWrite {
+            return Ok(());
+        }
+        let writable = workspace.roots.iter().filter(|root| root.access() == Access::ReadWrite);
+        let fault = Fault::ReadOnly {
+            root: self.root.name(),
+            writable: writable.map(Root::name).collect(),
+        };
+        Err(fault.of(Action::Write, text).at(&self.path))
+    }
+
+    /// What to lock before the place is changed.
+    #[must_use]
+    pub fn lock_key(&self) -> LockKey {
+        match &self.target {
+            Target::Found { stat, .. } => LockKey::File(stat.id),
+            Target::Missing { .. } => LockKey::Name(self.path.clone()),
+        }
+    }
+
+    /// The first part of the path that is not there, and its name.
+    fn first_missing(&self) -> (PathBuf, &OsStr) {
+        match &self.target {
+            Target::Missing { folders, .. } if !folders.is_empty() => {
+                let missing = self.path.ancestors().nth(folders.len()).unwrap_or(&self.path);
+                (missing.to_owned(), &folders[0])
+            }
+            _ => (self.path.clone(), self.name()),
+        }
+    }
+}
+
+fn check_text(text: &str) -> Result<(), Fault> {
+    if text.is_empty() {
+        return Err(Fault::NoPath("the path is empty"));
+    }
+    if text.contains('\0') {
+        return Err(Fault::NoPath("the path contains a NUL byte"));
+    }
+    if text.len() >= MAX_PATH {
+        return Err(Errno::NAMETOOLONG.into());
+    }
+    Ok(())
+}
+
+/// `base` and a path beneath it that leads through no link: there `..` can be taken as text.
+fn clean_join(base: &Path, rest: &[u8]) -> PathBuf {
+    let mut path = base.to_owned();
+    for name in rest.split(|byte| *byte == b'/') {
+        match name {
+            b"" | b"." => {}
+            b".." => drop(path.pop()),
+            name => path.push(OsStr::from_bytes(name)),
+        }
+    }
+    path
+}
+
+#[cfg(test)]
+#[expect(clippy::disallowed_methods, reason = "tests set up real files")]
+mod tests;

@@ -1,0 +1,85 @@
+//! Content versions: what makes a write a compare-and-swap.
+
+use std::fmt;
+
+use xxhash_rust::xxh3::{Xxh3, xxh3_128};
+
+/// The version of a file's content: equal contents have equal versions. It guards against mistakes,
+/// not against somebody who makes up collisions; such a somebody can write the file anyway.
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Version(u128);
+
+impl Version {
+    /// The version of `content`.
+    #[must_use]
+    pub fn of(content: &[u8]) -> Self {
+        Self(xxh3_128(content))
+    }
+
+    /// Whether a caller's `expected_version` means this one.
+    #[must_use]
+    pub fn matches(self, expected: &str) -> bool {
+        self.to_string() == expected.trim()
+    }
+}
+
+impl fmt::Display for Version {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:032x}", self.0)
+    }
+}
+
+impl fmt::Debug for Version {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Version({self})")
+    }
+}
+
+/// Makes a [`Version`] from content that comes in pieces.
+#[derive(Clone, Default)]
+pub struct VersionHasher(Xxh3);
+
+impl VersionHasher {
+    /// Takes the next piece.
+    pub fn update(&mut self, piece: &[u8]) {
+        self.0.update(piece);
+    }
+
+    /// The version of all pieces so far.
+    #[must_use]
+    pub fn finish(&self) -> Version {
+        Version(self.0.digest128())
+    }
+}
+
+impl fmt::Debug for VersionHasher {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("VersionHasher").field(&self.finish()).finish()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[test]
+    fn a_version_is_short_and_told_apart() {
+        let version = Version::of(b"a\n");
+        assert_eq!(version.to_string().len(), 32);
+        assert!(version.matches(&format!(" {version}\n")));
+        assert!(!version.matches(&Version::of(b"b\n").to_string()));
+    }
+
+    proptest! {
+        #[test]
+        fn pieces_make_the_same_version_as_the_whole(content: Vec<u8>, at in 0usize..200) {
+            let (head, tail) = content.split_at(at.min(content.len()));
+            let mut hasher = VersionHasher::default();
+            hasher.update(head);
+            hasher.update(tail);
+            prop_assert_eq!(hasher.finish(), Version::of(&content));
+        }
+    }
+}

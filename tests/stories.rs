@@ -1,0 +1,26 @@
+//! Short stories over the real subprocess: the binary is launched as a kernel launches it, and
+//! works on real files.
+#![expect(
+    clippy::disallowed_methods,
+    clippy::print_stderr,
+    clippy::unwrap_used,
+    reason = "stories prepare real files, start real programs, fail where that \
+              fails, and say what they skip"
+)]
+
+#[path = "stories/cli.rs"]
+mod cli;
+#[path = "stories/configure.rs"]
+mod configure;
+#[path = "stories/harness.rs"]
+mod harness;
+#[path = "stories/imports.rs"]
+mod imports;
+#[path = "stories/invoke.rs"]
+mod invoke;
+#[path = "stories/kernel_log.rs"]
+mod kernel_log;
+#[path = "stories/life.rs"]
+mod life;
+#[path = "stories/show.rs"]
+mod show;

@@ -1,0 +1,161 @@
+//! The command line.
+
+use std::io::Write as _;
+use std::path::Path;
+use std::process::{Command, Output, Stdio};
+
+use serde_json::{Value, json};
+
+use crate::harness::PROGRAM;
+
+struct Shell {
+    folder: tempfile::TempDir,
+}
+
+impl Shell {
+    fn new() -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        std::fs::write(folder.path().join("a.txt"), "hello\n\x1b[31mred\n").unwrap();
+        Self { folder }
+    }
+
+    fn path(&self) -> &Path {
+        self.folder.path()
+    }
+
+    fn run(&self, arguments: &[&str]) -> Output {
+        self.command(arguments).output().unwrap()
+    }
+
+    fn command(&self, arguments: &[&str]) -> Command {
+        let mut command = Command::new(PROGRAM);
+        command.args(arguments).current_dir(self.path()).stdin(Stdio::null());
+        command
+    }
+}
+
+fn text(bytes: &[u8]) -> String {
+    String::from_utf8(bytes.to_vec()).unwrap()
+}
+
+#[test]
+fn a_person_reads_a_file_in_the_current_folder() {
+    let shell = Shell::new();
+    let output = shell.run(&["call", "read_file", r#"{"path":"a.txt"}"#]);
+    assert!(output.status.success(), "{}", text(&output.stderr));
+    let stdout = text(&output.stdout);
+    assert!(stdout.contains("hello"), "{stdout}");
+    assert_eq!(text(&output.stderr), "");
+}
+
+#[test]
+fn arguments_may_come_from_standard_input_and_events_as_json() {
+    let shell = Shell::new();
+    let mut child = shell
+        .command(&["call", "read_file", "-", "--json", "--mtls", "--timeout", "20"])
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    child.stdin.take().unwrap().write_all(br#"{"path": "a.txt"}"#).unwrap();
+    let output = child.wait_with_output().unwrap();
+    assert!(output.status.success());
+    let stdout = text(&output.stdout);
+    let events: Vec<Value> =
+        stdout.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    assert_eq!(events.len(), 1);
+    assert_eq!(
+        (&events[0]["event"], &events[0]["payload"]["path"]),
+        (&json!("result"), &json!("a.txt"))
+    );
+}
+
+#[test]
+fn failures_end_with_1_and_say_what_to_do() {
+    let shell = Shell::new();
+    let cases: [(&[&str], &str); 6] = [
+        (&["call", "read_file", r#"{"path":"b.txt"}"#], "not_found"),
+        (&["call", "read_file", r#"{"pth":"a.txt"}"#], "did you mean"),
+        (&["call", "raed_file"], "read_file"),
+        (&["call", "read_file", "{"], "not a JSON object"),
+        (&["call", "read_file", "--root", "absent", r#"{"path":"a.txt"}"#], "absent"),
+        (&["call", "read_file", "-", "--config", "-"], "once only"),
+    ];
+    for (arguments, part) in cases {
+        let output = shell.run(arguments);
+        let stderr = text(&output.stderr);
+        assert_eq!(output.status.code(), Some(1), "{arguments:?}: {stderr}");
+        assert!(stderr.starts_with("error: ") && stderr.contains(part), "{arguments:?}: {stderr}");
+        assert!(output.stdout.is_empty());
+    }
+    assert_eq!(shell.run(&["cal"]).status.code(), Some(2));
+}
+
+#[test]
+fn roots_bound_what_a_call_reaches() {
+    let shell = Shell::new();
+    let inner = shell.path().join("inner");
+    std::fs::create_dir(&inner).unwrap();
+    let outside = format!(r#"{{"path":{:?}}}"#, shell.path().join("a.txt"));
+    let denied = shell.run(&["call", "read_file", &outside, "--root", "inner"]);
+    assert_eq!(denied.status.code(), Some(1));
+    assert!(text(&denied.stderr).contains("permission_denied"));
+    let allowed = shell.run(&[
+        "call",
+        "read_file",
+        &outside,
+        "--root",
+        "inner",
+        "--read-only-root",
+        "a.txt/..",
+    ]);
+    assert_eq!(allowed.status.code(), Some(1), "a file is no folder");
+    let allowed = shell.run(&["call", "read_file", &outside, "--root", "."]);
+    assert!(allowed.status.success(), "{}", text(&allowed.stderr));
+}
+
+#[test]
+fn preview_render_and_schema_have_something_to_show() {
+    let shell = Shell::new();
+    let preview = shell.run(&["preview", "read_file", r#"{"path":"a.txt"}"#]);
+    assert!(preview.status.success() && text(&preview.stdout).contains("a.txt"));
+
+    let stored = r#"{"tool":"read_file","path":"a.txt","content":"stored"}"#;
+    let render = shell.run(&["render", stored]);
+    assert!(render.status.success() && text(&render.stdout).contains("stored"));
+    assert_eq!(shell.run(&["render", "x", "--schema-version", "9"]).status.code(), Some(1));
+
+    let schema = shell.run(&["schema", "--json"]);
+    let schema: Value = serde_json::from_slice(&schema.stdout).unwrap();
+    assert!(schema["tools"].as_array().unwrap().iter().any(|tool| tool["name"] == "read_file"));
+    assert!(text(&shell.run(&["schema"]).stdout).contains("bash_max_timeout_ms"));
+    assert!(text(&shell.run(&["completions", "bash"]).stdout).contains("provider-workspace"));
+}
+
+#[test]
+fn doctor_says_what_is_enforced_and_fails_where_roots_are_missing() {
+    let shell = Shell::new();
+    let healthy = shell.run(&["doctor", "--json"]);
+    let report: Value = serde_json::from_slice(&healthy.stdout).unwrap();
+    assert_eq!(report["enforce"].as_bool(), Some(healthy.status.success()));
+    assert!(report["level"].is_string() || !healthy.status.success());
+    let sick = shell.run(&["doctor", "--root", "absent"]);
+    assert_eq!(sick.status.code(), Some(1));
+    assert!(text(&sick.stdout).contains("absent"));
+}
+
+#[test]
+fn a_reader_that_leaves_is_no_failure() {
+    let shell = Shell::new();
+    let mut child = shell.command(&["schema", "--json"]).stdout(Stdio::piped()).spawn().unwrap();
+    drop(child.stdout.take());
+    assert!(child.wait().unwrap().success());
+}
+
+#[test]
+fn a_pipe_gets_bytes_and_no_colours() {
+    let shell = Shell::new();
+    let output = shell.run(&["call", "read_file", r#"{"path":"a.txt"}"#]);
+    // The file's own escape sequence passes; we add none.
+    assert_eq!(text(&output.stdout).matches('\x1b').count(), 1);
+}

@@ -1,0 +1,99 @@
+//! What a configuration may hold, and what a kernel hears when it is wrong.
+
+use serde_json::json;
+use tonic::Code;
+
+use crate::harness::{Story, refusal};
+
+#[tokio::test]
+async fn a_kernel_learns_who_we_are_and_what_we_offer() {
+    let mut story = Story::launched().await;
+    let producer = story.client.describe().await.unwrap();
+    assert_eq!((producer.name.as_str(), producer.category), ("workspace", 2));
+    assert_eq!(
+        (producer.version.as_str(), producer.protocol_version),
+        (env!("CARGO_PKG_VERSION"), 1)
+    );
+    assert!(!producer.source.is_empty());
+    let advertised = story.client.schema().await.unwrap();
+    let read_file = advertised.tools.iter().find(|tool| tool.name == "read_file").unwrap();
+    assert_eq!((read_file.kind.as_str(), read_file.risk.as_str()), ("data_source", "read_only"));
+    assert!(read_file.safe && read_file.key_fields.is_empty() && !read_file.streaming);
+    assert_eq!(read_file.default_timeout_ms, Some(30_000));
+    for tool in &advertised.tools {
+        assert!(!tool.description.is_empty(), "{} is described", tool.name);
+        assert_eq!(tool.kind == "data_source", tool.risk == "read_only", "{}", tool.name);
+    }
+    story.end().await;
+}
+
+#[tokio::test]
+async fn everything_wrong_is_told_in_one_message_also_on_disk() {
+    let mut story = Story::launched().await;
+    story.write("file", "");
+    let faulty = json!({
+        "roots": ["root", "absent", "root/file"], "read_only_roots": ["root/../root"],
+        "sandox": "off", "bash_timeout_ms": "1", "secret_env": ["NO_SUCH_VARIABLE"],
+    });
+    let (code, failure) = refusal(story.configure(faulty).await.expect_err("faults"));
+    assert_eq!((code, failure.category.as_str()), (Code::InvalidArgument, "invalid_arguments"));
+    for part in [
+        "absent",
+        "root/file",
+        "root/../root",
+        "did you mean \"sandbox\"?",
+        "bash_timeout_ms",
+        "NO_SUCH_VARIABLE",
+    ] {
+        assert!(failure.message.contains(part), "{part} is missing in: {}", failure.message);
+    }
+    assert!(!failure.retryable);
+    // Nothing of it is in force.
+    assert_eq!(
+        story.failure("read_file", json!({"path": "file"})).await.category,
+        "permission_denied"
+    );
+    story.configure(json!({})).await.unwrap();
+    story.result("read_file", json!({"path": "file"})).await;
+    story.end().await;
+}
+
+#[tokio::test]
+async fn null_means_left_out_as_a_kernel_sends_it() {
+    let mut story = Story::launched().await;
+    let nulls = json!({
+        "read_only_roots": null, "sandbox": null, "network": null, "shell": null, "env": null,
+        "limits": null, "max_concurrent_calls": null, "read_before_write": null,
+    });
+    story.configure(nulls).await.unwrap();
+    story.end().await;
+}
+
+#[tokio::test]
+async fn a_second_configuration_replaces_the_first() {
+    let mut story = Story::configured().await;
+    story.write("a.txt", "a\n");
+    std::fs::create_dir(story.path("inner")).unwrap();
+    story.write("inner/b.txt", "b\n");
+    story.result("read_file", json!({"path": "a.txt"})).await;
+
+    story.configure(json!({"roots": ["root/inner"]})).await.unwrap();
+    story.result("read_file", json!({"path": "b.txt"})).await;
+    let outside = story.path("a.txt");
+    let failure = story.failure("read_file", json!({"path": outside})).await;
+    assert_eq!(failure.category, "permission_denied");
+
+    // A faulty one changes nothing.
+    story.configure(json!({"roots": ["absent"]})).await.expect_err("no such folder");
+    story.result("read_file", json!({"path": "b.txt"})).await;
+    story.end().await;
+}
+
+#[tokio::test]
+async fn a_read_only_root_alone_is_enough_to_read() {
+    let mut story = Story::launched().await;
+    story.write("a.txt", "a\n");
+    story.configure(json!({"roots": [], "read_only_roots": ["root"]})).await.unwrap();
+    story.result("read_file", json!({"path": "a.txt"})).await;
+    story.end().await;
+}

@@ -1,0 +1,162 @@
+//! A launched provider with a folder of its own.
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use provider_workspace::goplugin::host::{Exit, Launch, Plugin};
+use provider_workspace::provider::Call;
+use provider_workspace::service::plugin::{COOKIE, PROTOCOL_VERSION};
+use provider_workspace::service::{ClientError, Failure, ToolClient};
+use provider_workspace::tools::{Event, Payload};
+use rustix::event::{PollFd, PollFlags, poll};
+use rustix::process::{Pid, PidfdFlags, pidfd_open};
+use serde_json::{Value, json};
+
+/// The binary under test.
+pub(crate) const PROGRAM: &str = env!("CARGO_BIN_EXE_provider-workspace");
+
+/// Long enough for any machine; a story that waits this long has failed.
+pub(crate) const PATIENCE: Duration = Duration::from_secs(30);
+
+/// A launched provider. Its root is `root`, its temporary folder is `tmp`, and both lie in a folder
+/// that goes with the story.
+pub(crate) struct Story {
+    folder: tempfile::TempDir,
+    pub(crate) plugin: Plugin,
+    pub(crate) client: ToolClient,
+}
+
+impl Story {
+    /// Launched, and not configured.
+    pub(crate) async fn launched() -> Self {
+        Self::launched_with(|launch| launch).await
+    }
+
+    /// Launched in another way than plainly.
+    pub(crate) async fn launched_with(change: impl FnOnce(Launch) -> Launch) -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        for name in ["root", "tmp"] {
+            std::fs::create_dir(folder.path().join(name)).unwrap();
+        }
+        let launch = Launch::new(PROGRAM, COOKIE, [PROTOCOL_VERSION])
+            .env("TMPDIR", folder.path().join("tmp"))
+            .current_dir(folder.path());
+        let plugin = change(launch).start().await.unwrap();
+        let client = ToolClient::new(plugin.channel());
+        Self { folder, plugin, client }
+    }
+
+    /// Launched, with its root configured.
+    pub(crate) async fn configured() -> Self {
+        let mut story = Self::launched().await;
+        story.configure(json!({})).await.unwrap();
+        story
+    }
+
+    /// Configures the root, and what else is said.
+    pub(crate) async fn configure(&mut self, more: Value) -> Result<(), ClientError> {
+        let mut config = object(more);
+        config.entry("roots").or_insert_with(|| json!(["root"]));
+        self.client.configure(config).await
+    }
+
+    /// A path in the root.
+    pub(crate) fn path(&self, name: &str) -> PathBuf {
+        self.folder.path().join("root").join(name)
+    }
+
+    /// The folder that holds the plugin's sockets.
+    pub(crate) fn sockets(&self) -> Vec<PathBuf> {
+        let folder = std::fs::read_dir(self.folder.path().join("tmp")).unwrap();
+        folder.map(|entry| entry.unwrap().path()).collect()
+    }
+
+    pub(crate) fn write(&self, name: &str, content: impl AsRef<[u8]>) {
+        std::fs::write(self.path(name), content).unwrap();
+    }
+
+    /// Runs a call to its end.
+    pub(crate) async fn call(
+        &mut self,
+        tool: &str,
+        arguments: Value,
+    ) -> (Vec<Event>, Result<Payload, Failure>) {
+        self.client.invoke_to_end(call(tool, arguments)).await.unwrap()
+    }
+
+    /// The result of a call that succeeds, without events before it.
+    pub(crate) async fn result(&mut self, tool: &str, arguments: Value) -> Payload {
+        let (events, outcome) = self.call(tool, arguments).await;
+        assert_eq!(events, []);
+        outcome.unwrap()
+    }
+
+    /// The failure of a call that fails.
+    pub(crate) async fn failure(&mut self, tool: &str, arguments: Value) -> Failure {
+        self.call(tool, arguments).await.1.expect_err("the call should fail")
+    }
+
+    /// A number that the kernel knows of the plugin's process, such as `VmHWM` in KiB.
+    pub(crate) fn status(&self, name: &str) -> u64 {
+        let status = std::fs::read_to_string(format!("/proc/{}/status", self.pid())).unwrap();
+        let line = status.lines().find_map(|line| line.strip_prefix(name)).unwrap();
+        line.trim_start_matches(':').split_whitespace().next().unwrap().parse().unwrap()
+    }
+
+    /// How many descriptors the plugin's process has open.
+    pub(crate) fn descriptors(&self) -> usize {
+        std::fs::read_dir(format!("/proc/{}/fd", self.pid())).unwrap().count()
+    }
+
+    pub(crate) fn pid(&self) -> u32 {
+        self.plugin.pid().unwrap()
+    }
+
+    /// Ends the plugin and checks that it left nothing.
+    pub(crate) async fn end(self) {
+        let exit = self.plugin.kill().await;
+        assert!(matches!(exit, Exit::Graceful(status) if status.success()), "{exit:?}");
+        let left = std::fs::read_dir(self.folder.path().join("tmp")).unwrap().count();
+        assert_eq!(left, 0, "a socket was left behind");
+    }
+}
+
+/// A call of the story's session.
+pub(crate) fn call(tool: &str, arguments: Value) -> Call {
+    Call {
+        id: "call-1".to_owned(),
+        tool: tool.to_owned(),
+        arguments: object(arguments),
+        session_id: "session-1".to_owned(),
+        turn_id: "turn-1".to_owned(),
+        ..Call::default()
+    }
+}
+
+pub(crate) fn object(value: Value) -> Payload {
+    let Value::Object(map) = value else { panic!("an object is wanted") };
+    map
+}
+
+/// The status code and the failure that a refused call carries.
+pub(crate) fn refusal(error: ClientError) -> (tonic::Code, Failure) {
+    match error {
+        ClientError::Refused { failure, status } => (status.code(), failure),
+        other => panic!("no refusal: {other}"),
+    }
+}
+
+/// Waits until a process is gone.
+pub(crate) fn wait_for_end(pid: u32) {
+    let pid = Pid::from_raw(i32::try_from(pid).unwrap()).unwrap();
+    let Ok(process) = pidfd_open(pid, PidfdFlags::empty()) else { return };
+    let limit = PATIENCE.try_into().unwrap();
+    let ended = poll(&mut [PollFd::new(&process, PollFlags::IN)], Some(&limit)).unwrap();
+    assert_eq!(ended, 1, "the process still runs");
+}
+
+/// What is in a folder.
+pub(crate) fn names(folder: &Path) -> Vec<String> {
+    let entries = std::fs::read_dir(folder).unwrap();
+    entries.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect()
+}

@@ -1,0 +1,119 @@
+//! How the process starts and ends.
+
+use std::io::{BufRead as _, BufReader, Read as _};
+use std::process::{Command, Stdio};
+
+use provider_workspace::goplugin::host::{Launch, Multiplex, Security};
+use provider_workspace::service::plugin::COOKIE;
+use rustix::process::{Pid, Signal, kill_process};
+use serde_json::json;
+
+use crate::harness::{PROGRAM, Story, names, wait_for_end};
+
+fn as_plugin(program: &str) -> Command {
+    let mut command = Command::new(program);
+    command
+        .env(COOKIE.key, COOKIE.value)
+        .env("PLUGIN_PROTOCOL_VERSIONS", "1")
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped());
+    command
+}
+
+fn signal(pid: u32, signal: Signal) {
+    kill_process(Pid::from_raw(i32::try_from(pid).unwrap()).unwrap(), signal).unwrap();
+}
+
+#[test]
+fn by_hand_there_is_a_page_of_help_and_nothing_on_stdout() {
+    for value in [None, Some("another application's cookie")] {
+        let mut command = Command::new(PROGRAM);
+        command.env_remove(COOKIE.key);
+        if let Some(value) = value {
+            command.env(COOKIE.key, value);
+        }
+        let output = command.output().unwrap();
+        assert_eq!(output.status.code(), Some(1));
+        assert!(output.stdout.is_empty());
+        let page = String::from_utf8(output.stderr).unwrap();
+        assert!(page.contains("call read_file") && page.contains("doctor"), "{page}");
+    }
+}
+
+#[test]
+fn one_line_on_stdout_ever_and_sigterm_ends_it_well() {
+    let tmp = tempfile::tempdir().unwrap();
+    let mut child = as_plugin(PROGRAM).env("TMPDIR", tmp.path()).spawn().unwrap();
+    let mut stdout = BufReader::new(child.stdout.take().unwrap());
+    let mut line = String::new();
+    stdout.read_line(&mut line).unwrap();
+    assert!(line.starts_with("1|1|unix|/") && line.trim_end().ends_with("|grpc|"), "{line}");
+    assert_eq!(names(tmp.path()).len(), 1);
+
+    signal(child.id(), Signal::TERM);
+    assert!(child.wait().unwrap().success());
+    let mut rest = String::new();
+    stdout.read_to_string(&mut rest).unwrap();
+    assert_eq!(rest, "");
+    assert!(names(tmp.path()).is_empty(), "the socket is gone");
+}
+
+#[test]
+fn sigint_reaches_the_whole_terminal_and_must_not_end_the_plugin() {
+    let mut child = as_plugin(PROGRAM).spawn().unwrap();
+    let mut line = String::new();
+    BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();
+    signal(child.id(), Signal::INT);
+    signal(child.id(), Signal::TERM);
+    assert!(child.wait().unwrap().success(), "SIGINT would have killed it by a signal");
+}
+
+/// T05: a host that is killed leaves nothing behind.
+#[test]
+fn the_plugin_ends_with_its_host_and_takes_its_socket_along() {
+    let tmp = tempfile::tempdir().unwrap();
+    let mut host = as_plugin("/bin/sh")
+        .args(["-c", "\"$0\" & echo $! >&2; wait", PROGRAM])
+        .env("TMPDIR", tmp.path())
+        .spawn()
+        .unwrap();
+    let mut first_line = String::new();
+    BufReader::new(host.stdout.take().unwrap()).read_line(&mut first_line).unwrap();
+    let mut pid = String::new();
+    BufReader::new(host.stderr.take().unwrap()).read_line(&mut pid).unwrap();
+    assert_eq!(names(tmp.path()).len(), 1);
+    host.kill().unwrap();
+    host.wait().unwrap();
+    wait_for_end(pid.trim().parse().unwrap());
+    assert!(names(tmp.path()).is_empty(), "the socket is gone");
+}
+
+/// T05: the host's own way to end a plugin, in every way to be connected.
+#[tokio::test]
+async fn every_kind_of_connection_works_and_ends_in_order() {
+    for security in [Security::Plain, Security::AutoMtls] {
+        for multiplex in [Multiplex::Off, Multiplex::On] {
+            let change = |launch: Launch| launch.security(security).multiplex(multiplex);
+            let mut story = Story::launched_with(change).await;
+            story.plugin.ping().await.unwrap();
+            story.configure(json!({})).await.unwrap();
+            story.write("a.txt", "hello\n");
+            let result = story.result("read_file", json!({"path": "a.txt"})).await;
+            assert!(result["content"].as_str().unwrap().contains("hello"));
+            story.end().await;
+        }
+    }
+}
+
+/// T05: killed, it starts again, whatever the dead one left.
+#[tokio::test]
+async fn a_killed_plugin_does_not_keep_the_next_one_from_starting() {
+    let mut story = Story::launched().await;
+    assert!(!story.sockets().is_empty());
+    signal(story.pid(), Signal::KILL);
+    story.plugin.wait().await.unwrap();
+    let mut next = Story::launched().await;
+    next.configure(json!({})).await.unwrap();
+    next.end().await;
+}

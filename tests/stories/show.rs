@@ -1,0 +1,80 @@
+//! Preview and Render.
+
+use provider_workspace::provider::Call;
+use provider_workspace::service::{persisted_call, persisted_result};
+use provider_workspace::tools::view::View;
+use serde_json::json;
+use tonic::Code;
+
+use crate::harness::{Story, call, refusal};
+
+/// A kernel probes each tool with no arguments and no context, maybe before Configure.
+#[tokio::test]
+async fn a_probe_gets_a_clear_no_whenever_it_comes() {
+    let mut story = Story::launched().await;
+    let tools = story.client.schema().await.unwrap().tools;
+    for _ in 0..2 {
+        for tool in &tools {
+            let probe = Call { tool: tool.name.clone(), ..Call::default() };
+            let (code, failure) = refusal(story.client.preview(probe).await.expect_err("no"));
+            assert_eq!(
+                (code, failure.category.as_str()),
+                (Code::InvalidArgument, "invalid_arguments")
+            );
+        }
+        let unknown = Call { tool: "no_such_tool".to_owned(), ..Call::default() };
+        let (code, _) = refusal(story.client.preview(unknown).await.expect_err("no"));
+        assert_eq!(code, Code::NotFound);
+        story.configure(json!({})).await.unwrap();
+    }
+    story.end().await;
+}
+
+#[tokio::test]
+async fn a_preview_of_a_call_that_would_fail_shows_the_failure() {
+    let mut story = Story::configured().await;
+    story.write("a.txt", "a\n");
+    story.client.preview(call("read_file", json!({"path": "a.txt"}))).await.unwrap();
+    let outside = story.client.preview(call("read_file", json!({"path": "/etc/passwd"}))).await;
+    let text = format!("{:?}", outside.unwrap());
+    assert!(text.contains("Error") && text.contains("/etc/passwd"), "{text}");
+    story.end().await;
+}
+
+#[tokio::test]
+async fn what_a_kernel_stored_is_shown_again_also_without_a_configuration() {
+    let mut story = Story::configured().await;
+    story.write("a.rs", "fn a() {}\n");
+    let read = call("read_file", json!({"path": "a.rs"}));
+    let (_, outcome) = story.client.invoke_to_end(read.clone()).await.unwrap();
+    let failure = story.failure("read_file", json!({"path": "b.rs"})).await;
+    let result = outcome.unwrap();
+    let stored = [
+        (persisted_call(&read), "a.rs"),
+        (persisted_result("call-1", &Ok(result.clone())), "fn a() {}"),
+        (persisted_result("call-1", &Err(failure)), "not_found"),
+    ];
+    story.end().await;
+
+    let mut later = Story::launched().await;
+    for (bytes, part) in stored {
+        for version in ["1", "v1"] {
+            let view = later.client.render(version, bytes.clone()).await.unwrap();
+            assert!(format!("{view:?}").contains(part), "{part} is missing in {view:?}");
+        }
+    }
+    let mut old = result;
+    old.insert("from_the_future".to_owned(), json!([1, {"a": null}]));
+    old.remove("total_lines");
+    for version in ["", "json"] {
+        let bare = serde_json::to_vec(&old).unwrap();
+        let view = later.client.render(version, bare).await.unwrap();
+        assert!(format!("{view:?}").contains("fn a() {}"), "{view:?}");
+    }
+    let sparse = later.client.render("json", br#"{"tool": "read_file"}"#.to_vec()).await;
+    assert!(!matches!(sparse.unwrap(), View::Table { .. }));
+    let (code, failure) = refusal(later.client.render("2", Vec::new()).await.expect_err("unknown"));
+    assert_eq!(code, Code::InvalidArgument);
+    assert!(failure.message.contains("\"v1\"") && failure.message.contains("\"json\""));
+    later.end().await;
+}
