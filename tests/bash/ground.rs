@@ -10,7 +10,7 @@ use provider_workspace::tools::{
     Bash, BashSettings, CancelToken, Context, EmitError, Event, EventSink, OutputStream, Payload,
     Phase, Tool, ToolError,
 };
-use provider_workspace::workspace::{Session, Workspace};
+use provider_workspace::workspace::{RootsSpec, Session, Workspace};
 use sandbox::{Jail, Policy};
 use serde_json::{Value, json};
 use tempfile::TempDir;
@@ -98,7 +98,7 @@ impl Ground {
         };
         change(&mut settings);
         let jail = Arc::new(Jail::build(&settings.policy).unwrap());
-        let workspace = workspace();
+        let workspace = workspace(&settings.policy);
         let bash = Bash::new(settings, jail.clone());
         let stage = Stage {
             bash,
@@ -216,8 +216,16 @@ fn environment() -> provider_workspace::process::Environment {
     Environment::choose(std::env::vars_os(), Requested::default()).unwrap()
 }
 
-fn workspace() -> Workspace {
-    Workspace {}
+fn workspace(policy: &Policy) -> Workspace {
+    let texts = |paths: &[PathBuf]| {
+        paths.iter().map(|path| path.to_str().unwrap().to_owned()).collect::<Vec<_>>()
+    };
+    Workspace::open(&RootsSpec {
+        roots: texts(&policy.roots),
+        read_only_roots: texts(&policy.read_only_roots),
+        locks: Arc::default(),
+    })
+    .unwrap()
 }
 
 impl Told {
