@@ -21,6 +21,10 @@ const REAP: Timespec = Timespec { tv_sec: 1, tv_nsec: 0 };
 /// How long what a command left behind may go on.
 const LINGER: Duration = Duration::from_millis(250);
 
+/// The same where the caller has sent a signal: whoever asks a command to end says how long that
+/// may take, so this is only a bound.
+const LINGER_AFTER_SIGNAL: Duration = Duration::from_secs(10);
+
 /// How often it is looked at meanwhile.
 const LINGER_STEP: Timespec = Timespec { tv_sec: 0, tv_nsec: 2_000_000 };
 
@@ -41,9 +45,12 @@ pub(crate) fn supervise(call: Call, domain: Option<BorrowedFd<'_>>) {
             // A provider that is gone shows in the next poll.
             let _ = Began::Running.send(&control, Some(pidfd.as_fd()));
             let patience = watch(&control, &pidfd, pid);
-            let early = if patience == Patience::ForRest { linger(&control, pid) } else { None };
+            let early = match patience {
+                Patience::ForRest(limit) => linger(&control, pid, limit),
+                Patience::ForReport | Patience::Gone => None,
+            };
             let swept = sweep(pid);
-            if let (Patience::ForReport | Patience::ForRest, Some(main)) =
+            if let (Patience::ForReport | Patience::ForRest(_), Some(main)) =
                 (patience, early.or(swept.main))
             {
                 let ended = Ended {
@@ -106,13 +113,15 @@ fn resources(limits: &Limits) -> Vec<(libc::c_int, u64)> {
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Patience {
     ForReport,
-    /// It does, and the command ended by itself, so that what it left may end so too.
-    ForRest,
+    /// It does, and the command ended by itself, so that what it left may end so too, within this
+    /// time.
+    ForRest(Duration),
     Gone,
 }
 
 /// Watches over the command until it ends or its end is asked for.
 fn watch(control: &OwnedFd, pidfd: &OwnedFd, pid: libc::pid_t) -> Patience {
+    let mut limit = LINGER;
     loop {
         let mut ready = [PollFd::new(pidfd, PollFlags::IN), PollFd::new(control, PollFlags::IN)];
         match poll(&mut ready, Some(&REAP)) {
@@ -127,14 +136,17 @@ fn watch(control: &OwnedFd, pidfd: &OwnedFd, pid: libc::pid_t) -> Patience {
         let [ended, asked] = ready.map(|fd| !fd.revents().is_empty());
         if asked {
             match order(control) {
-                Ok(Order::Signal(signal)) => sys::signal(-pid, signal),
+                Ok(Order::Signal(signal)) => {
+                    sys::signal(-pid, signal);
+                    limit = LINGER_AFTER_SIGNAL;
+                }
                 Ok(Order::Kill) => return Patience::ForReport,
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
                 Err(_) => return Patience::Gone,
             }
         }
         if ended {
-            return Patience::ForRest;
+            return Patience::ForRest(limit);
         }
     }
 }
@@ -143,9 +155,9 @@ fn watch(control: &OwnedFd, pidfd: &OwnedFd, pid: libc::pid_t) -> Patience {
 /// substitution does, and has a moment to end by itself. That moment is over when nothing is left,
 /// when the caller says so (by an order to kill), or when it is gone. Returns how the command ended,
 /// if it was waited for.
-fn linger(control: &OwnedFd, pid: libc::pid_t) -> Option<Reaped> {
+fn linger(control: &OwnedFd, pid: libc::pid_t, limit: Duration) -> Option<Reaped> {
     let mut main = None;
-    let end = Instant::now() + LINGER;
+    let end = Instant::now() + limit;
     loop {
         loop {
             match sys::reap(Wait::Poll) {
