@@ -205,3 +205,14 @@ async fn calls_beyond_the_limit_are_refused_as_worth_another_try() {
     story.result("read_file", json!({"path": "big", "limit": 1})).await;
     story.end().await;
 }
+
+/// More calls than HTTP/2 lets a connection see resets: each stream has to end in order.
+#[tokio::test]
+async fn thousands_of_calls_share_one_connection() {
+    let mut story = Story::configured().await;
+    story.write("a.txt", "a\n");
+    for _ in 0..1500 {
+        story.result("read_file", json!({"path": "a.txt"})).await;
+    }
+    story.end().await;
+}
