@@ -116,8 +116,8 @@ impl Spawner {
         drop(theirs);
         drop(command);
         match Began::receive(&control) {
-            Ok((Began::Running, pidfd)) => {
-                let pid = pidfd.as_ref().and_then(pid_of).unwrap_or_default();
+            Ok((Began::Running(inner), pidfd)) => {
+                let pid = pidfd.as_ref().and_then(pid_of).unwrap_or(inner);
                 Ok(Running::new(control, pid, limits, self.calls.clone()))
             }
             Ok((Began::Failed(stage, errno), _)) => {

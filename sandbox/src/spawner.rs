@@ -226,7 +226,9 @@ fn answer_calls(socket: OwnedFd, domain: Option<&OwnedFd>) -> io::Result<()> {
             match sys::fork() {
                 Ok(Fork::Child) => {
                     drop((taken, supervisors));
-                    if let Some(call) = wait_for_call(socket, take) {
+                    let call = wait_for_call(&socket, &take);
+                    drop((socket, take));
+                    if let Some(call) = call {
                         supervise(call, domain.map(AsFd::as_fd));
                     }
                     sys::exit_now(0);
@@ -270,14 +272,14 @@ fn answer_calls(socket: OwnedFd, domain: Option<&OwnedFd>) -> io::Result<()> {
 }
 
 /// The life of a spare supervisor. Answers with its call, or with nothing when the jail is gone.
-fn wait_for_call(socket: OwnedFd, take: OwnedFd) -> Option<Call> {
+fn wait_for_call(socket: &OwnedFd, take: &OwnedFd) -> Option<Call> {
     // Until it has a call to see to its end, it ends with the spawner.
     let _ = set_parent_process_death_signal(Some(Signal::KILL));
     let ready = prepare();
     loop {
-        let (message, fds) = wire::receive(&socket, Patience::Endless).ok()?;
+        let (message, fds) = wire::receive(socket, Patience::Endless).ok()?;
         if let Ok([control, stdin, stdout, stderr]) = <[OwnedFd; 4]>::try_from(fds) {
-            rustix::io::write(&take, &[0]).ok()?;
+            rustix::io::write(take, &[0]).ok()?;
             let _ = set_parent_process_death_signal(None);
             return Some(Call { control, stdio: [stdin, stdout, stderr], message, ready });
         }

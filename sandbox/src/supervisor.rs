@@ -43,7 +43,7 @@ pub(crate) fn supervise(call: Call, domain: Option<BorrowedFd<'_>>) {
             // Else the readers of the command's output would never see its end.
             drop(stdio);
             // A provider that is gone shows in the next poll.
-            let _ = Began::Running.send(&control, Some(pidfd.as_fd()));
+            let _ = Began::Running(pid.unsigned_abs()).send(&control, Some(pidfd.as_fd()));
             let patience = watch(&control, &pidfd, pid);
             let swept = sweep(pid);
             if let (Patience::ForReport, Some(main)) = (patience, swept.main) {

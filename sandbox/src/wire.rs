@@ -59,8 +59,8 @@ pub(crate) struct Ended {
 /// What a supervisor says first.
 #[derive(Debug)]
 pub(crate) enum Began {
-    /// The program runs.
-    Running,
+    /// The program runs, by this pid in the jail.
+    Running(u32),
     /// It does not: the step that failed and its errno.
     Failed(Stage, i32),
 }
@@ -238,7 +238,10 @@ impl Began {
     pub(crate) fn send(&self, control: impl AsFd, pidfd: Option<BorrowedFd<'_>>) -> io::Result<()> {
         let mut message = Writer::default();
         match self {
-            Began::Running => message.u64(u64::MAX),
+            Began::Running(pid) => {
+                message.u64(u64::MAX);
+                message.u64(u64::from(*pid));
+            }
             Began::Failed(stage, errno) => {
                 message.u64(*stage as u64);
                 message.u64(u64::from(errno.unsigned_abs()));
@@ -252,7 +255,7 @@ impl Began {
         let (message, mut fds) = receive(control, Patience::Endless)?;
         let mut from = Reader(&message);
         let began = match from.u64()? {
-            u64::MAX => Began::Running,
+            u64::MAX => Began::Running(u32::try_from(from.u64()?).map_err(|_| malformed())?),
             stage => {
                 let stage = usize::try_from(stage).ok().and_then(|n| Stage::ALL.get(n));
                 let errno = i32::try_from(from.u64()?).map_err(|_| malformed())?;

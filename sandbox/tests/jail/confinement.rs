@@ -58,7 +58,7 @@ fn reading_outside_is_refused_by_whatever_name() {
             "folder/secret".to_owned(),
             "in/../../outside/secret".to_owned(),
             format!("/proc/self/root{outside}/secret"),
-            format!("/proc/self/cwd/../../outside/secret").replace("../../", "../"),
+            "/proc/self/cwd/../outside/secret".to_owned(),
         ] {
             let open = format!(r#"try(open F, "<", "{path}")"#);
             assert_eq!(story.errno(&open), hidden, "{path} at level {}", story.level);
@@ -399,8 +399,7 @@ fn a_file_job_executes_nothing_and_connects_nowhere() {
         let script = story.root.join("run");
         fs::write(&script, "#!/bin/sh\n").unwrap();
         fs::set_permissions(&script, std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
-        let run = script.clone();
-        assert_eq!(story.job_errno(|| std::process::Command::new(run).status()), EACCES);
+        assert_eq!(story.job_errno(|| std::process::Command::new(script).status()), EACCES);
         let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
         let address = listener.local_addr().unwrap();
         if story.jail.enforcement().rights.contains(&"connect_tcp") {
