@@ -134,6 +134,33 @@ fn a_read_only_root_is_read_only() {
 }
 
 #[test]
+fn single_files_can_be_granted_to_commands() {
+    with_policy(
+        |policy, outside| {
+            for name in ["readable", "writable"] {
+                fs::write(outside.join(name), name).unwrap();
+            }
+            policy.command_read.push(outside.join("readable"));
+            policy.command_write.push(outside.join("writable"));
+        },
+        |story| {
+            assert_eq!(
+                story.succeeds("cat $OUTSIDE/readable $OUTSIDE/writable"),
+                "readablewritable"
+            );
+            assert_eq!(story.errno(r#"try(open F, ">", "$ENV{OUTSIDE}/writable")"#), 0);
+            let refused = story.refusal(EROFS, EACCES);
+            assert_eq!(story.errno(r#"try(open F, ">", "$ENV{OUTSIDE}/readable")"#), refused);
+            let hidden = story.refusal(ENOENT, EACCES);
+            assert_eq!(story.errno(r#"try(open F, "<", "$ENV{OUTSIDE}/secret")"#), hidden);
+            // They are granted to commands, not to file jobs.
+            let readable = story.outside.join("readable");
+            assert_eq!(story.job_errno(move || fs::read(readable)), EACCES);
+        },
+    );
+}
+
+#[test]
 fn metadata_of_outside_files_is_safe_at_the_full_level_and_said_to_be_open_below() {
     with_policy(
         |policy, outside| {
