@@ -162,6 +162,16 @@ fn the_kernel_is_closed_where_no_command_needs_it() {
 }
 
 #[test]
+fn memory_that_is_shared_by_a_number_stays_within_the_jail() {
+    at_each_level(|story| {
+        let segment = "try(defined shmget(0x6a61696c, 4096, 0600 | 01000))";
+        assert_eq!(story.errno(segment), story.refusal(0, EPERM));
+        let bare = bare_errno("try(defined shmget(0x6a61696c, 4096, 0600))");
+        assert_eq!(bare, ENOENT, "the machine has no such segment");
+    });
+}
+
+#[test]
 fn x32_calls_do_not_pass_by_the_filters() {
     if !cfg!(target_arch = "x86_64") {
         return;
