@@ -11,6 +11,7 @@ mod confinement;
 mod containment;
 mod enforcement;
 mod network;
+mod processes;
 mod start;
 mod support;
 mod work;

@@ -60,6 +60,13 @@ fn a_command_gets_its_arguments_its_environment_and_its_folder_and_nothing_else(
 }
 
 #[test]
+fn new_files_get_the_modes_that_the_providers_umask_leaves() {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap();
+    let umask = status.lines().find_map(|line| line.strip_prefix("Umask:\t")).unwrap();
+    at_each_level(|story| assert_eq!(story.succeeds("umask"), format!("{umask}\n")));
+}
+
+#[test]
 fn the_pid_is_the_one_that_the_machine_sees() {
     at_each_level(|story| {
         let talking = story.start("exec sleep 60");

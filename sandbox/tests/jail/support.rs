@@ -174,6 +174,34 @@ impl Story {
     }
 }
 
+impl Story {
+    /// The errno of one Perl expression in the jail, 0 where it succeeds.
+    pub(crate) fn errno(&self, expression: &str) -> i32 {
+        let outcome = self.run(&perl(expression));
+        assert_eq!(outcome.err, "", "{expression}");
+        outcome.code()
+    }
+
+    /// The errno of a file job.
+    pub(crate) fn job_errno<T>(&self, job: impl FnOnce() -> io::Result<T> + Send + 'static) -> i32 {
+        let error = self.job(move || job().err());
+        error.map_or(0, |error| error.raw_os_error().unwrap())
+    }
+}
+
+fn perl(expression: &str) -> String {
+    format!(
+        "exec perl -e 'sub done {{ exit($_[0] < 0 ? $! + 0 : 0) }}
+         sub try {{ exit($_[0] ? 0 : $! + 0) }} {expression}'"
+    )
+}
+
+/// The errno of the same expression without a jail.
+pub(crate) fn bare_errno(expression: &str) -> i32 {
+    let shell = std::process::Command::new("bash").args(["-c", &perl(expression)]).status();
+    shell.unwrap().code().unwrap()
+}
+
 impl Talking {
     pub(crate) fn end(self) -> Outcome {
         let report = self.running.wait().unwrap();
