@@ -1,0 +1,14 @@
+//! Attempts to get out of a jail, by subject. Each has a twin that is allowed.
+
+mod paths;
+
+use crate::attack;
+use crate::story::Story;
+
+pub(crate) fn stories() -> Vec<Story> {
+    [paths::stories()].concat()
+}
+
+pub(crate) fn attacks() -> Vec<attack::Named> {
+    [paths::ATTACKS].concat()
+}

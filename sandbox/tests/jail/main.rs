@@ -1,0 +1,33 @@
+//! Stories about a whole jail: real files, real processes, the real kernel.
+//!
+//! A jail starts the running program once more as its spawner, and the attackers of these stories
+//! are this program too; hence a `main` of our own. Filters and flags are those of `cargo test`.
+//!
+//! Each story runs once at every level that the machine grants. With `CI` set, a missing program
+//! or level is a failure; `SANDBOX_LEVEL=kernel` says that the full level is not to be expected.
+#![expect(clippy::unwrap_used, reason = "a story that panics has failed, which is what is meant")]
+
+mod arena;
+mod attack;
+mod daily_work;
+mod escapes;
+mod raw;
+mod story;
+
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    if sandbox::is_spawner_invocation() {
+        return sandbox::spawner_main();
+    }
+    if let Some(code) = attack::run_if_asked(&attacks()) {
+        return code;
+    }
+    let arguments = libtest_mimic::Arguments::from_args();
+    let trials = story::trials([daily_work::stories(), escapes::stories()].concat());
+    libtest_mimic::run(&arguments, trials).exit_code()
+}
+
+fn attacks() -> Vec<attack::Named> {
+    escapes::attacks()
+}

@@ -1,0 +1,91 @@
+//! What a story is, and how it becomes one trial for each level.
+
+use std::path::PathBuf;
+
+use libtest_mimic::{Completion, Trial};
+use sandbox::{Jail, Level};
+
+use crate::arena::Place;
+
+/// A story, told at one level at a time. It fails by a panic.
+#[derive(Clone, Copy)]
+pub(crate) struct Story {
+    pub(crate) name: &'static str,
+    pub(crate) tell: fn(Level),
+    /// The programs that it cannot do without.
+    pub(crate) needs: &'static [&'static str],
+}
+
+/// Lists stories: `stories!["subject": first, second needs "node" "npm"]`.
+macro_rules! stories {
+    ($subject:literal: $($name:ident $(needs $($program:literal)+)?),+ $(,)?) => {
+        vec![$($crate::story::Story {
+            name: concat!($subject, "::", stringify!($name)),
+            tell: $name,
+            needs: &[$($($program),+)?],
+        }),+]
+    };
+}
+pub(crate) use stories;
+
+/// The trials of `stories` at both levels.
+pub(crate) fn trials(stories: Vec<Story>) -> Vec<Trial> {
+    [Level::Full, Level::Kernel]
+        .into_iter()
+        .flat_map(|level| stories.iter().map(move |story| trial(*story, level)))
+        .collect()
+}
+
+fn trial(story: Story, level: Level) -> Trial {
+    let name = format!("{}::{level}", story.name);
+    Trial::ignorable_test(name.clone(), move || {
+        if let Some(lack) = lack(&story, level) {
+            assert!(!in_ci(), "{name}: {lack}");
+            skipped(&name, &lack);
+            return Ok(Completion::ignored_with(lack));
+        }
+        (story.tell)(level);
+        Ok(Completion::Completed)
+    })
+}
+
+#[expect(clippy::print_stderr, reason = "a story that is not told must not look like one that was")]
+fn skipped(name: &str, lack: &str) {
+    eprintln!("SKIPPED {name}: {lack}");
+}
+
+/// What the machine lacks for `story`, if anything.
+fn lack(story: &Story, level: Level) -> Option<String> {
+    if level == Level::Full && granted() != Level::Full {
+        return Some("the machine grants no namespaces".to_owned());
+    }
+    let missing = story.needs.iter().find(|program| program_file(program).is_none());
+    missing.map(|program| format!("needs {program}"))
+}
+
+/// The highest level of this machine.
+fn granted() -> Level {
+    static GRANTED: std::sync::OnceLock<Level> = std::sync::OnceLock::new();
+    *GRANTED.get_or_init(|| {
+        let place = Place::new();
+        let jail = Jail::build(&place.policy(Level::Full)).unwrap();
+        let level = jail.enforcement().level;
+        let expected = std::env::var("SANDBOX_LEVEL").unwrap_or_else(|_| "full".to_owned());
+        assert!(
+            !in_ci() || level.name() == expected,
+            "this machine grants the level {level}, {expected} was expected: {:#?}",
+            jail.enforcement()
+        );
+        level
+    })
+}
+
+fn in_ci() -> bool {
+    std::env::var_os("CI").is_some_and(|value| !value.is_empty())
+}
+
+/// Where a program lies, as the shell would find it.
+pub(crate) fn program_file(name: &str) -> Option<PathBuf> {
+    let path = std::env::var_os("PATH")?;
+    std::env::split_paths(&path).map(|folder| folder.join(name)).find(|file| file.is_file())
+}
