@@ -2,9 +2,10 @@
 
 use std::ffi::{OsStr, OsString};
 use std::fs::{self, File};
-use std::io::{BufRead, BufReader, PipeReader, Read, Seek};
+use std::io::{BufRead, BufReader, PipeReader, Read};
 use std::os::fd::{AsFd, OwnedFd};
 use std::path::{Path, PathBuf};
+use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -32,6 +33,8 @@ pub(crate) struct Arena {
     pub(crate) place: Place,
     pub(crate) jail: Jail,
     pub(crate) level: Level,
+    /// `HOME` of commands.
+    home: OsString,
 }
 
 /// A command that ended.
@@ -46,7 +49,7 @@ pub(crate) struct Outcome {
 pub(crate) struct Call {
     pub(crate) running: Running,
     stdout: BufReader<PipeReader>,
-    stderr: File,
+    stderr: JoinHandle<String>,
 }
 
 impl Place {
@@ -113,7 +116,10 @@ impl Arena {
     pub(crate) fn of(place: Place, policy: &Policy, level: Level) -> Self {
         let jail = Jail::build(policy).unwrap();
         assert_eq!(jail.enforcement().level, level, "{:#?}", jail.enforcement());
-        Self { place, jail, level }
+        let of_policy = policy.home.clone().map(PathBuf::into_os_string);
+        let private = jail.private().home.clone().map(PathBuf::into_os_string);
+        let home = private.or(of_policy).or_else(|| std::env::var_os("HOME")).unwrap_or_default();
+        Self { place, jail, level, home }
     }
 
     /// Runs a script in the root to its end.
@@ -132,21 +138,15 @@ impl Arena {
 
     /// Runs a command to its end.
     pub(crate) fn run(&self, line: &Line) -> Outcome {
-        let (mut stdout, mut stderr) =
-            (tempfile::tempfile().unwrap(), tempfile::tempfile().unwrap());
-        let fds = [&stdout, &stderr].map(|file| file.try_clone().unwrap().into());
-        let running = self.start_with(line, fds).unwrap();
-        let report = waited(running);
-        Outcome { report, stdout: all_of(&mut stdout), stderr: all_of(&mut stderr) }
+        self.start(line).outcome()
     }
 
     /// Starts a command whose output the story reads while it runs.
     pub(crate) fn start(&self, line: &Line) -> Call {
-        let (reader, writer) = std::io::pipe().unwrap();
-        let stderr = tempfile::tempfile().unwrap();
-        let fds = [OwnedFd::from(writer), stderr.try_clone().unwrap().into()];
-        let running = self.start_with(line, fds).unwrap();
-        Call { running, stdout: BufReader::new(reader), stderr }
+        let (stdout, out) = std::io::pipe().unwrap();
+        let (stderr, err) = std::io::pipe().unwrap();
+        let running = self.start_with(line, [out.into(), err.into()]).unwrap();
+        Call { running, stdout: BufReader::new(stdout), stderr: collected(stderr) }
     }
 
     pub(crate) fn start_bash(&self, script: &str) -> Call {
@@ -173,11 +173,9 @@ impl Arena {
     /// A command with the environment that a provider gives.
     pub(crate) fn command<S: AsRef<OsStr>>(&self, cwd: &Path, argv: &[S]) -> Line {
         let private = self.jail.private();
-        let of_own = |name: &str| std::env::var_os(name).unwrap_or_default();
-        let home = private.home.clone().map_or_else(|| of_own("HOME"), PathBuf::into_os_string);
         let env = [
-            ("PATH", of_own("PATH")),
-            ("HOME", home),
+            ("PATH", std::env::var_os("PATH").unwrap_or_default()),
+            ("HOME", self.home.clone()),
             ("LANG", "C.UTF-8".into()),
             ("TERM", "dumb".into()),
             ("TMPDIR", private.tmp.clone().into_os_string()),
@@ -217,19 +215,19 @@ impl Call {
         let deadline = Instant::now() + PATIENCE;
         if self.stdout.buffer().is_empty() && !readable(self.stdout.get_ref(), deadline) {
             self.running.kill().unwrap();
-            panic!("the command said nothing; its stderr: {}", all_of(&mut self.stderr));
+            panic!("the command said nothing");
         }
         let mut line = String::new();
         self.stdout.read_line(&mut line).unwrap();
         line.trim_end().to_owned()
     }
 
-    /// Waits for its end.
-    pub(crate) fn outcome(mut self) -> Outcome {
+    /// Waits for its end. What was read already is not among the output.
+    pub(crate) fn outcome(self) -> Outcome {
+        let stdout = collected(self.stdout);
         let report = waited(self.running);
-        let mut stdout = String::new();
-        self.stdout.read_to_string(&mut stdout).unwrap();
-        Outcome { report, stdout, stderr: all_of(&mut self.stderr) }
+        // Nothing of the call is left that could hold the pipes open.
+        Outcome { report, stdout: stdout.join().unwrap(), stderr: self.stderr.join().unwrap() }
     }
 
     /// Kills it, and waits for its end.
@@ -237,6 +235,15 @@ impl Call {
         self.running.kill().unwrap();
         self.outcome()
     }
+}
+
+/// Reads all there is, beside the story, so that a command never waits for its reader.
+fn collected(mut from: impl Read + Send + 'static) -> JoinHandle<String> {
+    thread::spawn(move || {
+        let mut bytes = Vec::new();
+        from.read_to_end(&mut bytes).unwrap();
+        String::from_utf8_lossy(&bytes).into_owned()
+    })
 }
 
 /// Waits for a command, and kills what takes for ever.
@@ -260,13 +267,6 @@ fn readable(fd: &impl AsFd, deadline: Instant) -> bool {
             ready => return ready.unwrap() > 0,
         }
     }
-}
-
-fn all_of(file: &mut File) -> String {
-    let mut bytes = Vec::new();
-    file.rewind().unwrap();
-    file.read_to_end(&mut bytes).unwrap();
-    String::from_utf8_lossy(&bytes).into_owned()
 }
 
 /// The file of the running program.

@@ -1,18 +1,11 @@
-//! What developers do all day works in a jail.
+//! What developers do all day works in a jail: the real programs, at every level.
 
-use sandbox::Level;
+mod compilers;
+mod git;
+mod shell;
 
-use crate::arena::Arena;
-use crate::story::{Story, stories};
+use crate::story::Story;
 
 pub(crate) fn stories() -> Vec<Story> {
-    stories!["daily_work": here_document]
-}
-
-/// 70 kB exceed what a pipe holds, so that the shell takes a temporary file.
-fn here_document(level: Level) {
-    let line = "x".repeat(99);
-    let text = format!("{line}\n").repeat(700);
-    let script = format!("cat <<'END' | wc -c\n{text}END\n");
-    assert_eq!(Arena::new(level).succeeds(&script).trim(), "70000");
+    [shell::stories(), git::stories(), compilers::stories()].concat()
 }
