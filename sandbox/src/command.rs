@@ -7,7 +7,6 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::private::PrivateFolders;
 use crate::{Limits, wire};
 
 /// A command to start. Nothing is inherited but the umask: what is not named here is not there.
@@ -40,8 +39,8 @@ pub struct Running {
     control: OwnedFd,
     pid: u32,
     limits: Limits,
-    // The call uses the private folders: they are removed after the last call ended.
-    _private: Arc<PrivateFolders>,
+    // Tells the jail, when it is dropped, that a call still runs.
+    _alive: Arc<()>,
 }
 
 /// What became of a command.
@@ -135,13 +134,8 @@ pub enum Stage {
 pub struct LostCall(#[source] pub io::Error);
 
 impl Running {
-    pub(crate) fn new(
-        control: OwnedFd,
-        pid: u32,
-        limits: Limits,
-        private: Arc<PrivateFolders>,
-    ) -> Self {
-        Self { control, pid, limits, _private: private }
+    pub(crate) fn new(control: OwnedFd, pid: u32, limits: Limits, alive: Arc<()>) -> Self {
+        Self { control, pid, limits, _alive: alive }
     }
 
     /// The process id of the command as this process (and the machine) sees it. Inside the jail

@@ -16,21 +16,37 @@
 //! ```
 #![deny(unsafe_code)]
 
+#[cfg(not(target_os = "linux"))]
+compile_error!("the jail is made of Landlock and seccomp, which only Linux has");
+
 mod command;
 mod enforcement;
 mod explain;
+mod filter;
+mod grants;
 mod jail;
+mod launcher;
+mod namespaces;
+mod plan;
 mod policy;
 mod private;
+mod report;
+mod rights;
 mod spawner;
+mod supervisor;
+mod sweep;
+mod sys;
 mod wire;
 mod workers;
 
 pub use command::{Command, ExitStatus, LimitHit, LostCall, Report, Running, Stage, StartError};
 pub use enforcement::{Channel, Channels, Enforcement, Level};
 pub use explain::{Access, Explanation, Setting, Subject};
+pub use grants::GrantError;
 pub use jail::{Jail, JailError};
+pub use launcher::SpawnerError;
 pub use policy::{Limits, Mode, Namespaces, Network, Policy};
 pub use private::{Private, PrivateError};
+pub use rights::DomainError;
 pub use spawner::{is_spawner_invocation, spawner_main};
 pub use workers::{FileJob, SubmitError};

@@ -66,10 +66,11 @@ impl PrivateFolders {
         flock(&lock, FlockOperation::NonBlockingLockExclusive)
             .map_err(|e| failed(&at)(e.into()))?;
         let folders = Self { at, _lock: lock };
-        for path in [folders.tmp(), folders.cache(), folders.home(), folders.spool()] {
+        let all =
+            [folders.tmp(), folders.cache(), folders.home(), folders.spool(), folders.staging()];
+        for path in all {
             make_folder(&path).map_err(failed(&path))?;
         }
-        make_folder(&folders.staging()).map_err(failed(&folders.staging()))?;
         Ok(folders)
     }
 
@@ -87,6 +88,11 @@ impl PrivateFolders {
 
     pub(crate) fn spool(&self) -> PathBuf {
         self.at.join("spool")
+    }
+
+    /// Makes a folder in one of them.
+    pub(crate) fn add(&self, path: &Path) -> Result<(), PrivateError> {
+        make_folder(path).map_err(|source| PrivateError { path: path.to_owned(), source })
     }
 
     /// The empty folder that a new root is mounted on.

@@ -1,6 +1,7 @@
 //! The file workers: plain threads in a Landlock domain of their own, never more than asked for.
 
 use std::collections::VecDeque;
+use std::fmt;
 use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::mpsc::sync_channel;
@@ -37,6 +38,12 @@ const IDLE: Duration = Duration::from_secs(10);
 
 /// The workers. Dropping them lets running jobs end.
 pub(crate) struct Workers(Arc<Pool>);
+
+impl fmt::Debug for Workers {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Workers").field("most", &self.0.most).finish_non_exhaustive()
+    }
+}
 
 struct Pool {
     state: Mutex<State>,
