@@ -115,14 +115,21 @@ fn parsed(text: &str) -> Fates {
 /// Asserts what became of each attempt, leaving none out.
 #[track_caller]
 pub(crate) fn assert_fates(fates: &Fates, expected: &[(&str, Fate)]) {
-    let expected: Fates = expected.iter().map(|(name, fate)| ((*name).to_owned(), *fate)).collect();
-    let mut wrong = Vec::new();
-    for name in fates.keys().chain(expected.keys().filter(|name| !fates.contains_key(*name))) {
-        let (is, should) = (fates.get(name), expected.get(name));
-        if is != should {
-            wrong.push(format!("{name}: is {is:?}, should be {should:?}"));
-        }
-    }
+    assert_same(fates, &expected.iter().map(|(name, fate)| ((*name).to_owned(), *fate)).collect());
+}
+
+/// The same for a list that was worked out.
+#[track_caller]
+pub(crate) fn assert_same(fates: &Fates, expected: &Fates) {
+    let mut names: Vec<_> = fates.keys().chain(expected.keys()).collect();
+    names.sort();
+    names.dedup();
+    let wrong: Vec<_> = names
+        .into_iter()
+        .map(|name| (name, fates.get(name), expected.get(name)))
+        .filter(|(_, is, should)| is != should)
+        .map(|(name, is, should)| format!("{name}: is {is:?}, should be {should:?}"))
+        .collect();
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
 

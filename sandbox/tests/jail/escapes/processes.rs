@@ -1,0 +1,419 @@
+//! Attempts on processes that are none of the call's: the provider, the spawner, the supervisor,
+//! a process outside, and a call that runs beside.
+
+use std::ffi::CString;
+use std::fs::{self, OpenOptions};
+use std::io;
+use std::path::PathBuf;
+use std::process::{Child, Command, Stdio};
+
+use rustix::process::{Pid, PidfdFlags, pidfd_open};
+use sandbox::{ExitStatus, Level};
+
+use crate::arena::{Arena, SECRET};
+use crate::attack::{Allowed, Attempts, Denied, Fates, Named, assert_all, assert_same, unjailed};
+use crate::raw::{self, Word, call};
+use crate::story::{Story, stories};
+
+pub(crate) fn stories() -> Vec<Story> {
+    stories!["escapes::processes":
+        nobody_else_can_be_touched,
+        own_children_can_be_touched,
+        signals_to_everyone_stay_within_the_call,
+        a_supervisor_made_a_tracer_still_ends_the_call,
+        a_command_inherits_nothing,
+    ]
+}
+
+pub(crate) const ATTACKS: &[Named] = &[
+    ("processes", attack_processes),
+    ("victim", be_a_victim),
+    ("trace me", have_the_parent_trace),
+];
+
+fn nobody_else_can_be_touched(level: Level) {
+    let outside = Outside::start();
+    let provider = format!("provider={}={}", std::process::id(), SECRET.as_ptr() as u64);
+    let stranger = format!("outside={}=0", outside.0.id());
+    let arena = Arena::new(level);
+    let mut beside = arena.start_attack("victim", &[]);
+    let at = format!("beside={}", beside.line());
+
+    let fates = arena.attack("processes", &["ancestors", &provider, &stranger, &at]);
+    let mut expected = Fates::new();
+    for target in ["supervisor", "spawner", "provider", "outside", "beside"] {
+        let hidden = level == Level::Full && ["provider", "outside"].contains(&target);
+        for (means, kind, _) in MEANS {
+            let errno = match (kind, hidden) {
+                (Kind::Filtered | Kind::Resources, _) => libc::EPERM,
+                (Kind::Process, true) => libc::ESRCH,
+                (Kind::Process, false) => libc::EPERM,
+                (Kind::Folder | Kind::FolderForWriting, true) => libc::ENOENT,
+                (Kind::Folder | Kind::FolderForWriting, false) => libc::EACCES,
+            };
+            expected.insert(format!("{target} {means}"), Denied(errno));
+        }
+    }
+    // Where a process is visible, this file alone answers in the words of ptrace. Where it is
+    // not, there is nothing to take a descriptor from.
+    for (name, fate) in &mut expected {
+        match (name.rsplit_once(' ').unwrap(), *fate) {
+            ((_, "syscall"), Denied(libc::EACCES)) => *fate = Denied(libc::EPERM),
+            (("provider" | "outside", "pidfd_getfd"), _) if level == Level::Full => {
+                *fate = Denied(libc::ESRCH);
+            }
+            _ => {}
+        }
+    }
+    assert_same(&fates, &expected);
+
+    // All are as they were.
+    assert_eq!(arena.succeeds("echo served"), "served\n");
+    let report = beside.killed().report;
+    assert_eq!((report.status, report.processes_killed), (ExitStatus::Signaled(9), 1));
+}
+
+fn own_children_can_be_touched(level: Level) {
+    let fates = Arena::new(level).attack("processes", &["own"]);
+    let expected = MEANS.iter().map(|(means, kind, _)| {
+        let fate = match kind {
+            Kind::Process | Kind::Folder => Allowed,
+            Kind::Filtered | Kind::Resources => Denied(libc::EPERM),
+            Kind::FolderForWriting => Denied(libc::EACCES),
+        };
+        (format!("own {means}"), fate)
+    });
+    assert_same(&fates, &expected.collect());
+
+    // Without a jail every attempt succeeds, so that none is refused for being ill made. What
+    // counts events is closed to ordinary users on many machines.
+    let mut fates = unjailed("processes", &["own"]);
+    fates.remove("own perf events");
+    assert_all(&fates, Allowed);
+}
+
+fn signals_to_everyone_stay_within_the_call(level: Level) {
+    let arena = Arena::new(level);
+    let mut beside = arena.start_bash(
+        "trap 'echo hit' URG; echo ready; until [ -e end ]; do sleep 0.01; done; echo unharmed",
+    );
+    assert_eq!(beside.line(), "ready");
+    let script = r#"
+        bash -c 'trap "echo own >&3; exit" URG; echo ready; while :; do sleep 0.01; done' 3>&1 > ready &
+        until [ -s ready ]; do sleep 0.01; done
+        trap '' URG; kill -URG -1; wait $!"#;
+    assert_eq!(arena.succeeds(script), "own\n");
+    arena.succeeds("touch end");
+    assert_eq!(beside.outcome().stdout, "unharmed\n");
+}
+
+/// A tracee stops at each signal, and its tracer gets to see that where it waits for its end.
+fn a_supervisor_made_a_tracer_still_ends_the_call(level: Level) {
+    let arena = Arena::new(level);
+    let mut traced = arena.start_attack("trace me", &[]);
+    assert_eq!(traced.line(), "traced\tallowed");
+    let outcome = traced.killed();
+    assert_eq!(outcome.report.status, ExitStatus::Signaled(9), "{outcome:?}");
+    assert_eq!(arena.succeeds("echo served"), "served\n");
+}
+
+fn have_the_parent_trace(attempts: &mut Attempts, _: &[String]) {
+    attempts.make("traced", raw::trace_me);
+    let own = rustix::process::getpid();
+    let _ = rustix::process::kill_process(own, rustix::process::Signal::STOP);
+    attempts.say("nobody stopped me");
+}
+
+fn a_command_inherits_nothing(level: Level) {
+    let arena = Arena::new(level);
+    // The listing opens one more.
+    assert_eq!(arena.succeeds("exec ls /proc/self/fd"), "0\n1\n2\n3\n");
+
+    let status = arena.succeeds("exec cat /proc/self/status");
+    let field = |name: &str| {
+        let line = status.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(":\t"));
+        line.unwrap_or_else(|| panic!("{name} in {status}")).trim().to_owned()
+    };
+    let number = |name: &str| u64::from_str_radix(&field(name), 16).unwrap();
+    assert_eq!((field("NoNewPrivs"), field("Seccomp")), ("1".to_owned(), "2".to_owned()));
+    assert_eq!((number("SigBlk"), number("SigIgn")), (0, 0));
+    assert_eq!((number("CapInh"), number("CapAmb")), (0, 0));
+    // chown, dac_override, fowner, fsetid, kill: what lets root work on the files it is granted.
+    const KEPT: u64 = 0b11_1011;
+    assert_eq!((number("CapEff") & !KEPT, number("CapPrm") & !KEPT), (0, 0), "{status}");
+    if rustix::process::geteuid().is_root() {
+        assert_eq!(number("CapBnd") & !KEPT, 0, "{status}");
+    }
+    let names = arena.succeeds("exec env");
+    let mut names: Vec<_> =
+        names.lines().filter_map(|line| Some(line.split_once('=')?.0)).collect();
+    names.retain(|name| !["_", "SHLVL", "PWD", "OLDPWD"].contains(name));
+    names.sort_unstable();
+    let given = ["GIT_TERMINAL_PROMPT", "HOME", "LANG", "PATH", "TERM", "TMPDIR", "XDG_CACHE_HOME"];
+    assert_eq!(names, given);
+    // A session of its own, without a terminal.
+    let script = "ps -o sid= -p $$ | tr -d ' '; echo $$; exec 3<>/dev/tty";
+    let outcome = arena.bash(script);
+    let ids: Vec<_> = outcome.stdout.lines().collect();
+    assert_eq!(ids[0], ids[1]);
+    assert!(outcome.stderr.contains("No such device or address"), "{outcome:?}");
+}
+
+/// A process of the same user that no jail knows of.
+struct Outside(Child);
+
+impl Outside {
+    fn start() -> Self {
+        Self(Command::new("cat").stdin(Stdio::piped()).stdout(Stdio::null()).spawn().unwrap())
+    }
+}
+
+impl Drop for Outside {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+/// Says where its secret lies, and waits for its end.
+fn be_a_victim(attempts: &mut Attempts, _: &[String]) {
+    let secret = *b"own-call";
+    attempts.say(&format!("{}={}", std::process::id(), secret.as_ptr() as u64));
+    loop {
+        std::thread::park();
+    }
+}
+
+struct Target {
+    name: String,
+    pid: i32,
+    address: u64,
+}
+
+/// Attempts on each target: `own` (a child), `ancestors` (supervisor and spawner) and
+/// `NAME=PID=ADDRESS`.
+fn attack_processes(attempts: &mut Attempts, targets: &[String]) {
+    let mut own = None;
+    for target in targets {
+        match target.as_str() {
+            "own" => {
+                let child = own.insert(Outside::start());
+                attack(attempts, "own", child.0.id().cast_signed(), 0);
+            }
+            "ancestors" => {
+                let supervisor = parent(std::process::id().cast_signed()).unwrap();
+                attack(attempts, "supervisor", supervisor, 0);
+                attack(attempts, "spawner", parent(supervisor).unwrap(), 0);
+            }
+            other => {
+                let mut parts = other.split('=');
+                let mut next = || parts.next().unwrap();
+                let (name, pid, address) = (next(), next(), next());
+                attack(attempts, name, pid.parse().unwrap(), address.parse().unwrap());
+            }
+        }
+    }
+}
+
+fn parent(pid: i32) -> Option<i32> {
+    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+    stat.rsplit(") ").next()?.split(' ').nth(1)?.parse().ok()
+}
+
+/// Every attempt on every thread of a process. One success is enough.
+fn attack(attempts: &mut Attempts, name: &str, pid: i32, address: u64) {
+    let threads: Vec<i32> = fs::read_dir(format!("/proc/{pid}/task"))
+        .map(|tasks| tasks.flatten().filter_map(|t| t.file_name().to_str()?.parse().ok()).collect())
+        .unwrap_or_else(|_| vec![pid]);
+    for (attempt, _, make) in MEANS {
+        attempts.make(&format!("{name} {attempt}"), || {
+            let mut last = Ok(());
+            for &thread in &threads {
+                last = make(&Thread { pid, thread, address });
+                if last.is_ok() {
+                    break;
+                }
+            }
+            last
+        });
+    }
+}
+
+struct Thread {
+    pid: i32,
+    thread: i32,
+    address: u64,
+}
+
+/// What guards a process against an attempt.
+#[derive(Clone, Copy)]
+enum Kind {
+    /// The kernel's own question whether one process may touch the other.
+    Process,
+    /// The same, behind a file in /proc.
+    Folder,
+    /// Nothing in /proc can be opened for writing.
+    FolderForWriting,
+    /// A filter, whatever the target.
+    Filtered,
+    /// A filter, unless the caller means itself.
+    Resources,
+}
+
+type Means = (&'static str, Kind, fn(&Thread) -> io::Result<()>);
+
+/// Ignored by whoever does not wait for it.
+const HARMLESS: i64 = libc::SIGURG as i64;
+
+const MEANS: &[Means] = &[
+    ("kill 0", Kind::Process, |t| numbers(libc::SYS_kill, &[t.pid, 0])),
+    ("kill", Kind::Process, |t| numbers(libc::SYS_kill, &[t.pid, HARMLESS as i32])),
+    ("kill thread", Kind::Process, |t| numbers(libc::SYS_kill, &[t.thread, HARMLESS as i32])),
+    ("tgkill", Kind::Process, |t| numbers(libc::SYS_tgkill, &[t.pid, t.thread, HARMLESS as i32])),
+    ("tkill", Kind::Process, |t| numbers(libc::SYS_tkill, &[t.thread, HARMLESS as i32])),
+    ("sigqueue", Kind::Process, |t| {
+        let mut info = [0_u8; 128];
+        info[8..12].copy_from_slice(&(-1_i32).to_ne_bytes());
+        info[..4].copy_from_slice(&(HARMLESS as i32).to_ne_bytes());
+        let words = [Word::Number(t.pid.into()), Word::Number(HARMLESS), Word::Bytes(&mut info)];
+        done(call(libc::SYS_rt_sigqueueinfo, &mut { words }))
+    }),
+    ("pidfd signal", Kind::Process, |t| {
+        let fd = pidfd(t.pid)?;
+        numbers(libc::SYS_pidfd_send_signal, &[raw_fd(&fd), HARMLESS as i32, 0, 0])
+    }),
+    ("ptrace", Kind::Process, |t| {
+        numbers(libc::SYS_ptrace, &[libc::PTRACE_SEIZE as i32, t.thread, 0, 0])?;
+        Ok(())
+    }),
+    ("process_vm_readv", Kind::Filtered, |t| touched(raw::process_vm_readv(t.thread, t.address))),
+    ("process_vm_writev", Kind::Filtered, |t| {
+        touched(raw::process_vm_writev(t.thread, t.address, [0; 8]))
+    }),
+    ("pidfd_getfd", Kind::Filtered, |t| {
+        numbers(libc::SYS_pidfd_getfd, &[raw_fd(&pidfd(t.pid)?), 0, 0])
+    }),
+    ("read mem", Kind::Folder, |t| done(fs::File::open(of(t, "mem")))),
+    ("write mem", Kind::FolderForWriting, |t| {
+        done(OpenOptions::new().write(true).open(of(t, "mem")))
+    }),
+    ("environ", Kind::Folder, |t| done(fs::read(of(t, "environ")))),
+    ("maps", Kind::Folder, |t| done(fs::read(of(t, "maps")))),
+    ("auxv", Kind::Folder, |t| done(fs::read(of(t, "auxv")))),
+    ("syscall", Kind::Folder, |t| done(fs::read(of(t, "syscall")))),
+    ("cwd", Kind::Folder, |t| done(fs::read_link(of(t, "cwd")))),
+    ("root", Kind::Folder, |t| done(fs::read_link(of(t, "root")))),
+    ("exe", Kind::Folder, |t| done(fs::read_link(of(t, "exe")))),
+    ("through root", Kind::Folder, |t| done(fs::read_dir(of(t, "root/etc")))),
+    ("through cwd", Kind::Folder, |t| done(fs::read_dir(of(t, "cwd/.")))),
+    ("list fd", Kind::Folder, |t| done(fs::read_link(first_in(&of(t, "fd"))?))),
+    ("open fd", Kind::Folder, |t| done(fs::File::open(of(t, "fd/0")))),
+    ("namespace", Kind::Folder, |t| done(fs::read_link(of(t, "ns/mnt")))),
+    ("map_files", Kind::Folder, |t| done(first_in(&format!("/proc/{}/map_files", t.pid)))),
+    ("oom_score_adj", Kind::FolderForWriting, |t| done(fs::write(of(t, "oom_score_adj"), "0"))),
+    ("comm", Kind::FolderForWriting, |t| done(OpenOptions::new().write(true).open(of(t, "comm")))),
+    ("clear_refs", Kind::FolderForWriting, |t| {
+        done(OpenOptions::new().write(true).open(format!("/proc/{}/clear_refs", t.pid)))
+    }),
+    ("prlimit get", Kind::Resources, |t| {
+        let mut limit = [0_u8; 16];
+        limit_call(t.pid, Word::Number(0), Word::Bytes(&mut limit))
+    }),
+    ("prlimit set", Kind::Resources, |t| {
+        let mut limit = [0_u8; 16];
+        limit_call(0, Word::Number(0), Word::Bytes(&mut limit))?;
+        limit_call(t.pid, Word::Bytes(&mut limit), Word::Number(0))
+    }),
+    ("setpriority", Kind::Resources, |t| numbers(libc::SYS_setpriority, &[0, t.thread, 19])),
+    ("ioprio_set", Kind::Resources, |t| numbers(libc::SYS_ioprio_set, &[1, t.thread, 2 << 13 | 5])),
+    ("sched_setscheduler", Kind::Resources, |t| {
+        let mut parameters = [0_u8; 4];
+        let batch = Word::Number(libc::SCHED_BATCH.into());
+        let words = [Word::Number(t.thread.into()), batch, Word::Bytes(&mut parameters)];
+        done(call(libc::SYS_sched_setscheduler, &mut { words }))
+    }),
+    ("sched_setattr", Kind::Resources, |t| {
+        let mut attributes = [0_u8; 56];
+        attributes[..4].copy_from_slice(&56_u32.to_ne_bytes());
+        attributes[16] = 19;
+        let words = [Word::Number(t.thread.into()), Word::Bytes(&mut attributes), Word::Number(0)];
+        done(call(libc::SYS_sched_setattr, &mut { words }))
+    }),
+    ("sched_setaffinity", Kind::Resources, |t| {
+        let mut set = [0xff_u8; 128];
+        let words = [Word::Number(t.thread.into()), Word::Number(128), Word::Bytes(&mut set)];
+        done(call(libc::SYS_sched_setaffinity, &mut { words }))
+    }),
+    ("move_pages", Kind::Process, |t| numbers(libc::SYS_move_pages, &[t.pid, 0, 0, 0, 0, 0])),
+    ("migrate_pages", Kind::Process, |t| {
+        let (mut from, mut to) = ([1_u8, 0, 0, 0, 0, 0, 0, 0], [1_u8, 0, 0, 0, 0, 0, 0, 0]);
+        let words = [
+            Word::Number(t.pid.into()),
+            Word::Number(64),
+            Word::Bytes(&mut from),
+            Word::Bytes(&mut to),
+        ];
+        done(call(libc::SYS_migrate_pages, &mut { words }))
+    }),
+    ("kcmp", Kind::Filtered, |t| {
+        numbers(libc::SYS_kcmp, &[t.pid, std::process::id() as i32, 0, 0, 0])
+    }),
+    ("robust list", Kind::Process, |t| {
+        let (mut head, mut length) = ([0_u8; 8], [0_u8; 8]);
+        let words =
+            [Word::Number(t.thread.into()), Word::Bytes(&mut head), Word::Bytes(&mut length)];
+        done(call(libc::SYS_get_robust_list, &mut { words }))
+    }),
+    ("perf events", Kind::Filtered, |t| {
+        let mut attributes = [0_u8; 128];
+        attributes[0] = 1;
+        attributes[4] = 128;
+        let words = [
+            Word::Bytes(&mut attributes),
+            Word::Number(t.thread.into()),
+            Word::Number(-1),
+            Word::Number(-1),
+        ];
+        done(call(libc::SYS_perf_event_open, &mut { words }))
+    }),
+];
+
+fn of(thread: &Thread, file: &str) -> String {
+    format!("/proc/{}/task/{}/{file}", thread.pid, thread.thread)
+}
+
+fn first_in(folder: &str) -> io::Result<PathBuf> {
+    let first = fs::read_dir(folder)?.next().ok_or(io::ErrorKind::NotFound)?;
+    Ok(first?.path())
+}
+
+fn pidfd(pid: i32) -> io::Result<std::os::fd::OwnedFd> {
+    let pid = Pid::from_raw(pid).ok_or(io::ErrorKind::InvalidInput)?;
+    Ok(pidfd_open(pid, PidfdFlags::empty())?)
+}
+
+fn raw_fd(fd: &impl std::os::fd::AsRawFd) -> i32 {
+    fd.as_raw_fd()
+}
+
+fn limit_call(pid: i32, new: Word<'_>, old: Word<'_>) -> io::Result<()> {
+    let words = [Word::Number(pid.into()), Word::Number(libc::RLIMIT_CORE.into()), new, old];
+    done(call(libc::SYS_prlimit64, &mut { words }))
+}
+
+fn numbers(number: libc::c_long, arguments: &[i32]) -> io::Result<()> {
+    let mut words: Vec<_> = arguments.iter().map(|n| Word::Number((*n).into())).collect();
+    done(call(number, &mut words))
+}
+
+fn done<T>(result: io::Result<T>) -> io::Result<()> {
+    result.map(|_| ())
+}
+
+/// An address that leads nowhere is answered after the question of permission.
+fn touched<T>(result: io::Result<T>) -> io::Result<()> {
+    match result {
+        Err(error) if error.raw_os_error() != Some(libc::EFAULT) => Err(error),
+        _ => Ok(()),
+    }
+}
