@@ -1,9 +1,11 @@
 //! A place with something to guard, a jail around a part of it, and commands in that jail.
 
+use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
 use std::fs::{self, File};
 use std::io::{BufRead, BufReader, PipeReader, Read};
 use std::os::fd::{AsFd, OwnedFd};
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
@@ -76,6 +78,23 @@ impl Place {
     /// The file outside that holds [`SECRET`].
     pub(crate) fn secret(&self) -> PathBuf {
         self.outside.join("secret")
+    }
+
+    /// All there is outside, down to the times of change, to be compared with itself later.
+    pub(crate) fn outside_as_it_is(&self) -> BTreeMap<PathBuf, String> {
+        let mut found = BTreeMap::new();
+        let mut rest = vec![self.outside.clone()];
+        while let Some(path) = rest.pop() {
+            let data = path.symlink_metadata().unwrap();
+            // Any change of content, mode, owner, attributes or links moves the time of change.
+            let mut state = format!("{:o} {} {}", data.mode(), data.nlink(), data.size());
+            state += &format!(" {}.{:09}", data.ctime(), data.ctime_nsec());
+            if data.is_dir() {
+                rest.extend(fs::read_dir(&path).unwrap().map(|entry| entry.unwrap().path()));
+            }
+            found.insert(path, state);
+        }
+        found
     }
 
     /// The usual policy: one root, no network, the defaults for the rest.

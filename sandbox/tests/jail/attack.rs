@@ -70,29 +70,29 @@ impl Attempts {
 
 impl Arena {
     /// Runs an attack inside the jail.
-    pub(crate) fn attack(&self, name: &str, arguments: &[&str]) -> Fates {
+    pub(crate) fn attack<S: AsRef<str>>(&self, name: &str, arguments: &[S]) -> Fates {
         let line = self.command(&self.place.root, &words(name, arguments));
         fates(&self.run(&line))
     }
 
     /// Starts an attack inside the jail, to run beside the story.
-    pub(crate) fn start_attack(&self, name: &str, arguments: &[&str]) -> Call {
-        self.start(&self.command(&self.place.root, &words(name, arguments)))
+    pub(crate) fn start_attack(&self, name: &str) -> Call {
+        self.start(&self.command(&self.place.root, &words::<&str>(name, &[])))
     }
 }
 
 /// Runs an attack without any jail.
-pub(crate) fn unjailed(name: &str, arguments: &[&str]) -> Fates {
+pub(crate) fn unjailed<S: AsRef<str>>(name: &str, arguments: &[S]) -> Fates {
     let words = words(name, arguments);
     let output = std::process::Command::new(&words[0]).args(&words[1..]).output().unwrap();
     assert!(output.status.success(), "{output:?}");
     parsed(&String::from_utf8(output.stdout).unwrap())
 }
 
-fn words(name: &str, arguments: &[&str]) -> Vec<String> {
+fn words<S: AsRef<str>>(name: &str, arguments: &[S]) -> Vec<String> {
     let program = this_program().into_os_string().into_string().unwrap();
     let mut words = vec![program, ARGUMENT.to_owned(), name.to_owned()];
-    words.extend(arguments.iter().map(|&argument| argument.to_owned()));
+    words.extend(arguments.iter().map(|argument| argument.as_ref().to_owned()));
     words
 }
 
@@ -139,6 +139,15 @@ pub(crate) fn assert_all(fates: &Fates, expected: Fate) {
     assert!(!fates.is_empty(), "no attempt was made");
     let others: Vec<_> = fates.iter().filter(|(_, fate)| **fate != expected).collect();
     assert!(others.is_empty(), "should all be {expected:?}: {others:#?}");
+}
+
+/// Asserts that no attempt succeeded, for where the errno is up to the order of the kernel's checks.
+#[track_caller]
+pub(crate) fn assert_denied(fates: &Fates, errnos: &[i32]) {
+    assert!(!fates.is_empty(), "no attempt was made");
+    let as_expected = |fate| matches!(fate, Denied(errno) if errnos.contains(&errno));
+    let others: Vec<_> = fates.iter().filter(|(_, fate)| !as_expected(**fate)).collect();
+    assert!(others.is_empty(), "should all be denied: {others:#?}");
 }
 
 impl fmt::Debug for Fate {
