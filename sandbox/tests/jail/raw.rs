@@ -102,3 +102,10 @@ pub(crate) fn clone(flags: i32) -> io::Result<i32> {
 pub(crate) fn trace_me() -> io::Result<()> {
     call(libc::SYS_ptrace, &mut [Word::Number(libc::PTRACE_TRACEME.into())]).map(|_| ())
 }
+
+/// A pair of unix sockets, which are closed with the process.
+pub(crate) fn socket_pair(kind: i32) -> io::Result<i64> {
+    let mut pair = [0; 8];
+    let [family, kind] = [libc::AF_UNIX, kind].map(|n| Word::Number(n.into()));
+    call(libc::SYS_socketpair, &mut [family, kind, Word::Number(0), Word::Bytes(&mut pair)])
+}
