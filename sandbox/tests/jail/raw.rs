@@ -109,3 +109,16 @@ pub(crate) fn socket_pair(kind: i32) -> io::Result<i64> {
     let [family, kind] = [libc::AF_UNIX, kind].map(|n| Word::Number(n.into()));
     call(libc::SYS_socketpair, &mut [family, kind, Word::Number(0), Word::Bytes(&mut pair)])
 }
+
+/// Starts a child that waits for its end.
+pub(crate) fn fork_and_stay() -> io::Result<i64> {
+    // SAFETY: the child has a copy of everything, and calls nothing but pause.
+    match unsafe { libc::fork() } {
+        -1 => Err(io::Error::last_os_error()),
+        0 => loop {
+            // SAFETY: takes no argument and touches no memory.
+            unsafe { libc::pause() };
+        },
+        pid => Ok(pid.into()),
+    }
+}

@@ -1,7 +1,9 @@
 //! The shell, files, terminals and interpreters.
 
 use std::fs;
-use std::os::unix::fs::MetadataExt;
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::{MetadataExt, symlink};
 
 use sandbox::Level;
 
@@ -17,6 +19,9 @@ pub(crate) fn stories() -> Vec<Story> {
         sort_with_temporary_files needs "sort" "seq",
         rename_and_hard_link_across_folders,
         a_script_that_writes_to_the_cache,
+        a_project_in_the_home_folder,
+        a_root_reached_by_a_link,
+        folders_with_unusual_names,
         a_terminal needs "script",
         jobs_and_signals needs "timeout",
         small_programs,
@@ -96,6 +101,55 @@ fn a_script_that_writes_to_the_cache(level: Level) {
     let kept = arena.succeeds(r#"cat ~/.cache/tool/a "$XDG_CACHE_HOME/tool/b""#);
     assert_eq!(kept, "kept\nkept\n");
     assert_eq!(fs::read_dir(arena.place.home()).unwrap().count(), 0, "the operator's own home");
+}
+
+/// The usual case: the root lies in the home folder, most of which is hidden.
+fn a_project_in_the_home_folder(level: Level) {
+    let arena = Arena::with(level, |place, policy| {
+        let project = place.home().join("code/project");
+        fs::create_dir_all(&project).unwrap();
+        fs::write(place.home().join("code/private"), "hidden").unwrap();
+        policy.home = Some(place.home().to_owned());
+        policy.roots = vec![project];
+    });
+    let home = arena.place.home();
+    let project = home.join("code/project");
+    let script = "echo kept > file; ! cat ../private 2>&1; pwd; echo x > ~/note; cat ~/note";
+    let text = arena.bash_in(&project, script).succeeded(script);
+    assert!(text.ends_with(&format!("{}\nx\n", project.display())), "{text}");
+    assert_eq!(fs::read_to_string(project.join("file")).unwrap(), "kept\n");
+    assert!(!home.join("note").exists(), "the operator's own home");
+}
+
+fn a_root_reached_by_a_link(level: Level) {
+    let arena = Arena::with(level, |place, policy| {
+        symlink(&place.root, place.outside.join("link")).unwrap();
+        policy.roots = vec![place.outside.join("link")];
+    });
+    let (link, real) = (arena.place.outside.join("link"), &arena.place.root);
+    for cwd in [&link, real] {
+        let script = format!(
+            "cat own {link}/own {real}/own && echo x >> {link}/new && cat {real}/new && rm {link}/new",
+            link = link.display(),
+            real = real.display(),
+        );
+        assert_eq!(arena.bash_in(cwd, &script).succeeded(&script), "ownownownx\n");
+    }
+}
+
+fn folders_with_unusual_names(level: Level) {
+    let names: [&[u8]; 5] = [b"with space", b"new\nline", b"quo'te\"", b"not-\xff-text", b"\\040"];
+    let arena = Arena::with(level, |place, policy| {
+        policy.roots = names.map(|name| place.root.join(OsStr::from_bytes(name))).to_vec();
+        for root in &policy.roots {
+            fs::create_dir(root).unwrap();
+        }
+    });
+    for name in names {
+        let root = arena.place.root.join(OsStr::from_bytes(name));
+        arena.bash_in(&root, "echo x > file").succeeded("writes");
+        assert_eq!(fs::read_to_string(root.join("file")).unwrap(), "x\n");
+    }
 }
 
 fn a_terminal(level: Level) {

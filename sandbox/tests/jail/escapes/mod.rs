@@ -1,9 +1,12 @@
 //! Attempts to get out of a jail, by subject. Each has a twin that is allowed.
 
+mod calls;
+mod file_jobs;
 mod kernel;
 mod metadata;
 mod paths;
 mod processes;
+mod secrets;
 mod sockets;
 
 use crate::attack;
@@ -12,8 +15,11 @@ use crate::story::Story;
 pub(crate) fn stories() -> Vec<Story> {
     [
         paths::stories(),
-        processes::stories(),
+        secrets::stories(),
         metadata::stories(),
+        file_jobs::stories(),
+        processes::stories(),
+        calls::stories(),
         kernel::stories(),
         sockets::stories(),
     ]
@@ -21,6 +27,14 @@ pub(crate) fn stories() -> Vec<Story> {
 }
 
 pub(crate) fn attacks() -> Vec<attack::Named> {
-    [paths::ATTACKS, processes::ATTACKS, metadata::ATTACKS, kernel::ATTACKS, sockets::ATTACKS]
-        .concat()
+    [
+        paths::ATTACKS,
+        secrets::ATTACKS,
+        metadata::ATTACKS,
+        processes::ATTACKS,
+        calls::ATTACKS,
+        kernel::ATTACKS,
+        sockets::ATTACKS,
+    ]
+    .concat()
 }
