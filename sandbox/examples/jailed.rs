@@ -1,7 +1,7 @@
 //! Runs a program in a jail: `cargo run -p sandbox --example jailed -- ROOT PROGRAM [ARGUMENT]…`
 //!
 //! ROOT is the one folder that can be written. Says what the jail enforces, then what the program
-//! says.
+//! says. JAILED_NAMESPACES=never does without namespaces.
 
 use std::error::Error;
 use std::io::Write as _;
@@ -9,7 +9,7 @@ use std::os::fd::AsFd;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use sandbox::{Command, Jail, Policy};
+use sandbox::{Command, Jail, Namespaces, Policy};
 
 fn main() -> ExitCode {
     // First of all: the jail starts this very program once more as its spawner.
@@ -31,7 +31,12 @@ fn run() -> Result<u8, Box<dyn Error>> {
     let argv: Vec<_> = arguments.collect();
     let program = PathBuf::from(argv.first().ok_or("which program?")?);
 
-    let jail = Jail::build(&Policy { roots: vec![root.clone()], ..Policy::default() })?;
+    let namespaces = match std::env::var("JAILED_NAMESPACES").as_deref() {
+        Ok("never") => Namespaces::Never,
+        _ => Namespaces::Auto,
+    };
+    let roots = vec![root.clone()];
+    let jail = Jail::build(&Policy { roots, namespaces, ..Policy::default() })?;
     let enforcement = jail.enforcement();
     let mut errors = std::io::stderr();
     writeln!(errors, "level {}", enforcement.level)?;

@@ -17,7 +17,7 @@ pub(crate) struct Story {
     pub(crate) level: Level,
     pub(crate) root: PathBuf,
     pub(crate) outside: PathBuf,
-    _base: TempDir,
+    pub(crate) _base: TempDir,
 }
 
 /// What a command said and what became of it.
