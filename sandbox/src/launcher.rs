@@ -82,7 +82,9 @@ impl Spawner {
             .map_err(failed)?;
         match setup {
             Setup::Failed { step, errno } => Err(SpawnerError::SetUp { step, errno }),
-            ready @ Setup::Ready { .. } => Ok((Self { socket, ended: Mutex::new(ended), calls: Arc::new(()) }, ready)),
+            ready @ Setup::Ready { .. } => {
+                Ok((Self { socket, ended: Mutex::new(ended), calls: Arc::new(()) }, ready))
+            }
         }
     }
 

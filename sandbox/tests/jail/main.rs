@@ -24,8 +24,8 @@ fn main() -> ExitCode {
         return code;
     }
     let arguments = libtest_mimic::Arguments::from_args();
-    let trials = story::trials([daily_work::stories(), escapes::stories()].concat());
-    libtest_mimic::run(&arguments, trials).exit_code()
+    let stories = [daily_work::stories(), escapes::stories()].concat();
+    libtest_mimic::run(&arguments, story::trials(&stories)).exit_code()
 }
 
 fn attacks() -> Vec<attack::Named> {

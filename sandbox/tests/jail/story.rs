@@ -1,5 +1,6 @@
 //! What a story is, and how it becomes one trial for each level.
 
+use std::fs;
 use std::path::PathBuf;
 
 use libtest_mimic::{Completion, Trial};
@@ -12,7 +13,7 @@ use crate::arena::Place;
 pub(crate) struct Story {
     pub(crate) name: &'static str,
     pub(crate) tell: fn(Level),
-    /// The programs that it cannot do without.
+    /// The programs that it cannot do without, and `crate NAME` in the local registry.
     pub(crate) needs: &'static [&'static str],
 }
 
@@ -29,7 +30,7 @@ macro_rules! stories {
 pub(crate) use stories;
 
 /// The trials of `stories` at both levels.
-pub(crate) fn trials(stories: Vec<Story>) -> Vec<Trial> {
+pub(crate) fn trials(stories: &[Story]) -> Vec<Trial> {
     [Level::Full, Level::Kernel]
         .into_iter()
         .flat_map(|level| stories.iter().map(move |story| trial(*story, level)))
@@ -59,8 +60,11 @@ fn lack(story: &Story, level: Level) -> Option<String> {
     if level == Level::Full && granted() != Level::Full {
         return Some("the machine grants no namespaces".to_owned());
     }
-    let missing = story.needs.iter().find(|program| program_file(program).is_none());
-    missing.map(|program| format!("needs {program}"))
+    let there = |need: &&&str| match need.strip_prefix("crate ") {
+        Some(name) => version_in_registry(name).is_some(),
+        None => program_file(need).is_some(),
+    };
+    story.needs.iter().find(|need| !there(need)).map(|need| format!("needs {need}"))
 }
 
 /// The highest level of this machine.
@@ -84,8 +88,23 @@ fn in_ci() -> bool {
     std::env::var_os("CI").is_some_and(|value| !value.is_empty())
 }
 
+/// The newest version of a crate that an offline build can use.
+pub(crate) fn version_in_registry(name: &str) -> Option<String> {
+    let home = std::env::var_os("CARGO_HOME")
+        .map(PathBuf::from)
+        .or_else(|| Some(PathBuf::from(std::env::var_os("HOME")?).join(".cargo")))?;
+    let registries = fs::read_dir(home.join("registry/cache")).ok()?.flatten();
+    let files = registries.flat_map(|folder| fs::read_dir(folder.path()).into_iter().flatten());
+    let version = |file: fs::DirEntry| {
+        let file = file.file_name().into_string().ok()?;
+        let version = file.strip_prefix(name)?.strip_prefix('-')?.strip_suffix(".crate")?;
+        version.starts_with(|c: char| c.is_ascii_digit()).then(|| version.to_owned())
+    };
+    files.flatten().filter_map(version).max()
+}
+
 /// Where a program lies, as the shell would find it.
-pub(crate) fn program_file(name: &str) -> Option<PathBuf> {
+fn program_file(name: &str) -> Option<PathBuf> {
     let path = std::env::var_os("PATH")?;
     std::env::split_paths(&path).map(|folder| folder.join(name)).find(|file| file.is_file())
 }

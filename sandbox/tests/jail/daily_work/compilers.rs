@@ -1,11 +1,11 @@
 //! Compilers, build tools and debuggers.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use sandbox::Level;
 
 use crate::arena::Arena;
-use crate::story::{Story, stories};
+use crate::story::{Story, stories, version_in_registry};
 
 pub(crate) fn stories() -> Vec<Story> {
     stories!["daily_work":
@@ -13,7 +13,7 @@ pub(crate) fn stories() -> Vec<Story> {
         posix_semaphores needs "cc",
         gdb_of_an_own_child needs "gdb" "cc",
         strace_of_an_own_child needs "strace",
-        cargo_offline_with_a_registry_dependency needs "cargo" "cc",
+        cargo_offline_with_a_registry_dependency needs "cargo" "cc" "crate bitflags",
     ]
 }
 
@@ -64,11 +64,7 @@ fn strace_of_an_own_child(level: Level) {
 
 /// Two crates, the second of which uses the first and a crate of the registry.
 fn cargo_offline_with_a_registry_dependency(level: Level) {
-    let Some(version) = version_in_registry("bitflags") else {
-        panic!(
-            "needs the crate bitflags in the local registry, which this repository's build puts there"
-        );
-    };
+    let version = version_in_registry("bitflags").unwrap();
     let arena = Arena::with(level, |_, policy| policy.command_read.extend(toolchain()));
     let script = format!(
         r#"
@@ -77,8 +73,8 @@ fn cargo_offline_with_a_registry_dependency(level: Level) {
         printf '[workspace]\nresolver = "3"\nmembers = ["lib", "app"]\n' > Cargo.toml
         printf '[package]\nname = "lib"\nversion = "0.1.0"\nedition = "2021"\n' > lib/Cargo.toml
         echo 'pub fn answer() -> u32 {{ 42 }}' > lib/src/lib.rs
-        echo '#[test] fn it_answers() {{ assert_eq!(lib::answer(), 42); }}' > lib/src/../answers.rs
-        mkdir lib/tests && mv lib/answers.rs lib/tests
+        mkdir lib/tests
+        echo '#[test] fn it_answers() {{ assert_eq!(lib::answer(), 42); }}' > lib/tests/answers.rs
         printf '[package]\nname = "app"\nversion = "0.1.0"\nedition = "2021"\n[dependencies]\nlib = {{ path = "../lib" }}\nbitflags = "={version}"\n' > app/Cargo.toml
         cat > app/src/main.rs <<'END'
 bitflags::bitflags! {{ struct Flags: u32 {{ const ALL = 42; }} }}
@@ -99,21 +95,4 @@ END
 /// Where the toolchain lies when the environment says so, and not below the home folder.
 fn toolchain() -> impl Iterator<Item = PathBuf> {
     ["CARGO_HOME", "RUSTUP_HOME"].into_iter().filter_map(std::env::var_os).map(PathBuf::from)
-}
-
-/// The version of a crate that an offline build can use.
-fn version_in_registry(name: &str) -> Option<String> {
-    let home = std::env::var_os("CARGO_HOME")
-        .map(PathBuf::from)
-        .or_else(|| Some(Path::new(&std::env::var_os("HOME")?).join(".cargo")))?;
-    let registries = std::fs::read_dir(home.join("registry/cache")).ok()?;
-    let files = registries
-        .flatten()
-        .flat_map(|folder| std::fs::read_dir(folder.path()).into_iter().flatten());
-    let prefix = format!("{name}-");
-    let versions = files.flatten().filter_map(|file| {
-        let file = file.file_name().into_string().ok()?;
-        Some(file.strip_prefix(&prefix)?.strip_suffix(".crate")?.to_owned())
-    });
-    versions.filter(|version| version.starts_with(|c: char| c.is_ascii_digit())).max()
 }

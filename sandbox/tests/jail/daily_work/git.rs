@@ -60,7 +60,7 @@ fn with_worktree(level: Level, git_folder: GitFolder) -> Arena {
     })
 }
 
-#[derive(PartialEq, Eq)]
+#[derive(Clone, Copy, PartialEq, Eq)]
 enum GitFolder {
     Granted,
     NotGranted,

@@ -1,7 +1,7 @@
 //! The shell, files, terminals and interpreters.
 
-use std::fs;
 use std::ffi::OsStr;
+use std::fs;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{MetadataExt, symlink};
 

@@ -3,6 +3,7 @@
 mod calls;
 mod file_jobs;
 mod kernel;
+mod means;
 mod metadata;
 mod paths;
 mod processes;
