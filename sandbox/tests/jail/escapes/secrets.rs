@@ -176,7 +176,9 @@ fn private_folders_that_were_closed_are_no_way_out(level: Level) {
     let (place, own) = with_private_folders_in_the_root();
     fs::create_dir(place.outside.join("inner")).unwrap();
     symlink(&place.outside, own.join("jail-trap")).unwrap();
-    fs::write(place.outside.join("lock"), "").unwrap();
+    for folder in [&own, &place.outside] {
+        fs::write(folder.join("lock"), "").unwrap();
+    }
     fs::set_permissions(&place.outside, PermissionsExt::from_mode(0o755)).unwrap();
     fs::set_permissions(&own, PermissionsExt::from_mode(0o500)).unwrap();
     nothing_outside_changes(&place, level);
