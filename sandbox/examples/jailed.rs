@@ -1,7 +1,8 @@
 //! Runs a program in a jail: `cargo run -p sandbox --example jailed -- ROOT PROGRAM [ARGUMENT]…`
 //!
 //! ROOT is the one folder that can be written. Says what the jail enforces, then what the program
-//! says. JAILED_NAMESPACES=never does without namespaces.
+//! says. JAILED_NAMESPACES=never does without namespaces; JAILED_MODE is enforce, best_effort or
+//! off.
 
 use std::error::Error;
 use std::io::Write as _;
@@ -9,7 +10,7 @@ use std::os::fd::AsFd;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use sandbox::{Command, Jail, Namespaces, Policy};
+use sandbox::{Command, Jail, Mode, Namespaces, Policy};
 
 fn main() -> ExitCode {
     // First of all: the jail starts this very program once more as its spawner.
@@ -35,8 +36,13 @@ fn run() -> Result<u8, Box<dyn Error>> {
         Ok("never") => Namespaces::Never,
         _ => Namespaces::Auto,
     };
+    let mode = match std::env::var("JAILED_MODE").as_deref() {
+        Ok("best_effort") => Mode::BestEffort,
+        Ok("off") => Mode::Off,
+        _ => Mode::Enforce,
+    };
     let roots = vec![root.clone()];
-    let jail = Jail::build(&Policy { roots, namespaces, ..Policy::default() })?;
+    let jail = Jail::build(&Policy { roots, namespaces, mode, ..Policy::default() })?;
     let enforcement = jail.enforcement();
     let mut errors = std::io::stderr();
     writeln!(errors, "level {}", enforcement.level)?;

@@ -9,10 +9,16 @@
 
 mod arena;
 mod attack;
+mod containment;
 mod daily_work;
+mod enforcement;
 mod escapes;
+mod network;
+mod provider;
 mod raw;
+mod start;
 mod story;
+mod support;
 
 use std::process::ExitCode;
 
@@ -23,8 +29,19 @@ fn main() -> ExitCode {
     if let Some(code) = attack::run_if_asked(&attacks()) {
         return code;
     }
+    if let Some(code) = provider::run_if_asked() {
+        return code;
+    }
     let arguments = libtest_mimic::Arguments::from_args();
-    let stories = [daily_work::stories(), escapes::stories()].concat();
+    let stories = [
+        start::stories(),
+        daily_work::stories(),
+        escapes::stories(),
+        network::stories(),
+        containment::stories(),
+        enforcement::stories(),
+    ]
+    .concat();
     libtest_mimic::run(&arguments, story::trials(&stories)).exit_code()
 }
 

@@ -12,9 +12,18 @@ use crate::arena::Place;
 #[derive(Clone, Copy)]
 pub(crate) struct Story {
     pub(crate) name: &'static str,
-    pub(crate) tell: fn(Level),
+    pub(crate) tell: Tell,
     /// The programs that it cannot do without, and `crate NAME` in the local registry.
     pub(crate) needs: &'static [&'static str],
+}
+
+/// How a story is told.
+#[derive(Clone, Copy)]
+pub(crate) enum Tell {
+    /// At the level that it is given.
+    At(fn(Level)),
+    /// At the levels that it chooses.
+    Once(fn()),
 }
 
 /// Lists stories: `stories!["subject": first, second needs "node" "npm"]`.
@@ -22,30 +31,54 @@ macro_rules! stories {
     ($subject:literal: $($name:ident $(needs $($program:literal)+)?),+ $(,)?) => {
         vec![$($crate::story::Story {
             name: concat!($subject, "::", stringify!($name)),
-            tell: $name,
+            tell: $crate::story::Tell::At($name),
             needs: &[$($($program),+)?],
         }),+]
     };
 }
 pub(crate) use stories;
 
-/// The trials of `stories` at both levels.
+/// Lists stories that choose their levels.
+macro_rules! tests {
+    ($subject:literal: $($name:ident),+ $(,)?) => {
+        vec![$($crate::story::Story {
+            name: concat!($subject, "::", stringify!($name)),
+            tell: $crate::story::Tell::Once($name),
+            needs: &[],
+        }),+]
+    };
+}
+pub(crate) use tests;
+
+/// The trials of `stories`, at both levels where they leave that open.
 pub(crate) fn trials(stories: &[Story]) -> Vec<Trial> {
-    [Level::Full, Level::Kernel]
-        .into_iter()
-        .flat_map(|level| stories.iter().map(move |story| trial(*story, level)))
-        .collect()
+    let mut trials = Vec::new();
+    for &Story { name, tell, needs } in stories {
+        match tell {
+            Tell::At(tell) => trials.extend([Level::Full, Level::Kernel].map(|level| {
+                let name = format!("{name}::{level}");
+                trial(name, move || lack(needs, Some(level)), move || tell(level))
+            })),
+            Tell::Once(tell) => {
+                trials.push(trial(name.to_owned(), move || lack(needs, None), tell));
+            }
+        }
+    }
+    trials
 }
 
-fn trial(story: Story, level: Level) -> Trial {
-    let name = format!("{}::{level}", story.name);
+fn trial(
+    name: String,
+    lack: impl Fn() -> Option<String> + Send + 'static,
+    tell: impl Fn() + Send + 'static,
+) -> Trial {
     Trial::ignorable_test(name.clone(), move || {
-        if let Some(lack) = lack(&story, level) {
+        if let Some(lack) = lack() {
             assert!(!in_ci(), "{name}: {lack}");
             skipped(&name, &lack);
             return Ok(Completion::ignored_with(lack));
         }
-        (story.tell)(level);
+        tell();
         Ok(Completion::Completed)
     })
 }
@@ -55,16 +88,16 @@ fn skipped(name: &str, lack: &str) {
     eprintln!("SKIPPED {name}: {lack}");
 }
 
-/// What the machine lacks for `story`, if anything.
-fn lack(story: &Story, level: Level) -> Option<String> {
-    if level == Level::Full && granted() != Level::Full {
+/// What the machine lacks for a story, if anything.
+fn lack(needs: &[&str], level: Option<Level>) -> Option<String> {
+    if level == Some(Level::Full) && granted() != Level::Full {
         return Some("the machine grants no namespaces".to_owned());
     }
     let there = |need: &&&str| match need.strip_prefix("crate ") {
         Some(name) => version_in_registry(name).is_some(),
         None => program_file(need).is_some(),
     };
-    story.needs.iter().find(|need| !there(need)).map(|need| format!("needs {need}"))
+    needs.iter().find(|need| !there(need)).map(|need| format!("needs {need}"))
 }
 
 /// The highest level of this machine.

@@ -74,16 +74,6 @@ pub(crate) fn is_root() -> bool {
     rustix::process::geteuid().is_root()
 }
 
-pub(crate) fn spawner() -> PathBuf {
-    std::env::var_os("SANDBOX_SPAWNER").map_or_else(
-        || {
-            let tests = std::env::current_exe().unwrap();
-            tests.parent().unwrap().parent().unwrap().join("examples/jailed")
-        },
-        PathBuf::from,
-    )
-}
-
 impl Story {
     pub(crate) fn begin(namespaces: Namespaces, change: impl Fn(&mut Policy, &Path)) -> Self {
         let base = tempfile::Builder::new().prefix("jail-story").tempdir().unwrap();
@@ -98,7 +88,6 @@ impl Story {
             file_workers: 4,
             namespaces,
             private_in: Some(path.join("private")),
-            spawner_program: Some(spawner()),
             ..Policy::default()
         };
         change(&mut policy, &outside);

@@ -20,6 +20,7 @@ pub(crate) fn stories() -> Vec<Story> {
     stories!["escapes::secrets":
         most_of_the_home_folder_is_out_of_reach,
         a_folder_of_the_search_path_does_not_bring_its_secrets,
+        what_only_root_may_read_is_hidden_or_said,
         devices_of_the_machine_are_out_of_reach,
         the_kernels_settings_are_not_written,
         what_can_be_learnt_of_outside_files_is_said,
@@ -84,6 +85,18 @@ fn a_folder_of_the_search_path_does_not_bring_its_secrets(level: Level) {
     assert_all(&arena.attack("read", &[of_home(".ssh/key")]), out_of_reach(level));
     let secret = arena.place.secret().display().to_string();
     assert_all(&arena.attack("read", &[secret]), out_of_reach(level));
+}
+
+fn what_only_root_may_read_is_hidden_or_said(level: Level) {
+    if !rustix::process::geteuid().is_root() {
+        return;
+    }
+    let arena = Arena::new(level);
+    let said = arena.jail.enforcement().left_open.iter().any(|text| text.contains("/etc/shadow"));
+    let shadow = arena.succeeds("cat /etc/shadow");
+    assert_eq!(shadow.is_empty(), level == Level::Full);
+    assert_eq!(said, level == Level::Kernel);
+    assert!(arena.succeeds("cat /etc/passwd").starts_with("root:"));
 }
 
 fn devices_of_the_machine_are_out_of_reach(level: Level) {

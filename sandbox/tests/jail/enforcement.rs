@@ -1,0 +1,156 @@
+//! A jail is as strong as it says, and is not built where it cannot be as strong as it must.
+
+use std::process::{Command, Output};
+
+use sandbox::{GrantError, Jail, JailError, Level, Mode, Namespaces, Policy, SpawnerError};
+
+use crate::provider::provider;
+use crate::story::{self, tests};
+use crate::support::{Story, at_each_level, installed, processes, skip, until};
+
+pub(crate) fn stories() -> Vec<story::Story> {
+    tests![
+        "enforcement":
+        the_enforcement_names_level_rights_and_channels,
+        a_missing_root_is_an_error_that_names_it,
+        a_program_that_is_no_spawner_is_an_error_and_not_a_wait,
+        off_is_off_and_says_so_and_still_leaves_no_process,
+        a_kernel_without_landlock_is_refused_by_enforce,
+        a_kernel_without_landlock_is_taken_by_best_effort_which_says_what_is_missing,
+        a_spawner_that_dies_shows_in_the_next_start,
+    ]
+}
+
+fn policy(root: &std::path::Path) -> Policy {
+    Policy {
+        roots: vec![root.to_owned()],
+        private_in: Some(root.join("private")),
+        ..Policy::default()
+    }
+}
+
+fn the_enforcement_names_level_rights_and_channels() {
+    at_each_level(|story| {
+        let enforcement = story.jail.enforcement();
+        assert!(enforcement.landlock_abi.is_some_and(|abi| abi >= 1));
+        assert!(enforcement.rights.contains(&"write_file"));
+        assert_eq!(enforcement.channels.states.len(), 9);
+        assert_eq!(enforcement.left_open.is_empty(), story.level == Level::Full);
+    });
+    let never = Story::begin(Namespaces::Never, |_, _| {});
+    assert_eq!(never.level, Level::Kernel);
+    assert!(never.jail.enforcement().left_open[0].contains("the policy says never"));
+}
+
+fn a_missing_root_is_an_error_that_names_it() {
+    let base = tempfile::tempdir().unwrap();
+    std::fs::create_dir(base.path().join("private")).unwrap();
+    let mut missing = policy(base.path());
+    missing.roots.push(base.path().join("missing"));
+    let error = Jail::build(&missing).unwrap_err();
+    assert!(matches!(error, JailError::Grant(GrantError::Unusable { setting: "roots", .. })));
+    assert!(error.to_string().ends_with("/missing"), "{error}");
+    Jail::build(&policy(base.path())).unwrap();
+}
+
+fn a_program_that_is_no_spawner_is_an_error_and_not_a_wait() {
+    let base = tempfile::tempdir().unwrap();
+    std::fs::create_dir(base.path().join("private")).unwrap();
+    for program in ["/bin/true", "/no/such/program"] {
+        let mut wrong = policy(base.path());
+        wrong.spawner_program = Some(program.into());
+        let error = Jail::build(&wrong).unwrap_err();
+        assert!(matches!(error, JailError::Spawner(SpawnerError::Start { .. })), "{error:?}");
+    }
+}
+
+fn off_is_off_and_says_so_and_still_leaves_no_process() {
+    let story = Story::begin(Namespaces::Auto, |policy, _| policy.mode = Mode::Off);
+    assert_eq!(story.level, Level::Off);
+    assert!(story.jail.enforcement().left_open[0].starts_with("Everything"));
+    assert_eq!(story.succeeds("cat $OUTSIDE/secret"), "SECRET");
+    let secret = story.outside.join("secret");
+    assert_eq!(story.job(move || std::fs::read_to_string(secret).unwrap()), "SECRET");
+    let outcome = story.run("setsid bash -c 'exec -a mark-off sleep 1000' & echo");
+    assert_eq!(outcome.report.processes_killed, 1);
+    assert_eq!(processes("mark-off"), []);
+    assert!(story.jail.explain_network().is_none());
+}
+
+/// Runs the example on a kernel without Landlock, as far as a process can tell.
+fn without_landlock(errno: &str, mode: &str) -> Option<Output> {
+    if !installed(&["strace"]) {
+        return None;
+    }
+    let base = tempfile::tempdir().unwrap();
+    let traced = Command::new("strace")
+        .args(["-f", "-qq", "-o", "/dev/null", "-e", "trace=landlock_create_ruleset", "-e"])
+        .arg(format!("inject=landlock_create_ruleset:error={errno}"))
+        .arg(provider().get_program())
+        .args(provider().get_args())
+        .arg(base.path())
+        .args(["/bin/sh", "-c", "echo ran"])
+        .env("JAILED_MODE", mode)
+        .env("TMPDIR", base.path())
+        .output()
+        .unwrap();
+    if String::from_utf8_lossy(&traced.stderr).contains("PTRACE") {
+        skip("what needs to trace");
+        return None;
+    }
+    Some(traced)
+}
+
+fn a_kernel_without_landlock_is_refused_by_enforce() {
+    for errno in ["ENOSYS", "EOPNOTSUPP"] {
+        let Some(output) = without_landlock(errno, "enforce") else { return };
+        let said = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert!(said.contains("cannot enforce file rights"), "{said}");
+        assert_eq!((output.status.code(), output.stdout.as_slice()), (Some(1), b"".as_slice()));
+    }
+}
+
+fn a_kernel_without_landlock_is_taken_by_best_effort_which_says_what_is_missing() {
+    let Some(output) = without_landlock("EOPNOTSUPP", "best_effort") else { return };
+    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(said.contains("level partial"), "{said}");
+    assert!(said.contains("File rights are not enforced"), "{said}");
+    assert_eq!(String::from_utf8_lossy(&output.stdout), "ran\n", "{said}");
+}
+
+fn a_spawner_that_dies_shows_in_the_next_start() {
+    let story = Story::begin(Namespaces::Never, |_, _| {});
+    let spawner = children()
+        .into_iter()
+        .find(|pid| grandchild_runs(&story, *pid))
+        .expect("this jail's spawner is a child of ours");
+    rustix::process::kill_process(spawner, rustix::process::Signal::KILL).unwrap();
+    until("the spawner is gone", || {
+        let (command, ..) = story.command("true");
+        matches!(story.jail.start(command), Err(sandbox::StartError::SpawnerGone(_)))
+    });
+}
+
+fn children() -> Vec<rustix::process::Pid> {
+    let mut all = Vec::new();
+    for task in std::fs::read_dir("/proc/self/task").unwrap().flatten() {
+        let list = std::fs::read_to_string(task.path().join("children")).unwrap_or_default();
+        let pids = list.split_whitespace().map(|pid| pid.parse().unwrap());
+        all.extend(pids.filter_map(rustix::process::Pid::from_raw));
+    }
+    all
+}
+
+/// Whether a command of the story runs below this process.
+fn grandchild_runs(story: &Story, spawner: rustix::process::Pid) -> bool {
+    let talking = story.start("exec sleep 60");
+    let below = |pid: u32| {
+        let status = std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
+        let parent = status.lines().find_map(|line| line.strip_prefix("PPid:\t"));
+        parent.and_then(|pid| pid.parse::<u32>().ok()).unwrap_or_default()
+    };
+    let found = below(below(talking.running.pid())) == spawner.as_raw_nonzero().get() as u32;
+    talking.running.kill().unwrap();
+    talking.end();
+    found
+}
