@@ -199,7 +199,12 @@ fn start(policy: &Policy, grants: &Grants, confinement: Confinement) -> Result<S
             match Spawner::start(program, &plan, folders) {
                 Ok((spawner, Setup::Ready { pid_limit, .. })) => {
                     let namespaces = Ok(Isolation { pid_limit });
-                    return Ok(Started { spawner, private, commands: plan.grants, namespaces });
+                    // What a private folder hides is not what the machine calls by that path.
+                    let overlaid = |path: &PathBuf| plan.sources.iter().any(|(at, _)| at == path);
+                    let commands =
+                        plan.grants.iter().filter(|grant| !overlaid(&grant.path)).cloned();
+                    let commands = commands.collect();
+                    return Ok(Started { spawner, private, commands, namespaces });
                 }
                 Err(error @ SpawnerError::Start { .. }) => return Err(error.into()),
                 Ok((_, Setup::Failed { .. })) => "the spawner is at odds with itself".to_owned(),

@@ -4,6 +4,7 @@ use std::ffi::OsStr;
 use std::fs;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{MetadataExt, symlink};
+use std::path::Path;
 
 use sandbox::Level;
 
@@ -16,6 +17,7 @@ pub(crate) fn stories() -> Vec<Story> {
         process_substitution,
         devices,
         temporary_files,
+        tmp_itself_is_private_at_the_full_level,
         sort_with_temporary_files needs "sort" "seq",
         rename_and_hard_link_across_folders,
         a_script_that_writes_to_the_cache,
@@ -71,6 +73,15 @@ fn temporary_files(level: Level) {
         case $folder in "$TMPDIR"/*) ;; *) echo "$folder is not in TMPDIR"; exit 1;; esac
         rm -r "$folder""#;
     Arena::new(level).succeeds(script);
+}
+
+/// Programs that name /tmp themselves get a private one, where mounts can do that.
+fn tmp_itself_is_private_at_the_full_level(level: Level) {
+    let arena = Arena::new(level);
+    let name = format!("/tmp/story-{}-{level}", std::process::id());
+    let outcome = arena.bash(&format!("echo x > {name} && cat {name}"));
+    assert_eq!(outcome.report.status.shell_code(), i32::from(level != Level::Full), "{outcome:?}");
+    assert!(!Path::new(&name).exists());
 }
 
 fn sort_with_temporary_files(level: Level) {
