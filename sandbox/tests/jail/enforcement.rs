@@ -71,9 +71,10 @@ fn off_is_off_and_says_so_and_still_leaves_no_process() {
     assert_eq!(story.succeeds("cat $OUTSIDE/secret"), "SECRET");
     let secret = story.outside.join("secret");
     assert_eq!(story.job(move || std::fs::read_to_string(secret).unwrap()), "SECRET");
-    let outcome = story.run("setsid bash -c 'exec -a mark-off sleep 1000' & echo");
+    let mark = format!("mark-off-{}", std::process::id());
+    let outcome = story.run(&format!("setsid bash -c 'exec -a {mark} sleep 1000' & echo"));
     assert_eq!(outcome.report.processes_killed, 1);
-    assert_eq!(processes("mark-off"), []);
+    assert_eq!(processes(&mark), []);
     assert!(story.jail.explain_network().is_none());
 }
 
