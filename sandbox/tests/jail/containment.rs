@@ -98,7 +98,7 @@ fn a_deep_tree_is_killed_on_request() {
     at_each_level(|story| {
         let mark = format!("mark-deep-{}-{}", story.level, std::process::id());
         let script = format!(
-            "deep() {{ if [ $1 -gt 0 ]; then deep $(($1 - 1)) & wait; else touch $ROOT/deep; \
+            "deep() {{ if [ $1 -gt 0 ]; then deep $(($1 - 1)) & wait; else : > $ROOT/deep; \
              exec -a {mark} sleep 1000; fi; }}; deep 12"
         );
         let talking = story.start(&script);
@@ -113,7 +113,7 @@ fn a_deep_tree_is_killed_on_request() {
 
 fn a_signal_reaches_the_whole_group_and_a_trap_can_answer_it() {
     at_each_level(|story| {
-        let script = "trap 'echo bye; exit 7' TERM; touch $ROOT/ready; sleep 1000 & wait";
+        let script = "trap 'echo bye; exit 7' TERM; : > $ROOT/ready; sleep 1000 & wait";
         let talking = story.start(script);
         await_file(&story.root.join("ready"));
         talking.running.signal(libc::SIGTERM).unwrap();

@@ -84,7 +84,7 @@ fn trial(
 }
 
 #[expect(clippy::print_stderr, reason = "a story that is not told must not look like one that was")]
-fn skipped(name: &str, lack: &str) {
+pub(crate) fn skipped(name: &str, lack: &str) {
     eprintln!("SKIPPED {name}: {lack}");
 }
 
@@ -117,7 +117,7 @@ fn granted() -> Level {
     })
 }
 
-fn in_ci() -> bool {
+pub(crate) fn in_ci() -> bool {
     std::env::var_os("CI").is_some_and(|value| !value.is_empty())
 }
 

@@ -11,6 +11,8 @@ use std::thread::{self, JoinHandle};
 use sandbox::{Command, Jail, Level, Namespaces, Policy, Report, Running, StartError};
 use tempfile::TempDir;
 
+use crate::story::{in_ci, skipped};
+
 /// A jail over `root`, with `outside` beside it.
 pub(crate) struct Story {
     pub(crate) jail: Jail,
@@ -24,6 +26,7 @@ pub(crate) struct Story {
 #[derive(Debug)]
 pub(crate) struct Outcome {
     pub(crate) out: String,
+    #[expect(dead_code, reason = "shown where an assertion fails")]
     pub(crate) err: String,
     pub(crate) report: Report,
 }
@@ -54,8 +57,8 @@ pub(crate) fn with_policy(change: impl Fn(&mut Policy, &Path), story: impl Fn(&S
 
 /// Says by name what is not tested; with `CI` set that is a failure.
 pub(crate) fn skip(what: &str) {
-    assert!(std::env::var_os("CI").is_none(), "CI must not skip {what}");
-    eprintln!("SKIPPED: {what}");
+    assert!(!in_ci(), "CI must not skip {what}");
+    skipped("a part of a story", what);
 }
 
 /// Whether all programs are installed. Says by name what is not.
