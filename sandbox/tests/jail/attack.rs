@@ -11,7 +11,7 @@ use std::process::ExitCode;
 
 use crate::arena::{Arena, Call, Outcome, this_program};
 
-const ARGUMENT: &str = "__attack";
+pub(crate) const ARGUMENT: &str = "__attack";
 
 /// An attack by its name. It gets its arguments and reports its attempts.
 pub(crate) type Named = (&'static str, fn(&mut Attempts, &[String]));
@@ -77,7 +77,11 @@ impl Arena {
 
     /// Starts an attack inside the jail, to run beside the story.
     pub(crate) fn start_attack(&self, name: &str) -> Call {
-        self.start(&self.command(&self.place.root, &words::<&str>(name, &[])))
+        self.start_attack_with(name, &[])
+    }
+
+    pub(crate) fn start_attack_with(&self, name: &str, arguments: &[&str]) -> Call {
+        self.start(&self.command(&self.place.root, &words(name, arguments)))
     }
 }
 

@@ -112,13 +112,25 @@ pub(crate) fn socket_pair(kind: i32) -> io::Result<i64> {
 
 /// Starts a child that waits for its end.
 pub(crate) fn fork_and_stay() -> io::Result<i64> {
-    // SAFETY: the child has a copy of everything, and calls nothing but pause.
-    match unsafe { libc::fork() } {
+    clone_and_stay(0)
+}
+
+/// The same with further flags of clone(2).
+pub(crate) fn clone_and_stay(flags: i32) -> io::Result<i64> {
+    // SAFETY: without CLONE_VM, which nobody passes, the child has a copy of everything; it calls
+    // nothing but pause.
+    match unsafe { libc::syscall(libc::SYS_clone, i64::from(flags | libc::SIGCHLD), 0, 0, 0, 0) } {
         -1 => Err(io::Error::last_os_error()),
         0 => loop {
             // SAFETY: takes no argument and touches no memory.
             unsafe { libc::pause() };
         },
-        pid => Ok(pid.into()),
+        pid => Ok(pid),
     }
+}
+
+/// Becomes the tracer of a process, which is to stop once more when it ends.
+pub(crate) fn trace_to_the_end(pid: i32) -> io::Result<i64> {
+    let words = [libc::PTRACE_SEIZE.into(), pid.into(), 0, libc::PTRACE_O_TRACEEXIT.into()];
+    call(libc::SYS_ptrace, &mut words.map(Word::Number))
 }

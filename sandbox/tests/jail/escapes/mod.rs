@@ -2,6 +2,7 @@
 
 mod calls;
 mod file_jobs;
+mod hiding;
 mod kernel;
 mod means;
 mod metadata;
@@ -21,6 +22,7 @@ pub(crate) fn stories() -> Vec<Story> {
         file_jobs::stories(),
         processes::stories(),
         calls::stories(),
+        hiding::stories(),
         kernel::stories(),
         sockets::stories(),
     ]
@@ -34,6 +36,7 @@ pub(crate) fn attacks() -> Vec<attack::Named> {
         metadata::ATTACKS,
         processes::ATTACKS,
         calls::ATTACKS,
+        hiding::ATTACKS,
         kernel::ATTACKS,
         sockets::ATTACKS,
     ]
