@@ -139,9 +139,8 @@ impl Jail {
     /// and resolved. `None` where the policy grants it, so that the refusal has another cause.
     #[must_use]
     pub fn explain(&self, subject: Subject, access: Access, path: &Path) -> Option<Explanation> {
-        if self.enforcement.landlock_abi.is_none() {
-            return None;
-        }
+        // Without Landlock the policy is not what refuses.
+        self.enforcement.landlock_abi?;
         let grants = match subject {
             Subject::FileJob => &self.files,
             Subject::Command => &self.commands,

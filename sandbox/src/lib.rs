@@ -44,7 +44,7 @@ pub use enforcement::{Channel, Channels, Enforcement, Level};
 pub use explain::{Access, Explanation, Setting, Subject};
 pub use grants::GrantError;
 pub use jail::{Jail, JailError};
-pub use launcher::SpawnerError;
+pub use launcher::{SpawnerError, harden_provider};
 pub use policy::{Limits, Mode, Namespaces, Network, Policy};
 pub use private::{Private, PrivateError};
 pub use rights::DomainError;

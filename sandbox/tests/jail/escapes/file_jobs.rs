@@ -109,7 +109,7 @@ fn a_jobs_child_would_be_confined_too(level: Level) {
     assert_eq!(allowed, None);
 }
 
-fn job<T: Send + 'static>(arena: &Arena, job: impl FnOnce() -> T + Send + 'static) -> T {
+pub(super) fn job<T: Send + 'static>(arena: &Arena, job: impl FnOnce() -> T + Send + 'static) -> T {
     let (say, hear) = channel();
     arena.jail.submit(Box::new(move || say.send(job()).unwrap())).unwrap();
     hear.recv().unwrap()

@@ -16,6 +16,7 @@ use crate::arena::{Arena, Place, SECRET};
 use crate::attack::{
     Allowed, Attempts, Denied, Fate, Named, assert_all, assert_denied, assert_same,
 };
+use crate::escapes::file_jobs::job;
 use crate::raw::{self, Word};
 use crate::story::{Story, stories};
 
@@ -23,6 +24,7 @@ pub(crate) fn stories() -> Vec<Story> {
     stories!["escapes::paths":
         no_spelling_leads_out,
         a_read_only_root_is_not_written,
+        single_files_can_be_granted_to_commands,
         the_system_is_not_written,
         nothing_is_linked_or_moved_across_the_border,
         a_hard_link_made_from_outside_is_a_file_of_the_root,
@@ -137,6 +139,26 @@ fn a_read_only_root_is_not_written(level: Level) {
     });
     assert_same(&fates, &expected.collect());
     assert_eq!(arena.place.outside_as_it_is(), before);
+}
+
+fn single_files_can_be_granted_to_commands(level: Level) {
+    let arena = Arena::with(level, |place, policy| {
+        for name in ["readable", "writable"] {
+            fs::write(place.outside.join(name), name).unwrap();
+        }
+        policy.command_read.push(place.outside.join("readable"));
+        policy.command_write.push(place.outside.join("writable"));
+    });
+    let [readable, writable, secret] = ["readable", "writable", "secret"]
+        .map(|name| arena.place.outside.join(name).display().to_string());
+    assert_all(&arena.attack("read", &[&readable, &writable]), Allowed);
+    assert_all(&arena.attack("read", &[&secret]), out_of_reach(level));
+    assert_all(&arena.attack("open for writing", &[&writable]), Allowed);
+    let refused = Denied(if level == Level::Full { libc::EROFS } else { libc::EACCES });
+    assert_all(&arena.attack("open for writing", &[&readable]), refused);
+    // They are granted to commands, not to file jobs.
+    let denied = job(&arena, move || fs::read(readable).unwrap_err().raw_os_error());
+    assert_eq!(denied, Some(libc::EACCES));
 }
 
 fn the_system_is_not_written(level: Level) {
