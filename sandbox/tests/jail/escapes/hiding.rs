@@ -139,6 +139,7 @@ fn adopt(attempts: &mut Attempts, words: &[String]) {
 }
 
 /// A process whose own entry says that it is dead, while a thread and a child of it live.
+#[expect(clippy::zombie_processes, reason = "that nobody waits for them is the attack")]
 fn drop_the_first_thread(attempts: &mut Attempts, words: &[String]) {
     let (mark, then) = (words[0].as_str(), words.get(1).map(String::as_str));
     if then == Some("inner") {
@@ -167,6 +168,7 @@ fn join_the_supervisors_children(attempts: &mut Attempts, words: &[String]) {
 }
 
 /// The tracee waits at each of its steps for a tracer that says nothing, even on its way out.
+#[expect(clippy::zombie_processes, reason = "that nobody waits for it is the attack")]
 fn stop_a_tracee(attempts: &mut Attempts, words: &[String]) {
     let child = another("stay", &words[0]).spawn().unwrap();
     raw::trace_to_the_end(child.id().cast_signed()).unwrap();
