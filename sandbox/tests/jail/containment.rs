@@ -111,7 +111,8 @@ fn a_deep_tree_is_killed_on_request() {
         talking.running.kill().unwrap();
         let outcome = talking.end();
         assert_eq!(outcome.report.status, ExitStatus::Signaled(libc::SIGKILL));
-        assert_eq!(outcome.report.processes_killed, 13);
+        // Thirteen shells and sleepers, and touch where it had not ended yet.
+        assert!((13..=14).contains(&outcome.report.processes_killed), "{outcome:?}");
         assert_eq!(processes(&mark), []);
     });
 }

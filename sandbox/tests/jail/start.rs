@@ -15,6 +15,7 @@ pub(crate) fn stories() -> Vec<story::Story> {
         "start":
         a_start_that_fails_says_where_and_why,
         a_command_gets_its_arguments_its_environment_and_its_folder_and_nothing_else,
+        new_files_get_the_modes_that_the_providers_umask_leaves,
         the_pid_is_the_one_that_the_machine_sees,
         the_report_tells_status_and_use,
         limits_hold_and_can_be_overridden_for_one_call,
@@ -70,6 +71,12 @@ fn a_command_gets_its_arguments_its_environment_and_its_folder_and_nothing_else(
         let long = "x".repeat(100_000);
         assert_eq!(story.succeeds(&format!("s={long}; echo ${{#s}}")), "100000\n");
     });
+}
+
+fn new_files_get_the_modes_that_the_providers_umask_leaves() {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap();
+    let umask = status.lines().find_map(|line| line.strip_prefix("Umask:\t")).unwrap();
+    at_each_level(|story| assert_eq!(story.succeeds("umask"), format!("{umask}\n")));
 }
 
 fn the_pid_is_the_one_that_the_machine_sees() {
