@@ -77,6 +77,7 @@ pub(super) const MEANS: &[Means] = &[
     ("cwd", Kind::Folder, |t| done(fs::read_link(of(t, "cwd")))),
     ("root", Kind::Folder, |t| done(fs::read_link(of(t, "root")))),
     ("exe", Kind::Folder, |t| done(fs::read_link(of(t, "exe")))),
+    ("open exe", Kind::Folder, |t| done(fs::File::open(of(t, "exe")))),
     ("through root", Kind::Folder, |t| done(fs::read_dir(of(t, "root/etc")))),
     ("through cwd", Kind::Folder, |t| done(fs::read_dir(of(t, "cwd/.")))),
     ("list fd", Kind::Folder, |t| done(fs::read_link(first_in(&of(t, "fd"))?))),

@@ -1,5 +1,6 @@
 //! Ways to talk to somebody outside.
 
+use std::fs;
 use std::io::{self, ErrorKind, Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream, UdpSocket};
 use std::os::linux::net::SocketAddrExt;
@@ -20,6 +21,7 @@ pub(crate) fn stories() -> Vec<Story> {
         no_kind_of_socket_leads_out,
         nobody_outside_is_reached,
         only_the_internet_is_reached_where_it_is_allowed,
+        sockets_in_granted_folders_are_closed_or_said,
         sockets_work_within_the_call,
     ]
 }
@@ -138,6 +140,22 @@ fn only_the_internet_is_reached_where_it_is_allowed(level: Level) {
         ],
     );
     assert_eq!(listeners.heard(), ["tcp", "udp"]);
+}
+
+/// Landlock guards connecting by a path from its ABI 9 on, and mounts do not at all.
+fn sockets_in_granted_folders_are_closed_or_said(level: Level) {
+    let arena = Arena::with(level, |place, policy| {
+        fs::create_dir(place.outside.join("tools")).unwrap();
+        policy.command_read.push(place.outside.join("tools"));
+    });
+    let folder = arena.place.outside.join("tools");
+    let listeners = Listeners::new(&folder);
+    let fates = arena.attack("talk", &listeners.words(&folder));
+    let reached = fates["stream"] == Allowed;
+    assert_eq!(listeners.heard().contains(&"stream"), reached);
+    let enforcement = arena.jail.enforcement();
+    let said = enforcement.left_open.iter().any(|sentence| sentence.contains("socket"));
+    assert_eq!(reached, said, "{fates:#?} {enforcement:#?}");
 }
 
 fn sockets_work_within_the_call(level: Level) {
