@@ -12,6 +12,8 @@
 mod cli;
 #[path = "stories/configure.rs"]
 mod configure;
+#[path = "stories/edits.rs"]
+mod edits;
 #[path = "stories/harness.rs"]
 mod harness;
 #[path = "stories/imports.rs"]
@@ -22,5 +24,7 @@ mod invoke;
 mod kernel_log;
 #[path = "stories/life.rs"]
 mod life;
+#[path = "stories/scenarios.rs"]
+mod scenarios;
 #[path = "stories/show.rs"]
 mod show;

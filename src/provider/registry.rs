@@ -8,7 +8,7 @@ use super::Config;
 use super::config::Shell;
 use super::nearest::suggestion;
 use crate::process::Environment;
-use crate::tools::{Bash, BashSettings, ReadFile, Tool, ToolError};
+use crate::tools::{Bash, BashSettings, EditFile, Overwrite, ReadFile, Tool, ToolError, WriteFile};
 
 /// What the tools of a configuration are made from.
 #[derive(Clone, Copy)]
@@ -42,8 +42,14 @@ impl Registry {
     #[must_use]
     pub fn factory() -> ToolFactory {
         Arc::new(|setup| {
+            let overwrite = setup.map_or(Overwrite::default(), |setup| setup.config.overwrite);
             let bash = setup.map_or_else(Bash::unconfigured, bash);
-            vec![Arc::new(ReadFile::new()), Arc::new(bash)]
+            vec![
+                Arc::new(ReadFile::new()),
+                Arc::new(WriteFile::new(overwrite)),
+                Arc::new(EditFile::new()),
+                Arc::new(bash),
+            ]
         })
     }
 

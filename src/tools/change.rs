@@ -1,0 +1,231 @@
+//! What `edit_file` and `write_file` have in common: the file as it is, its lock and its replacement;
+//! and, in `show`, how the change is told.
+
+mod show;
+
+use std::path::Path;
+
+use serde_json::Value;
+
+use crate::workspace::{
+    AccessTime, Action, Fault, Guard, Knowledge, Mode, OpenFile, PathArgument, Place, Replacement,
+    Stamp, Target, Version, VersionHasher, WorkspaceError, Written,
+};
+
+use super::{Category, Context, ToolError};
+pub(super) use show::{
+    EXPECTED_VERSION, PREVIEW_LINES, failure, notice, properties, put, render, told, view,
+};
+
+/// Files beyond this are not changed here: they are held in memory while they are.
+pub(super) const MAX_FILE: usize = 256 * 1024 * 1024;
+
+/// A file as it was found.
+#[derive(Debug)]
+pub(super) struct Base {
+    pub content: Vec<u8>,
+    pub version: Version,
+    pub stamp: Stamp,
+}
+
+impl Base {
+    /// Reads a file to its end.
+    ///
+    /// # Errors
+    /// When it is too large, or the system fails to read.
+    pub(super) fn read(file: &OpenFile, action: &str, path: &str) -> Result<Self, ToolError> {
+        let too_large = |size: u64| {
+            ToolError::execution_failed(format!(
+                "cannot {action} {path}: it has {size} bytes, and files over {MAX_FILE} bytes \
+                 ({} MiB) are not changed",
+                MAX_FILE >> 20
+            ))
+            .with_detail("path", path)
+            .with_detail("size_bytes", size)
+            .with_hint("change it with bash, for example with sed")
+        };
+        let size = file.stat().size;
+        let expected = usize::try_from(size).unwrap_or(usize::MAX);
+        if expected > MAX_FILE {
+            return Err(too_large(size));
+        }
+        let mut content = vec![0; expected + 1];
+        let mut filled = file.fill(&mut content)?;
+        // It grew, or is one of those whose size is not known before they are read.
+        while filled == content.len() {
+            if filled > MAX_FILE {
+                return Err(too_large(filled as u64));
+            }
+            content.resize((filled * 2).clamp(64 * 1024, MAX_FILE + 1), 0);
+            filled += file.fill(&mut content[filled..])?;
+        }
+        content.truncate(filled);
+        let version = Version::of(&content);
+        Ok(Self { content, version, stamp: file.stat().stamp() })
+    }
+
+    /// Whether this content is not the one that a session knows.
+    pub(super) fn is_news_to(&self, known: &Knowledge) -> bool {
+        is_stale(known, Some(self.version), self.stamp)
+    }
+}
+
+/// The version of a file that is too large to be held in memory.
+///
+/// # Errors
+/// When the call ends meanwhile, or the system fails to read.
+pub(super) fn version_of(file: &OpenFile, context: &Context<'_>) -> Result<Version, ToolError> {
+    let mut hasher = VersionHasher::default();
+    let mut buffer = vec![0; 1024 * 1024];
+    loop {
+        context.check()?;
+        match file.fill(&mut buffer)? {
+            0 => return Ok(hasher.finish()),
+            filled => hasher.update(&buffer[..filled]),
+        }
+    }
+}
+
+/// Refuses when a file is not at the version that the caller expects.
+///
+/// # Errors
+/// `concurrency_conflict`, with the version that the file has.
+pub(super) fn expect(
+    expected: Option<&str>,
+    version: Version,
+    action: &str,
+    path: &str,
+) -> Result<(), ToolError> {
+    match expected {
+        Some(expected) if !version.matches(expected) => {
+            let message = format!(
+                "cannot {action} {path}: it is not at the expected version; it has been changed"
+            );
+            Err(conflict(message, path, Some(version)))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Whether a file has been changed since a session got to know it. `version` is its present one,
+/// where that is known.
+pub(super) fn is_stale(known: &Knowledge, version: Option<Version>, stamp: Stamp) -> bool {
+    match (known.version, version) {
+        (Some(known), Some(version)) => known != version,
+        _ => known.stamp != stamp,
+    }
+}
+
+/// A file that is about to be changed, under its lock.
+pub(super) struct Writing<'w> {
+    place: Place<'w>,
+    current: Option<OpenFile>,
+    _lock: Guard,
+}
+
+/// Locks the file at `path`, or its name where there is none, and opens it.
+///
+/// # Errors
+/// When the path cannot be written, or the lock is not free in time.
+pub(super) fn begin<'w>(context: &Context<'w>, path: &str) -> Result<Writing<'w>, ToolError> {
+    let workspace = context.workspace;
+    let argument = argument(context, path);
+    let (place, lock) = context
+        .waiting(|wait| workspace.lock_place(argument, Action::Write, Mode::Exclusive, wait))?;
+    let current = open(context, path, &place)?;
+    Ok(Writing { place, current, _lock: lock })
+}
+
+impl Writing<'_> {
+    /// The file as it is; absent where there is none.
+    pub(super) fn current(&self) -> Option<&OpenFile> {
+        self.current.as_ref()
+    }
+
+    /// The path that it has without links.
+    pub(super) fn path(&self) -> &Path {
+        &self.place.path
+    }
+
+    /// Gives the file its new content. The call can be stopped while the content is put on the
+    /// disk, and not any more once it takes its place.
+    ///
+    /// # Errors
+    /// When the call was stopped, someone else changed the file since it was opened, or the system
+    /// fails. Then the file is as it was.
+    pub(super) fn commit(
+        self,
+        context: &Context<'_>,
+        path: &str,
+        content: &[&[u8]],
+    ) -> Result<Written, ToolError> {
+        let Self { place, current, _lock } = self;
+        let base = current.as_ref();
+        let should_stop = || context.check().is_err();
+        let new = Replacement { text: path, base, content, should_stop: &should_stop };
+        let staged = context.workspace.stage(place, new).map_err(|error| {
+            match (&*error.fault, context.check()) {
+                (Fault::Stopped, Err(ended)) => ended,
+                _ => error.into(),
+            }
+        })?;
+        context.begin_commit()?;
+        Ok(staged.commit()?)
+    }
+}
+
+fn argument<'a>(context: &Context<'a>, path: &'a str) -> PathArgument<'a> {
+    PathArgument { text: path, working_directory: context.working_directory }
+}
+
+/// The file at `path` for a preview: nothing is locked, and not even its access time changes. None
+/// where nothing is there yet.
+///
+/// # Errors
+/// As a change of the file would fail.
+pub(super) fn look(context: &Context<'_>, path: &str) -> Result<Option<OpenFile>, ToolError> {
+    let place = context.workspace.locate(argument(context, path), Action::Write)?;
+    let current = open(context, path, &place)?;
+    place.check_permitted(path)?;
+    Ok(current)
+}
+
+/// Opens what is at `place`. Its access time stays: what is read to be changed is not being used.
+fn open(
+    context: &Context<'_>,
+    path: &str,
+    place: &Place<'_>,
+) -> Result<Option<OpenFile>, ToolError> {
+    place.check_writable(context.workspace, path)?;
+    if let Target::Missing { .. } = place.target {
+        return Ok(None);
+    }
+    let opened = context.workspace.open_file(argument(context, path), AccessTime::Keep);
+    opened.map(Some).map_err(|error| WorkspaceError { action: Action::Write, ..error }.into())
+}
+
+/// The error of a file that is not there and should be.
+pub(super) fn missing(context: &Context<'_>, path: &str) -> ToolError {
+    match context.workspace.locate_existing(argument(context, path), Action::Write) {
+        Err(error) => error.into(),
+        // It has just been made.
+        Ok(_) => ToolError::not_found(format!("cannot write {path}: it did not exist")),
+    }
+}
+
+/// A version that is not the expected one. `current` is absent where there is no file.
+pub(super) fn conflict(message: String, path: &str, current: Option<Version>) -> ToolError {
+    let current = current.map_or(Value::Null, |version| version.to_string().into());
+    ToolError::version_mismatch(message)
+        .with_detail("path", path)
+        .with_detail("current_version", current)
+        .with_hint("read the file again and decide anew; pass its version as expected_version")
+}
+
+/// Says of a call that ended early that nothing was changed.
+pub(super) fn not_applied(error: ToolError) -> ToolError {
+    match error.category() {
+        Category::Cancelled | Category::Timeout => error.with_detail("applied", false),
+        _ => error,
+    }
+}
