@@ -1,9 +1,11 @@
 //! What a jailed call costs: `bash -c true` from the request to the report, against the same
 //! program started bare, and against bubblewrap with an equal policy where it is installed.
 //!
-//! `cargo bench --bench spawn [-- RUNS]`. The variants take turns, so that noise of the machine
-//! meets all of them; ratios are to the bare spawn of the same turn's block. Everything is measured
-//! twice: with this process small, and with 2 GiB touched.
+//! `cargo bench --bench spawn [-- RUNS]`, on a machine that is otherwise idle (`chrt -r 10` in
+//! front keeps others away): a jailed call hands over between three processes, and on a busy
+//! machine each of them queues for a processor. The variants take turns, so that noise meets all of
+//! them. Everything is measured twice: with this process small, and with 2 GiB touched.
+#![expect(clippy::disallowed_methods, reason = "the bare spawn is what the jail is compared with")]
 #![expect(clippy::print_stdout, reason = "a benchmark's figures go to the terminal")]
 
 use std::error::Error;

@@ -10,14 +10,14 @@ use std::os::fd::AsFd;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use sandbox::{Command, Jail, Mode, Namespaces, Policy};
+use sandbox::{Command, Jail, Mode, Namespaces, Policy, harden_provider};
 
 fn main() -> ExitCode {
     // First of all: the jail starts this very program once more as its spawner.
     if sandbox::is_spawner_invocation() {
         return sandbox::spawner_main();
     }
-    match run() {
+    match harden_provider().map_err(Into::into).and_then(|()| run()) {
         Ok(code) => ExitCode::from(code),
         Err(error) => {
             let _ = writeln!(std::io::stderr(), "jailed: {error}");

@@ -154,7 +154,8 @@ impl Running {
         self.main.as_ref().map(AsFd::as_fd)
     }
 
-    /// The process id of the command as this process (and the machine) sees it. Inside the jail
+    /// The process id of the command as this process (and the machine) sees it, or, where `/proc`
+    /// does not tell that, as the jail does. Inside the jail
     /// `$$` may be another number: at the full level commands have their own process ids.
     /// For people and logs only: signals go through [`signal`](Self::signal), which cannot hit a
     /// process that took the number over.

@@ -33,17 +33,28 @@ pub(crate) struct Call {
     pub(crate) control: OwnedFd,
     pub(crate) stdio: [OwnedFd; 3],
     pub(crate) message: Vec<u8>,
+    /// What [`prepare`] said.
+    pub(crate) ready: io::Result<()>,
+}
+
+/// What a supervisor does before it has a call.
+pub(crate) fn prepare() -> io::Result<()> {
+    setsid()?;
+    set_child_subreaper(Some(getpid()))?;
+    // For people who look at a list of processes.
+    let _ = rustix::thread::set_name(c"call-supervisor");
+    Ok(())
 }
 
 /// Serves the call to its end. `domain` is what sets it apart from other calls.
 pub(crate) fn supervise(call: Call, domain: Option<BorrowedFd<'_>>) {
-    let Call { control, stdio, message } = call;
-    match start(&stdio, &message, domain) {
+    let Call { control, stdio, message, ready } = call;
+    match start(ready, &stdio, &message, domain) {
         Ok((pid, pidfd)) => {
             // Else the readers of the command's output would never see its end.
             drop(stdio);
             // A provider that is gone shows in the next poll.
-            let _ = Began::Running.send(&control, Some(pidfd.as_fd()));
+            let _ = Began::Running(pid.unsigned_abs()).send(&control, Some(pidfd.as_fd()));
             let patience = watch(&control, &pidfd, pid);
             let early = match patience {
                 Patience::ForRest(limit) => linger(&control, pid, limit),
@@ -70,15 +81,14 @@ pub(crate) fn supervise(call: Call, domain: Option<BorrowedFd<'_>>) {
 }
 
 fn start(
+    ready: io::Result<()>,
     stdio: &[OwnedFd; 3],
     message: &[u8],
     domain: Option<BorrowedFd<'_>>,
 ) -> Result<(libc::pid_t, OwnedFd), (Stage, i32)> {
     let failed =
         |error: io::Error| (Stage::Supervisor, error.raw_os_error().unwrap_or(libc::EINVAL));
-    setsid().map_err(|error| failed(error.into()))?;
-    set_child_subreaper(Some(getpid())).map_err(|error| failed(error.into()))?;
-    let _ = rustix::thread::set_name(c"call-supervisor");
+    ready.map_err(failed)?;
     let request = Request::decode(message).map_err(failed)?;
     let limits = resources(&request.limits);
     sys::launch(&Launch {

@@ -310,6 +310,12 @@ pub(crate) fn default_signals() {
     }
 }
 
+/// Closes every descriptor from 3 on: what this process was started with by mistake.
+pub(crate) fn close_inherited() {
+    // SAFETY: called first of all in a fresh process, where nothing owns a descriptor yet.
+    unsafe { libc::syscall(libc::SYS_close_range, 3_u32, c_uint::MAX, 0_u32) };
+}
+
 /// Marks every descriptor from 3 on close-on-exec.
 pub(crate) fn close_all_on_exec() -> io::Result<()> {
     // SAFETY: the flags only mark descriptors; none is closed under its owner.

@@ -174,7 +174,8 @@ struct Work {
 impl Work {
     fn run(self, producer: Producer, slot: Slot) {
         let label = &self.label;
-        let span = tracing::info_span!(
+        // Not at INFO: where only that is logged, a call should not pay for a span.
+        let span = tracing::debug_span!(
             "call",
             tool = label.tool,
             session_id = label.session_id,

@@ -42,6 +42,27 @@ fn a_missing_root_is_an_error_that_names_it() {
 }
 
 #[test]
+fn a_jail_over_everything_is_built_without_namespaces_and_says_why() {
+    let story = Story::begin(Namespaces::Auto, |policy, _| policy.roots.push("/".into()));
+    assert_eq!(story.level, Level::Kernel);
+    assert!(story.jail.enforcement().left_open[0].contains("grants the root folder"));
+    assert_eq!(story.succeeds("cat $OUTSIDE/secret"), "SECRET");
+}
+
+#[test]
+fn a_root_that_holds_the_home_folder_keeps_it_as_it_is() {
+    for namespaces in [Namespaces::Auto, Namespaces::Never] {
+        let story = Story::begin(namespaces, |policy, _| {
+            policy.home = Some(policy.roots[0].clone());
+        });
+        assert_eq!(story.jail.private().home, None);
+        let home = story.root.display();
+        story.succeeds(&format!("mkdir -p {home}/.cache && echo x > {home}/.cache/x"));
+        assert!(story.root.join(".cache/x").exists());
+    }
+}
+
+#[test]
 fn a_program_that_is_no_spawner_is_an_error_and_not_a_wait() {
     let base = tempfile::tempdir().unwrap();
     std::fs::create_dir(base.path().join("private")).unwrap();
@@ -61,21 +82,22 @@ fn off_is_off_and_says_so_and_still_leaves_no_process() {
     assert_eq!(story.succeeds("cat $OUTSIDE/secret"), "SECRET");
     let secret = story.outside.join("secret");
     assert_eq!(story.job(move || std::fs::read_to_string(secret).unwrap()), "SECRET");
-    let outcome = story.run("setsid bash -c 'exec -a mark-off sleep 1000' & echo");
+    let mark = format!("mark-off-{}.", std::process::id());
+    let outcome = story.run(&format!("setsid bash -c 'exec -a {mark} sleep 1000' & echo"));
     assert_eq!(outcome.report.processes_killed, 1);
-    assert_eq!(processes("mark-off"), []);
+    assert_eq!(processes(&mark), []);
     assert!(story.jail.explain_network().is_none());
 }
 
-/// Runs the example on a kernel without Landlock, as far as a process can tell.
-fn without_landlock(errno: &str, mode: &str) -> Option<Output> {
+/// Runs the example where a system call fails, as far as a process can tell.
+fn failing(call: &str, errno: &str, mode: &str) -> Option<Output> {
     if !installed(&["strace"]) {
         return None;
     }
     let base = tempfile::tempdir().unwrap();
     let traced = Command::new("strace")
-        .args(["-f", "-qq", "-o", "/dev/null", "-e", "trace=landlock_create_ruleset", "-e"])
-        .arg(format!("inject=landlock_create_ruleset:error={errno}"))
+        .args(["-f", "-qq", "-o", "/dev/null", "-e", &format!("trace={call}"), "-e"])
+        .arg(format!("inject={call}:error={errno}"))
         .arg(spawner())
         .arg(base.path())
         .args(["/bin/sh", "-c", "echo ran"])
@@ -88,6 +110,22 @@ fn without_landlock(errno: &str, mode: &str) -> Option<Output> {
         return None;
     }
     Some(traced)
+}
+
+fn without_landlock(errno: &str, mode: &str) -> Option<Output> {
+    failing("landlock_create_ruleset", errno, mode)
+}
+
+#[test]
+fn a_machine_that_refuses_namespaces_gets_a_jail_without_them_that_says_why() {
+    // Refused at once, and half way.
+    for call in ["unshare", "mount", "mount_setattr", "pivot_root"] {
+        let Some(output) = failing(call, "EPERM", "enforce") else { return };
+        let said = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert!(said.contains("level kernel"), "{call}: {said}");
+        assert!(said.contains("Operation not permitted"), "{call}: {said}");
+        assert_eq!(String::from_utf8_lossy(&output.stdout), "ran\n", "{call}: {said}");
+    }
 }
 
 #[test]
