@@ -8,6 +8,8 @@
               fails, and say what they skip"
 )]
 
+#[path = "stories/bash.rs"]
+mod bash;
 #[path = "stories/cli.rs"]
 mod cli;
 #[path = "stories/configure.rs"]

@@ -176,9 +176,13 @@ fn c_string(text: &OsStr, what: &'static str) -> Result<CString, StartError> {
     CString::new(text.as_bytes()).map_err(|_| StartError::Nul { what })
 }
 
-/// The process behind a pidfd, by its number in our own process namespace.
+/// The process behind a pidfd, by its number in our own process namespace. Before Linux 6.13 only
+/// /proc tells, which file workers cannot read; then it stays unknown.
 fn pid_of(pidfd: &OwnedFd) -> Option<u32> {
     use std::os::fd::AsRawFd;
+    if let Some(pid) = sys::pid_of(pidfd.as_fd()) {
+        return Some(pid);
+    }
     let info = std::fs::read_to_string(format!("/proc/self/fdinfo/{}", pidfd.as_raw_fd())).ok()?;
     let pid = info.lines().find_map(|line| line.strip_prefix("Pid:"))?;
     pid.trim().parse().ok()

@@ -207,6 +207,30 @@ pub(crate) fn reap(wait: Wait) -> io::Result<Option<Reaped>> {
     }
 }
 
+/// What `PIDFD_GET_INFO` fills in (`struct pidfd_info` of Linux 6.13, its first version).
+#[repr(C)]
+#[derive(Default)]
+struct PidfdInfo {
+    mask: u64,
+    cgroup: u64,
+    pid: u32,
+    rest: [u32; 11],
+}
+
+/// The process behind a pidfd, by its number in our own process namespace; `None` before Linux
+/// 6.13 and once it has ended.
+pub(crate) fn pid_of(pidfd: BorrowedFd<'_>) -> Option<u32> {
+    // _IOWR(0xff, 11, struct pidfd_info)
+    const PIDFD_GET_INFO: libc::c_ulong =
+        0xc000_ff0b | ((size_of::<PidfdInfo>() as libc::c_ulong) << 16);
+    const PIDFD_INFO_PID: u64 = 1;
+    let mut info = PidfdInfo { mask: PIDFD_INFO_PID, ..PidfdInfo::default() };
+    // SAFETY: the kernel writes at most the size that is part of the request's number, which is
+    // that of `info`, a live local of plain numbers.
+    let answer = unsafe { libc::ioctl(pidfd.as_raw_fd(), PIDFD_GET_INFO as _, &raw mut info) };
+    (answer == 0 && info.mask & PIDFD_INFO_PID != 0 && info.pid != 0).then_some(info.pid)
+}
+
 /// Waits for children that have ended, but not for `main`, and stops at it.
 pub(crate) fn reap_orphans(main: pid_t) {
     loop {

@@ -64,6 +64,12 @@ impl Configured {
         let jail = Jail::build(&policy)
             .map_err(|error| ConfigureError::single(Fault::machine("sandbox", chain(&error))))?;
         let jail = Arc::new(jail);
+        // What bash had to leave out of a result is there for read_file.
+        let spool = &jail.private().spool;
+        let workspace = workspace.with_own_folder(spool).map_err(|fault| {
+            let problem = format!("{}: {fault}", spool.display());
+            ConfigureError::single(Fault::machine("sandbox", problem))
+        })?;
         let report = Report { enforcement: jail.enforcement().clone(), notices: config.notices() };
         let setup =
             Setup { config: &config, policy: &policy, jail: &jail, environment: &environment };

@@ -26,7 +26,10 @@ pub struct RootsSpec {
 /// The roots and what may be done beneath them.
 #[derive(Debug)]
 pub struct Workspace {
+    /// What paths may lead to: the roots, then folders of our own.
     pub(super) roots: Vec<Root>,
+    /// How many of them are roots.
+    named: usize,
     pub(super) locks: Arc<LockTable>,
 }
 
@@ -144,13 +147,25 @@ impl Workspace {
         if !errors.is_empty() {
             return Err(errors);
         }
-        Ok(Self { roots, locks: spec.locks.clone() })
+        let named = roots.len();
+        Ok(Self { roots, named, locks: spec.locks.clone() })
+    }
+
+    /// Lets one more folder be read, which is no root: one that this provider keeps for itself, such
+    /// as that of outputs too long for a result. Only who was told a path in it gets there.
+    ///
+    /// # Errors
+    /// When it cannot be opened, or its path is not UTF-8.
+    pub fn with_own_folder(mut self, folder: &Path) -> Result<Self, RootFault> {
+        let given = folder.to_str().ok_or(RootFault::NoPath)?;
+        self.roots.push(Root::open(given, Setting::ReadOnlyRoots)?);
+        Ok(self)
     }
 
     /// The roots: the writable ones first, each kind in the order in which they were named.
     #[must_use]
     pub fn roots(&self) -> &[Root] {
-        &self.roots
+        &self.roots[..self.named]
     }
 
     /// The table of file locks.
@@ -161,7 +176,7 @@ impl Workspace {
 
     /// The roots as an operator knows them, for messages.
     pub(super) fn names(&self) -> Vec<String> {
-        self.roots.iter().map(Root::name).collect()
+        self.roots().iter().map(Root::name).collect()
     }
 }
 

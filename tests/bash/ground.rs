@@ -99,6 +99,7 @@ impl Ground {
         change(&mut settings);
         let jail = Arc::new(Jail::build(&settings.policy).unwrap());
         let workspace = workspace(&settings.policy);
+        let workspace = workspace.with_own_folder(&jail.private().spool).unwrap();
         let bash = Bash::new(settings, jail.clone());
         let stage = Stage {
             bash,
@@ -181,6 +182,27 @@ impl Ground {
         };
         self.jail.submit(Box::new(job)).unwrap();
         answered
+    }
+
+    /// Runs another tool than bash, on a file worker too.
+    pub(crate) fn other(&self, tool: Box<dyn Tool>, arguments: Value) -> Outcome {
+        let Value::Object(arguments) = arguments else { panic!("arguments are an object") };
+        let stage = self.stage.clone();
+        let (answer, answered) = channel();
+        let job = move || {
+            let context = Context {
+                workspace: &stage.workspace,
+                session: &stage.session,
+                working_directory: None,
+                sink: &Collector::default(),
+                cancel: &CancelToken::new(),
+                deadline: None,
+                phase: &Phase::default(),
+            };
+            answer.send(tool.run(&arguments, &context)).unwrap();
+        };
+        self.jail.submit(Box::new(job)).unwrap();
+        answered.recv().unwrap()
     }
 
     /// Shows what a call would do.

@@ -1,6 +1,8 @@
 //! What a command's result says.
 
-use provider_workspace::tools::{Category, Tool, ToolErrorKind};
+use std::path::Path;
+
+use provider_workspace::tools::{Category, ReadFile, Tool, ToolErrorKind};
 use serde_json::json;
 
 use crate::ground::{Ground, read};
@@ -152,6 +154,18 @@ fn long_output_keeps_head_and_tail_and_a_file_with_all_of_it() {
     let all = read(result["full_output_path"].as_str().unwrap());
     assert_eq!(all.lines().count(), 100_000);
     assert_eq!(result["stdout_bytes"], all.len());
+    // read_file reads it, and nothing else there is to be found by it.
+    let read_file = |path: &str| {
+        ground.other(Box::new(ReadFile::new()), json!({"path": path, "offset": 99_999}))
+    };
+    let file = result["full_output_path"].as_str().unwrap();
+    let window = read_file(file).unwrap();
+    assert_eq!(window["total_lines"], 100_000);
+    assert!(window["content"].as_str().unwrap().contains("100000"), "{window:?}");
+    let denied = read_file(&format!("{}/../../lock", Path::new(file).parent().unwrap().display()));
+    let denied = denied.unwrap_err();
+    assert_eq!(denied.category(), Category::PermissionDenied);
+    assert!(!denied.message().contains("spool]") && !denied.message().contains("spool,"));
     // A later command may read it, but not change it.
     let path = result["full_output_path"].as_str().unwrap();
     let result = ground.result(&format!("tail -n 1 {path}; (echo x >{path}) 2>/dev/null; echo $?"));

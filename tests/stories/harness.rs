@@ -65,10 +65,9 @@ impl Story {
         self.folder.path().join("root").join(name)
     }
 
-    /// The folder that holds the plugin's sockets.
+    /// The plugin's sockets.
     pub(crate) fn sockets(&self) -> Vec<PathBuf> {
-        let folder = std::fs::read_dir(self.folder.path().join("tmp")).unwrap();
-        folder.map(|entry| entry.unwrap().path()).collect()
+        sockets_in(&self.folder.path().join("tmp"))
     }
 
     pub(crate) fn write(&self, name: &str, content: impl AsRef<[u8]>) {
@@ -114,30 +113,29 @@ impl Story {
 
     /// Ends the plugin and checks that it left nothing.
     pub(crate) async fn end(self) {
+        let tmp = self.folder.path().join("tmp");
         let exit = self.plugin.kill().await;
         assert!(matches!(exit, Exit::Graceful(status) if status.success()), "{exit:?}");
-        assert_eq!(left_in(&self.folder.path().join("tmp")), Vec::<PathBuf>::new());
+        assert!(sockets_in(&tmp).is_empty(), "a socket was left behind");
+        assert!(jails_in(&tmp).is_empty(), "a jail's folder was left behind");
     }
 }
 
-/// What a plugin that ended left in its folder for temporary files. The folder in which jails keep
-/// their private folders stays, with the lock that tells the living from the dead; it must hold
-/// nothing else.
-pub(crate) fn left_in(tmp: &Path) -> Vec<PathBuf> {
-    let entries = |folder: &Path| -> Vec<PathBuf> {
-        std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()).collect()
-    };
-    let is_private = |path: &Path| {
-        path.file_name()
-            .is_some_and(|name| name.to_string_lossy().starts_with("provider-workspace-"))
-    };
-    let (private, mut left): (Vec<_>, Vec<_>) =
-        entries(tmp).into_iter().partition(|path| is_private(path));
-    left.extend(
-        private.iter().flat_map(|folder| entries(folder)).filter(|path| !path.ends_with("lock")),
-    );
-    left
+/// What is in a provider's temporary folder besides the place of its user's jails, which stays
+/// because other providers may be about to use it.
+fn sockets_in(tmp: &Path) -> Vec<PathBuf> {
+    let others = names(tmp).into_iter().filter(|name| !name.starts_with(JAILS));
+    others.map(|name| tmp.join(name)).collect()
 }
+
+/// The private folders of jails.
+fn jails_in(tmp: &Path) -> Vec<String> {
+    let places = names(tmp).into_iter().filter(|name| name.starts_with(JAILS));
+    let inside = places.flat_map(|place| names(&tmp.join(place)));
+    inside.filter(|name| name.starts_with("jail-")).collect()
+}
+
+const JAILS: &str = "provider-workspace-";
 
 /// A call of the story's session.
 pub(crate) fn call(tool: &str, arguments: Value) -> Call {

@@ -18,7 +18,11 @@ pub(super) struct Events<'a>(pub(super) &'a dyn EventSink);
 
 impl Listener for Events<'_> {
     fn started(&mut self, pid: u32) {
-        let message = format!("started (pid {pid})");
+        let message = match pid {
+            // An old kernel does not tell it to a confined thread.
+            0 => "started".to_owned(),
+            pid => format!("started (pid {pid})"),
+        };
         // A receiver that is gone shows at the next piece of output, or cancels the call.
         let _ = self
             .0
