@@ -46,8 +46,16 @@ fn main() {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     println!(
         "{:>10} {:>12} {:>12} {:>8} {:>12} {:>12} {:>12} {:>8} {:>10} {:>10}",
-        "bytes", "plain Rust", "edit_file", "ratio", "over gRPC", "preview", "MCP server", "ratio",
-        "peak plain", "peak ours"
+        "bytes",
+        "plain Rust",
+        "edit_file",
+        "ratio",
+        "over gRPC",
+        "preview",
+        "MCP server",
+        "ratio",
+        "peak plain",
+        "peak ours"
     );
     for (size, rounds) in sizes {
         runtime.block_on(measure(folder.path(), size, rounds));
@@ -243,9 +251,12 @@ impl Mcp {
         let output = BufReader::new(child.stdout.take()?);
         let mut server = Self { child, input, output };
         let client = json!({"name": "bench", "version": "1"});
-        server.ask("initialize", json!({
-            "protocolVersion": "2025-03-26", "capabilities": {}, "clientInfo": client
-        }));
+        server.ask(
+            "initialize",
+            json!({
+                "protocolVersion": "2025-03-26", "capabilities": {}, "clientInfo": client
+            }),
+        );
         let ready = json!({"jsonrpc": "2.0", "method": "notifications/initialized"});
         writeln!(server.input, "{ready}").unwrap();
         Some(server)

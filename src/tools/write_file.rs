@@ -11,8 +11,8 @@ use serde_json::Value;
 
 use crate::text::diff::{self, Diff, Side};
 use crate::text::encoding::{Detected, Encoding, detect};
+use crate::text::lines::{Ending, Unit};
 use crate::text::patch::Patch;
-use crate::text::units::{Ending, Unit};
 use crate::workspace::{Extent, OpenFile, Version};
 
 use super::change::{self, Base, MAX_FILE, PREVIEW_LINES};
