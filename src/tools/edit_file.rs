@@ -262,7 +262,8 @@ fn edit_once(arguments: &Arguments<'_>, context: &Context<'_>) -> Result<Payload
     let version = hasher.finish();
 
     let resolved = writing.path().to_owned();
-    let written = writing.commit(context, path, &pieces)?;
+    let committed = writing.commit(context, path, &pieces)?;
+    let written = committed.written;
     // What the session knows is brought up to date, unless it was out of date: then it has still
     // not seen what someone else changed.
     let known = context.session.knows(&resolved);
@@ -271,6 +272,7 @@ fn edit_once(arguments: &Arguments<'_>, context: &Context<'_>) -> Result<Payload
         let knowledge = Knowledge { version: Some(version), stamp: written.stat.stamp(), extent };
         context.session.record_read(&resolved, knowledge);
     }
+    drop(committed);
     let (diff, told) = change::told(|lines| prepared.diff(lines), prepared.side());
     let mut notices: Vec<String> = change::notice(written.how).into_iter().collect();
     notices.extend(told.notes.iter().cloned());
