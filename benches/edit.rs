@@ -251,18 +251,15 @@ impl Mcp {
         let output = BufReader::new(child.stdout.take()?);
         let mut server = Self { child, input, output };
         let client = json!({"name": "bench", "version": "1"});
-        server.ask(
-            "initialize",
-            json!({
-                "protocolVersion": "2025-03-26", "capabilities": {}, "clientInfo": client
-            }),
-        );
+        let hello =
+            json!({"protocolVersion": "2025-03-26", "capabilities": {}, "clientInfo": client});
+        server.ask("initialize", &hello);
         let ready = json!({"jsonrpc": "2.0", "method": "notifications/initialized"});
         writeln!(server.input, "{ready}").unwrap();
         Some(server)
     }
 
-    fn ask(&mut self, method: &str, params: Value) -> Value {
+    fn ask(&mut self, method: &str, params: &Value) -> Value {
         let request = json!({"jsonrpc": "2.0", "id": 1, "method": method, "params": params});
         writeln!(self.input, "{request}").unwrap();
         let mut line = String::new();
@@ -273,7 +270,7 @@ impl Mcp {
     fn edit(&mut self, path: &Path, old: &str, new: &str) {
         let edits = json!([{"oldText": old, "newText": new}]);
         let arguments = json!({"path": path, "edits": edits});
-        let answer = self.ask("tools/call", json!({"name": "edit_file", "arguments": arguments}));
+        let answer = self.ask("tools/call", &json!({"name": "edit_file", "arguments": arguments}));
         let failed = answer["result"]["isError"].as_bool() == Some(true);
         assert!(!failed && answer.get("error").is_none(), "{answer}");
     }

@@ -26,7 +26,7 @@ pub(crate) enum Sockets {
     UnixAndInternet,
 }
 
-/// Whether commands see the processes of others.
+/// Whether commands see the processes of others, and what these share by a key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Processes {
     /// They have process ids of their own.
@@ -46,6 +46,7 @@ pub(crate) enum Tracing {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Surroundings {
     pub(crate) sockets: Sockets,
+    pub(crate) processes: Processes,
     pub(crate) tracing: Tracing,
 }
 
@@ -86,6 +87,9 @@ fn refused(surroundings: Surroundings) -> Result<Rules, seccompiler::BackendErro
     let mut rules: Rules = REFUSED.iter().map(|call| (*call, Vec::new())).collect();
     if surroundings.tracing == Tracing::Refused {
         rules.insert(libc::SYS_ptrace, Vec::new());
+    }
+    if surroundings.processes == Processes::Shared {
+        rules.extend(SHARED_BY_KEY.iter().map(|call| (*call, Vec::new())));
     }
     let namespaces = NAMESPACES
         .iter()
@@ -190,6 +194,23 @@ const NAMESPACES: [u64; 8] = [
     libc::CLONE_NEWCGROUP as u64,
     // For unshare; in clone this bit belongs to the exit signal, which is no signal above 64.
     0x80,
+];
+
+/// Memory, semaphores and queues that whoever has the user and a number gets at. POSIX ones are
+/// files, which Landlock knows.
+const SHARED_BY_KEY: [c_long; 12] = [
+    libc::SYS_shmget,
+    libc::SYS_shmat,
+    libc::SYS_shmctl,
+    libc::SYS_shmdt,
+    libc::SYS_semget,
+    libc::SYS_semop,
+    libc::SYS_semctl,
+    libc::SYS_semtimedop,
+    libc::SYS_msgget,
+    libc::SYS_msgsnd,
+    libc::SYS_msgrcv,
+    libc::SYS_msgctl,
 ];
 
 /// Answered as if the kernel did not have them.

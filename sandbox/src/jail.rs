@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use crate::command::{Command, Running, StartError};
 use crate::enforcement::Enforcement;
 use crate::explain::{self, Access, Explanation, Granted, Setting, Subject};
-use crate::grants::{GrantError, Grants, ordered};
+use crate::grants::{GrantError, Grants, PROC, ordered};
 use crate::launcher::{Spawner, SpawnerError};
 use crate::plan::{Confinement, Plan, Setup};
 use crate::policy::{Commands, Limits, Mode, Namespaces, Network, Policy};
@@ -141,6 +141,11 @@ impl Jail {
     pub fn explain(&self, subject: Subject, access: Access, path: &Path) -> Option<Explanation> {
         // Without Landlock the policy is not what refuses.
         self.enforcement.landlock_abi?;
+        let own = [PROC, "/dev"].iter().any(|folder| path.starts_with(folder));
+        if own && subject == Subject::Command {
+            // What commands get of these is no setting's business.
+            return None;
+        }
         let grants = match subject {
             Subject::FileJob => &self.files,
             Subject::Command => &self.commands,

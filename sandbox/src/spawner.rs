@@ -134,7 +134,7 @@ fn confine(plan: &Plan, processes: Processes) -> Result<Option<OwnedFd>, Failure
     }
     drop_capabilities().map_err(failed("dropping capabilities"))?;
     let sockets = Sockets::of(plan.network, processes);
-    filter::install(Surroundings { sockets, tracing }).map_err(failed("seccomp"))?;
+    filter::install(Surroundings { sockets, processes, tracing }).map_err(failed("seccomp"))?;
     Ok(call)
 }
 

@@ -8,9 +8,34 @@ use rustix::event::{PollFd, PollFlags, poll};
 use rustix::process::{Pid, Signal, kill_process};
 use sandbox::{ExitStatus, Namespaces};
 
+use crate::provider::provider;
+use crate::story::{self, tests};
 use crate::support::{
-    Story, at_each_level, await_file, installed, processes, spawner, until, with_policy, zombies,
+    Story, at_each_level, await_file, installed, processes, until, with_policy, zombies,
 };
+
+pub(crate) fn stories() -> Vec<story::Story> {
+    tests![
+        "containment":
+        a_quiet_command_kills_nothing,
+        a_process_in_a_session_of_its_own_ends_with_its_call,
+        a_daemon_that_forks_twice_ends_with_its_call,
+        neither_nohup_nor_traps_help,
+        two_hundred_jobs_end_with_their_call,
+        stopped_processes_end_with_their_call,
+        processes_that_fork_faster_than_they_are_listed_end_with_their_call,
+        a_deep_tree_is_killed_on_request,
+        a_signal_reaches_the_whole_group_and_a_trap_can_answer_it,
+        the_descriptor_tells_of_the_end,
+        dropping_the_handle_kills_the_call,
+        killing_one_call_leaves_its_neighbour_alone,
+        zombies_do_not_pile_up,
+        a_dropped_jail_lets_its_calls_end_and_a_second_one_works_beside_it,
+        a_supervisor_that_dies_takes_its_call_with_it,
+        nothing_is_left_when_the_provider_is_killed,
+        what_a_killed_provider_leaves_on_the_disk_is_swept_by_the_next,
+    ]
+}
 
 /// A name that no other process has, be it of this suite running twice.
 fn unique(name: &str, which: impl std::fmt::Display) -> String {
@@ -34,44 +59,37 @@ fn leaves_nothing(mark: &str, script: &str, killed: impl Fn(u64) -> bool) {
     });
 }
 
-#[test]
 fn a_quiet_command_kills_nothing() {
     leaves_nothing("none", "true & wait; true", |killed| killed == 0);
 }
 
-#[test]
 fn a_process_in_a_session_of_its_own_ends_with_its_call() {
     let script = "setsid bash -c sleeper & disown; up 1";
     leaves_nothing("session", script, |killed| killed == 1);
 }
 
-#[test]
 fn a_daemon_that_forks_twice_ends_with_its_call() {
     // Descriptors closed, parent gone twice: what daemon(3) does.
     let script = "(setsid bash -c '(exec 0<&- 1>&- 2>&-; sleeper) & exit' & exit); up 1";
     leaves_nothing("daemon", script, |killed| killed == 1);
 }
 
-#[test]
 fn neither_nohup_nor_traps_help() {
     let script = "nohup bash -c sleeper >/dev/null 2>&1 & \
                   (trap '' TERM HUP INT QUIT; sleeper) & up 2";
     leaves_nothing("nohup", script, |killed| killed == 2);
 }
 
-#[test]
 fn two_hundred_jobs_end_with_their_call() {
     let script = "for i in {1..100}; do sleeper & setsid bash -c sleeper & done; up 200";
     leaves_nothing("many", script, |killed| killed == 200);
 }
 
-#[test]
 fn stopped_processes_end_with_their_call() {
     let script = "sleeper & setsid bash -c sleeper & up 2; kill -STOP %1";
     leaves_nothing("stopped", script, |killed| killed == 2);
 }
 
-#[test]
 fn processes_that_fork_faster_than_they_are_listed_end_with_their_call() {
     // Each parent ends right after its fork, so that every list is old when it is read.
     let script = r#"for i in 1 2 3 4; do
@@ -81,12 +99,11 @@ fn processes_that_fork_faster_than_they_are_listed_end_with_their_call() {
     leaves_nothing("chaser", script, |killed| killed >= 1);
 }
 
-#[test]
 fn a_deep_tree_is_killed_on_request() {
     at_each_level(|story| {
         let mark = unique("deep", story.level);
         let script = format!(
-            "deep() {{ if [ $1 -gt 0 ]; then deep $(($1 - 1)) & wait; else touch $ROOT/deep; \
+            "deep() {{ if [ $1 -gt 0 ]; then deep $(($1 - 1)) & wait; else : > $ROOT/deep; \
              exec -a {mark} sleep 1000; fi; }}; deep 12"
         );
         let talking = story.start(&script);
@@ -94,15 +111,15 @@ fn a_deep_tree_is_killed_on_request() {
         talking.running.kill().unwrap();
         let outcome = talking.end();
         assert_eq!(outcome.report.status, ExitStatus::Signaled(libc::SIGKILL));
-        assert_eq!(outcome.report.processes_killed, 13);
+        // Thirteen shells and sleepers, and touch where it had not ended yet.
+        assert!((13..=14).contains(&outcome.report.processes_killed), "{outcome:?}");
         assert_eq!(processes(&mark), []);
     });
 }
 
-#[test]
 fn a_signal_reaches_the_whole_group_and_a_trap_can_answer_it() {
     at_each_level(|story| {
-        let script = "trap 'echo bye; exit 7' TERM; touch $ROOT/ready; sleep 1000 & wait";
+        let script = "trap 'echo bye; exit 7' TERM; : > $ROOT/ready; sleep 1000 & wait";
         let talking = story.start(script);
         await_file(&story.root.join("ready"));
         talking.running.signal(libc::SIGTERM).unwrap();
@@ -113,7 +130,6 @@ fn a_signal_reaches_the_whole_group_and_a_trap_can_answer_it() {
     });
 }
 
-#[test]
 fn the_descriptor_tells_of_the_end() {
     at_each_level(|story| {
         let mut talking = story.start("sleep 1000");
@@ -125,7 +141,6 @@ fn the_descriptor_tells_of_the_end() {
     });
 }
 
-#[test]
 fn dropping_the_handle_kills_the_call() {
     at_each_level(|story| {
         let mark = unique("drop", story.level);
@@ -137,7 +152,6 @@ fn dropping_the_handle_kills_the_call() {
     });
 }
 
-#[test]
 fn killing_one_call_leaves_its_neighbour_alone() {
     at_each_level(|story| {
         let one = story.start("sleep 1000 & setsid sleep 1000 & wait");
@@ -149,7 +163,6 @@ fn killing_one_call_leaves_its_neighbour_alone() {
     });
 }
 
-#[test]
 fn zombies_do_not_pile_up() {
     let before = zombies();
     at_each_level(|story| {
@@ -166,7 +179,6 @@ fn zombies_do_not_pile_up() {
     until("the spawners have ended and were waited for", || zombies() <= before);
 }
 
-#[test]
 fn a_dropped_jail_lets_its_calls_end_and_a_second_one_works_beside_it() {
     for namespaces in [Namespaces::Auto, Namespaces::Never] {
         let first = Story::begin(namespaces, |_, _| {});
@@ -186,7 +198,6 @@ fn a_dropped_jail_lets_its_calls_end_and_a_second_one_works_beside_it() {
     }
 }
 
-#[test]
 fn a_supervisor_that_dies_takes_its_call_with_it() {
     with_policy(
         |_, _| {},
@@ -214,7 +225,6 @@ fn parent_of(pid: u32) -> Pid {
     Pid::from_raw(parent.trim().parse().unwrap()).unwrap()
 }
 
-#[test]
 fn nothing_is_left_when_the_provider_is_killed() {
     if !installed(&["setsid"]) {
         return;
@@ -230,7 +240,7 @@ fn nothing_is_left_when_the_provider_is_killed() {
     {
         for namespaces in ["auto", "never"] {
             let mark = unique("provider", format_args!("{number}-{namespaces}"));
-            let mut provider = std::process::Command::new(spawner())
+            let mut provider = provider()
                 .arg(base.path())
                 .args(["/bin/bash", "-c", &script.replace("MARK", &mark)])
                 .env("JAILED_NAMESPACES", namespaces)
@@ -261,7 +271,6 @@ fn orphaned(pid: i32) -> bool {
     running && status.lines().any(|line| line == "PPid:\t1")
 }
 
-#[test]
 fn what_a_killed_provider_leaves_on_the_disk_is_swept_by_the_next() {
     let base = tempfile::tempdir().unwrap();
     let jails = || {
@@ -270,7 +279,7 @@ fn what_a_killed_provider_leaves_on_the_disk_is_swept_by_the_next() {
         let names = std::fs::read_dir(own).into_iter().flatten().flatten();
         names.filter(|entry| entry.file_name().to_string_lossy().starts_with("jail-")).count()
     };
-    let mut provider = std::process::Command::new(spawner())
+    let mut provider = provider()
         .arg(base.path())
         .args(["/bin/bash", "-c", "echo $TMPDIR > $TMPDIR/left; echo up; sleep 1000"])
         .env("TMPDIR", base.path())
@@ -280,7 +289,8 @@ fn what_a_killed_provider_leaves_on_the_disk_is_swept_by_the_next() {
         .unwrap();
     let mut line = String::new();
     BufReader::new(provider.stdout.take().unwrap()).read_line(&mut line).unwrap();
-    assert_eq!(jails(), 1);
+    // A first try with namespaces that were refused takes its folder away a moment later.
+    until("there is one jail", || jails() == 1);
     provider.kill().unwrap();
     provider.wait().unwrap();
     let private = base.path().to_owned();

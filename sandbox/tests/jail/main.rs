@@ -1,16 +1,50 @@
-//! Stories about jails over real files and real processes, each at every level that the machine
-//! grants.
+//! Stories about a whole jail: real files, real processes, the real kernel.
 //!
-//! The jails' spawner is the example `jailed`, which `cargo test` builds. To run the stories as
-//! another user, copy both programs to where that user can read them and name the example in
-//! `SANDBOX_SPAWNER`: `tests/as-ordinary-user` does that.
-#![expect(clippy::unwrap_used, reason = "a story that cannot go on has failed")]
-#![expect(clippy::print_stderr, reason = "what is skipped is said loudly")]
+//! A jail starts the running program once more as its spawner, and the attackers of these stories
+//! are this program too; hence a `main` of our own. Filters and flags are those of `cargo test`.
+//!
+//! Each story runs once at every level that the machine grants. With `CI` set, a missing program
+//! or level is a failure; `SANDBOX_LEVEL=kernel` says that the full level is not to be expected.
+#![expect(clippy::unwrap_used, reason = "a story that panics has failed, which is what is meant")]
 
-mod confinement;
+mod arena;
+mod attack;
 mod containment;
+mod daily_work;
 mod enforcement;
+mod escapes;
 mod network;
+mod provider;
+mod raw;
 mod start;
+mod story;
 mod support;
-mod work;
+
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    if sandbox::is_spawner_invocation() {
+        return sandbox::spawner_main();
+    }
+    if let Some(code) = attack::run_if_asked(&attacks()) {
+        return code;
+    }
+    if let Some(code) = provider::run_if_asked() {
+        return code;
+    }
+    let arguments = libtest_mimic::Arguments::from_args();
+    let stories = [
+        start::stories(),
+        daily_work::stories(),
+        escapes::stories(),
+        network::stories(),
+        containment::stories(),
+        enforcement::stories(),
+    ]
+    .concat();
+    libtest_mimic::run(&arguments, story::trials(&stories)).exit_code()
+}
+
+fn attacks() -> Vec<attack::Named> {
+    escapes::attacks()
+}

@@ -6,7 +6,18 @@ use std::os::unix::net::{SocketAddr, UnixListener};
 
 use sandbox::{Channel, Level, Network};
 
+use crate::story::{self, tests};
 use crate::support::{Story, at_each_level, installed, with_policy};
+
+pub(crate) fn stories() -> Vec<story::Story> {
+    tests![
+        "network":
+        nothing_gets_out_when_the_policy_says_deny,
+        a_server_and_its_client_meet_on_the_loopback_of_the_full_level,
+        unix_sockets_of_the_machine_are_out_of_reach_under_either_policy,
+        the_policy_can_open_the_network,
+    ]
+}
 
 /// A Python script that tries one thing and prints its errno, 0 where it works.
 fn tried(story: &Story, attempt: &str) -> i32 {
@@ -19,7 +30,6 @@ fn tried(story: &Story, attempt: &str) -> i32 {
 
 const UNREACHABLE: [i32; 2] = [libc::ENETUNREACH, libc::ECONNREFUSED];
 
-#[test]
 fn nothing_gets_out_when_the_policy_says_deny() {
     if !installed(&["python3"]) {
         return;
@@ -64,7 +74,6 @@ fn nothing_gets_out_when_the_policy_says_deny() {
     });
 }
 
-#[test]
 fn a_server_and_its_client_meet_on_the_loopback_of_the_full_level() {
     if !installed(&["python3"]) {
         return;
@@ -80,7 +89,6 @@ fn a_server_and_its_client_meet_on_the_loopback_of_the_full_level() {
     });
 }
 
-#[test]
 fn unix_sockets_of_the_machine_are_out_of_reach_under_either_policy() {
     if !installed(&["python3"]) {
         return;
@@ -122,7 +130,6 @@ fn unix_sockets_of_the_machine_are_out_of_reach_under_either_policy() {
     }
 }
 
-#[test]
 fn the_policy_can_open_the_network() {
     if !installed(&["python3"]) {
         return;

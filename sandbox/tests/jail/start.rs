@@ -7,7 +7,23 @@ use sandbox::{
     Access, ExitStatus, Jail, LimitHit, Limits, Running, Setting, Stage, StartError, Subject,
 };
 
+use crate::story::{self, tests};
 use crate::support::{Story, at_each_level, is_root, with_policy};
+
+pub(crate) fn stories() -> Vec<story::Story> {
+    tests![
+        "start":
+        a_start_that_fails_says_where_and_why,
+        a_command_gets_its_arguments_its_environment_and_its_folder_and_nothing_else,
+        new_files_get_the_modes_that_the_providers_umask_leaves,
+        the_pid_is_the_one_that_the_machine_sees,
+        the_report_tells_status_and_use,
+        limits_hold_and_can_be_overridden_for_one_call,
+        a_fork_bomb_is_bounded_and_ends_with_its_call,
+        what_was_refused_can_be_explained,
+        a_jail_is_shared_between_threads_and_its_calls_run_side_by_side,
+    ]
+}
 
 /// The step and the errno of a start that fails.
 fn failure(story: &Story, change: impl FnOnce(&mut sandbox::Command)) -> (Stage, i32) {
@@ -19,7 +35,6 @@ fn failure(story: &Story, change: impl FnOnce(&mut sandbox::Command)) -> (Stage,
     }
 }
 
-#[test]
 fn a_start_that_fails_says_where_and_why() {
     at_each_level(|story| {
         std::fs::write(story.root.join("plain"), "").unwrap();
@@ -44,7 +59,6 @@ fn a_start_that_fails_says_where_and_why() {
     });
 }
 
-#[test]
 fn a_command_gets_its_arguments_its_environment_and_its_folder_and_nothing_else() {
     at_each_level(|story| {
         let (mut command, out, err) = story.command("");
@@ -59,7 +73,12 @@ fn a_command_gets_its_arguments_its_environment_and_its_folder_and_nothing_else(
     });
 }
 
-#[test]
+fn new_files_get_the_modes_that_the_providers_umask_leaves() {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap();
+    let umask = status.lines().find_map(|line| line.strip_prefix("Umask:\t")).unwrap();
+    at_each_level(|story| assert_eq!(story.succeeds("umask"), format!("{umask}\n")));
+}
+
 fn the_pid_is_the_one_that_the_machine_sees() {
     at_each_level(|story| {
         let talking = story.start("exec sleep 60");
@@ -72,7 +91,6 @@ fn the_pid_is_the_one_that_the_machine_sees() {
     });
 }
 
-#[test]
 fn the_report_tells_status_and_use() {
     at_each_level(|story| {
         assert_eq!(story.run("exit 3").report.status, ExitStatus::Exited(3));
@@ -85,7 +103,6 @@ fn the_report_tells_status_and_use() {
     });
 }
 
-#[test]
 fn limits_hold_and_can_be_overridden_for_one_call() {
     let change = |policy: &mut sandbox::Policy, _: &std::path::Path| {
         policy.limits = Limits {
@@ -112,7 +129,6 @@ fn limits_hold_and_can_be_overridden_for_one_call() {
     });
 }
 
-#[test]
 fn a_fork_bomb_is_bounded_and_ends_with_its_call() {
     let limit = 64 + tasks_of_this_user();
     with_policy(
@@ -148,7 +164,6 @@ fn tasks_of_this_user() -> u64 {
     if is_root() { 0 } else { tasks.sum::<usize>() as u64 }
 }
 
-#[test]
 fn what_was_refused_can_be_explained() {
     with_policy(
         |policy, outside| policy.read_only_roots.push(outside.to_owned()),
@@ -174,7 +189,6 @@ fn what_was_refused_can_be_explained() {
     );
 }
 
-#[test]
 fn a_jail_is_shared_between_threads_and_its_calls_run_side_by_side() {
     fn shared<T: Send + Sync>() {}
     shared::<Jail>();

@@ -1,0 +1,11 @@
+//! What developers do all day works in a jail: the real programs, at every level.
+
+mod compilers;
+mod git;
+mod shell;
+
+use crate::story::Story;
+
+pub(crate) fn stories() -> Vec<Story> {
+    [shell::stories(), git::stories(), compilers::stories()].concat()
+}

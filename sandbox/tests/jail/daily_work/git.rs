@@ -1,0 +1,99 @@
+//! git, in a root and in a worktree whose git folder lies outside.
+
+use std::fs;
+use std::path::Path;
+
+use sandbox::{Access, Level, Subject};
+
+use crate::arena::Arena;
+use crate::story::{Story, stories};
+
+pub(crate) fn stories() -> Vec<Story> {
+    stories!["daily_work":
+        git_from_init_to_log needs "git",
+        git_worktree_with_its_folder_outside needs "git",
+        a_forged_git_file_widens_nothing needs "git",
+    ]
+}
+
+/// The operator's settings are read, so that commits carry the operator's name.
+const SETTINGS: &str = "[user]\n\tname = A Name\n\temail = a@example.org\n";
+
+fn git_from_init_to_log(level: Level) {
+    let arena = Arena::with(level, |place, policy| {
+        policy.home = Some(place.home().to_owned());
+        fs::write(place.home().join(".gitconfig"), SETTINGS).unwrap();
+    });
+    let script = r#"
+        set -e
+        git init -q -b main repo && cd repo
+        echo one > file && git add file && git commit -qm first
+        echo two >> file && git commit -qam second
+        git status --short; git stash list; git diff HEAD~1 --stat > /dev/null
+        git worktree add -q ../tree -b side && (cd ../tree && echo x > y && git add y && git commit -qm third)
+        git merge -q side && git gc -q && git fsck --no-progress
+        git clone -q . ../clone
+        git log --format='%an %s'"#;
+    let log = "A Name third\nA Name second\nA Name first\n";
+    assert_eq!(arena.succeeds(script), log);
+}
+
+/// A repository outside, with a worktree of it inside the root.
+fn with_worktree(level: Level, git_folder: GitFolder) -> Arena {
+    Arena::with(level, |place, policy| {
+        policy.home = Some(place.home().to_owned());
+        fs::write(place.home().join(".gitconfig"), SETTINGS).unwrap();
+        let main = place.outside.join("main");
+        let tree = place.root.join("tree");
+        let script = format!(
+            "set -e; export HOME={home}; git init -q -b main {main}; cd {main}
+             git commit -q --allow-empty -m first; git worktree add -q {tree}",
+            home = place.home().display(),
+            main = main.display(),
+            tree = tree.display(),
+        );
+        let made = std::process::Command::new("/bin/bash").args(["-c", &script]).status().unwrap();
+        assert!(made.success());
+        if git_folder == GitFolder::Granted {
+            policy.command_write.push(main.join(".git"));
+        }
+    })
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum GitFolder {
+    Granted,
+    NotGranted,
+}
+
+fn git_worktree_with_its_folder_outside(level: Level) {
+    let commit =
+        "cd tree && echo 1 > f && git add -A && git commit -qm t && git log --oneline | wc -l";
+    let granted = with_worktree(level, GitFolder::Granted);
+    assert_eq!(granted.succeeds(commit).trim(), "2");
+
+    let refused = with_worktree(level, GitFolder::NotGranted);
+    let outcome = refused.bash(commit);
+    assert_eq!(outcome.report.status.shell_code(), 128, "{outcome:?}");
+    let folder = refused.place.outside.join("main/.git");
+    let why = refused.jail.explain(Subject::Command, Access::Write, &folder).unwrap();
+    assert_eq!((why.setting.key(), &why.value), ("bash_write", &folder));
+}
+
+/// What a command writes into `.git` grants it nothing, now or in the next jail.
+fn a_forged_git_file_widens_nothing(level: Level) {
+    let arena = Arena::new(level);
+    let forge = |folder: &Path| {
+        format!("mkdir -p tree && echo 'gitdir: {}' > tree/.git && echo done", folder.display())
+    };
+    assert_eq!(arena.succeeds(&forge(&arena.place.outside)), "done\n");
+    let read = format!("cat {}", arena.place.secret().display());
+    assert_eq!(arena.bash(&read).report.status.shell_code(), 1);
+
+    let policy = arena.place.policy(level);
+    let next = Arena::of(arena.place, &policy, level);
+    assert_eq!(next.bash(&read).report.status.shell_code(), 1);
+    let commit = "cd tree && git init -q . ; git add -A";
+    assert_ne!(next.bash(commit).report.status.shell_code(), 0);
+    assert_eq!(fs::read_dir(&next.place.outside).unwrap().count(), 1, "only the secret");
+}

@@ -1,0 +1,304 @@
+//! System calls that would change the jail, or the machine.
+
+use std::io;
+use std::os::fd::AsRawFd;
+use std::os::unix::fs::OpenOptionsExt;
+
+use sandbox::{ExitStatus, Level};
+
+use crate::arena::Arena;
+use crate::attack::{Allowed, Attempts, Denied, Fates, Named, assert_all, assert_same, unjailed};
+use crate::raw::{self, Word, call};
+use crate::story::{Story, stories};
+
+pub(crate) fn stories() -> Vec<Story> {
+    stories!["escapes::kernel":
+        what_no_command_needs_is_refused,
+        new_namespaces_are_refused,
+        other_calling_conventions_are_no_way_around,
+        nothing_is_typed_into_a_terminal,
+        message_queues_and_shared_memory_of_others_are_out_of_reach,
+    ]
+}
+
+pub(crate) const ATTACKS: &[Named] = &[
+    ("kernel", call_each),
+    ("namespaces", make_namespaces),
+    ("32 bit", call_by_interrupt),
+    ("x32", call_by_x32_number),
+    ("terminal", use_a_terminal),
+    ("ipc", use_ipc),
+];
+
+fn what_no_command_needs_is_refused(level: Level) {
+    let fates = Arena::new(level).attack("kernel", &[""]);
+    let expected = CALLS.iter().map(|(name, _, errno, _)| ((*name).to_owned(), Denied(*errno)));
+    let mut expected: Fates = expected.collect();
+    expected.insert("a call that programs need".to_owned(), Allowed);
+    assert_same(&fates, &expected);
+}
+
+fn new_namespaces_are_refused(level: Level) {
+    let fates = Arena::new(level).attack("namespaces", &[""]);
+    let expected = NAMESPACES.iter().flat_map(|(name, _)| {
+        ["unshare", "clone"].map(|call| (format!("{call} {name}"), Denied(libc::EPERM)))
+    });
+    let mut expected: Fates = expected.collect();
+    // In clone that bit belongs to the exit signal, and is no signal's.
+    expected.insert("clone time".to_owned(), Denied(libc::EPERM));
+    expected.insert("unshare files".to_owned(), Allowed);
+    expected.insert("clone nothing".to_owned(), Allowed);
+    expected.insert("enter".to_owned(), Denied(libc::EPERM));
+    assert_same(&fates, &expected);
+}
+
+fn other_calling_conventions_are_no_way_around(level: Level) {
+    let arena = Arena::new(level);
+    if cfg!(target_arch = "x86_64") {
+        let line = arena.start_attack("32 bit").outcome();
+        // The filter kills; a kernel without such calls faults.
+        let ends = [libc::SIGSYS, libc::SIGSEGV].map(ExitStatus::Signaled);
+        assert!(ends.contains(&line.report.status), "{line:?}");
+        assert_all(&arena.attack("x32", &[""]), Denied(libc::ENOSYS));
+    }
+    // The same program with calls of its own kind.
+    assert_eq!(arena.succeeds("echo 64 bit"), "64 bit\n");
+}
+
+fn nothing_is_typed_into_a_terminal(level: Level) {
+    let fates = Arena::new(level).attack("terminal", &[""]);
+    let expected = [
+        ("type", Denied(libc::EPERM)),
+        ("type, with a longer number", Denied(libc::EPERM)),
+        ("paste", Denied(libc::EPERM)),
+        ("ask for its size", Allowed),
+        ("write", Allowed),
+    ];
+    crate::attack::assert_fates(&fates, &expected);
+}
+
+fn message_queues_and_shared_memory_of_others_are_out_of_reach(level: Level) {
+    let outside = Ipc::make().unwrap();
+    let words = [outside.segment.to_string(), outside.queue.clone()];
+    assert_all(&unjailed("ipc", &words), Allowed);
+    let fates = Arena::new(level).attack("ipc", &words);
+    let expected = match level {
+        // There are own ones, and these are not among them.
+        Level::Full => [
+            ("attach memory", Denied(libc::EINVAL)),
+            ("open queue", Denied(libc::ENOENT)),
+            ("own memory", Allowed),
+            ("own semaphores", Allowed),
+            ("own messages", Allowed),
+        ],
+        _ => [
+            ("attach memory", Denied(libc::EPERM)),
+            ("open queue", Denied(libc::EACCES)),
+            ("own memory", Denied(libc::EPERM)),
+            ("own semaphores", Denied(libc::EPERM)),
+            ("own messages", Denied(libc::EPERM)),
+        ],
+    };
+    crate::attack::assert_fates(&fates, &expected);
+}
+
+/// Arguments that do no harm where the call is let through: flags and addresses that it rejects.
+type Call = (&'static str, i64, i32, fn() -> Vec<Word<'static>>);
+
+fn bad() -> Vec<Word<'static>> {
+    [-1; 6].map(Word::Number).into()
+}
+
+fn zeros() -> Vec<Word<'static>> {
+    [0; 6].map(Word::Number).into()
+}
+
+const CALLS: &[Call] = &[
+    ("mount", libc::SYS_mount, libc::EPERM, || {
+        let mut words = vec![Word::Text(c"none"), Word::Text(c"."), Word::Text(c"tmpfs")];
+        words.extend([0, 0].map(Word::Number));
+        words
+    }),
+    ("umount2", libc::SYS_umount2, libc::EPERM, || vec![Word::Text(c"/proc"), Word::Number(0)]),
+    ("pivot_root", libc::SYS_pivot_root, libc::EPERM, || vec![Word::Text(c"."), Word::Text(c".")]),
+    ("chroot", libc::SYS_chroot, libc::EPERM, || vec![Word::Text(c".")]),
+    ("open_tree", libc::SYS_open_tree, libc::EPERM, || {
+        vec![Word::Number(-100), Word::Text(c"."), Word::Number(1)]
+    }),
+    ("open_tree_attr", 467, libc::EPERM, || {
+        let mut words = vec![Word::Number(-100), Word::Text(c"."), Word::Number(1)];
+        words.extend([0, 0].map(Word::Number));
+        words
+    }),
+    ("fsopen", libc::SYS_fsopen, libc::EPERM, || vec![Word::Text(c"tmpfs"), Word::Number(0)]),
+    ("fsconfig", libc::SYS_fsconfig, libc::EPERM, bad),
+    ("fsmount", libc::SYS_fsmount, libc::EPERM, bad),
+    ("fspick", libc::SYS_fspick, libc::EPERM, bad),
+    ("move_mount", libc::SYS_move_mount, libc::EPERM, bad),
+    ("mount_setattr", libc::SYS_mount_setattr, libc::EPERM, bad),
+    ("setns", libc::SYS_setns, libc::EPERM, bad),
+    ("swapon", libc::SYS_swapon, libc::EPERM, zeros),
+    ("swapoff", libc::SYS_swapoff, libc::EPERM, zeros),
+    ("quotactl", libc::SYS_quotactl, libc::EPERM, bad),
+    ("fanotify_init", libc::SYS_fanotify_init, libc::EPERM, zeros),
+    ("name_to_handle_at", libc::SYS_name_to_handle_at, libc::EPERM, bad),
+    ("open_by_handle_at", libc::SYS_open_by_handle_at, libc::EPERM, bad),
+    ("bpf", libc::SYS_bpf, libc::EPERM, bad),
+    ("userfaultfd", libc::SYS_userfaultfd, libc::EPERM, || vec![Word::Number(1)]),
+    ("perf_event_open", libc::SYS_perf_event_open, libc::EPERM, zeros),
+    ("init_module", libc::SYS_init_module, libc::EPERM, zeros),
+    ("finit_module", libc::SYS_finit_module, libc::EPERM, bad),
+    ("delete_module", libc::SYS_delete_module, libc::EPERM, zeros),
+    ("kexec_load", libc::SYS_kexec_load, libc::EPERM, bad),
+    ("kexec_file_load", libc::SYS_kexec_file_load, libc::EPERM, bad),
+    ("reboot", libc::SYS_reboot, libc::EPERM, zeros),
+    ("syslog", libc::SYS_syslog, libc::EPERM, || [10, 0, 0].map(Word::Number).into()),
+    ("acct", libc::SYS_acct, libc::EPERM, || vec![Word::Text(c"/nowhere")]),
+    ("vhangup", libc::SYS_vhangup, libc::EPERM, zeros),
+    ("keyctl", libc::SYS_keyctl, libc::EPERM, zeros),
+    ("add_key", libc::SYS_add_key, libc::EPERM, zeros),
+    ("request_key", libc::SYS_request_key, libc::EPERM, zeros),
+    ("settimeofday", libc::SYS_settimeofday, libc::EPERM, zeros),
+    ("clock_settime", libc::SYS_clock_settime, libc::EPERM, bad),
+    ("clock_adjtime", libc::SYS_clock_adjtime, libc::EPERM, bad),
+    ("adjtimex", libc::SYS_adjtimex, libc::EPERM, zeros),
+    ("sethostname", libc::SYS_sethostname, libc::EPERM, bad),
+    ("setdomainname", libc::SYS_setdomainname, libc::EPERM, bad),
+    ("io_uring_setup", libc::SYS_io_uring_setup, libc::ENOSYS, zeros),
+    ("io_uring_enter", libc::SYS_io_uring_enter, libc::ENOSYS, bad),
+    ("io_uring_register", libc::SYS_io_uring_register, libc::ENOSYS, bad),
+    ("clone3", libc::SYS_clone3, libc::ENOSYS, zeros),
+];
+
+fn call_each(attempts: &mut Attempts, _: &[String]) {
+    for (name, number, _, words) in CALLS {
+        attempts.make(name, || call(*number, &mut words()));
+    }
+    attempts.make("a call that programs need", || call(libc::SYS_getpid, &mut []));
+}
+
+const NAMESPACES: &[(&str, i32)] = &[
+    ("user", libc::CLONE_NEWUSER),
+    ("mount", libc::CLONE_NEWNS),
+    ("pid", libc::CLONE_NEWPID),
+    ("net", libc::CLONE_NEWNET),
+    ("ipc", libc::CLONE_NEWIPC),
+    ("uts", libc::CLONE_NEWUTS),
+    ("cgroup", libc::CLONE_NEWCGROUP),
+    ("time", 0x80),
+    ("user and mount", libc::CLONE_NEWUSER | libc::CLONE_NEWNS),
+];
+
+fn make_namespaces(attempts: &mut Attempts, _: &[String]) {
+    let unshare = |flags: i32| call(libc::SYS_unshare, &mut [Word::Number(flags.into())]);
+    attempts.make("unshare files", || unshare(libc::CLONE_FS | libc::CLONE_FILES));
+    attempts.make("clone nothing", || raw::clone(0));
+    for (name, flag) in NAMESPACES {
+        attempts.make(&format!("unshare {name}"), || unshare(*flag));
+        attempts.make(&format!("clone {name}"), || raw::clone(*flag));
+    }
+    attempts.make("enter", || {
+        let own = std::fs::File::open("/proc/self/ns/user")?;
+        call(libc::SYS_setns, &mut [i64::from(own.as_raw_fd()), 0].map(Word::Number))
+    });
+}
+
+fn call_by_interrupt(attempts: &mut Attempts, _: &[String]) {
+    const GETPID: u32 = 20;
+    #[cfg(target_arch = "x86_64")]
+    attempts.say(&raw::call_32_bit(GETPID, 0).to_string());
+    #[cfg(not(target_arch = "x86_64"))]
+    attempts.say(&GETPID.to_string());
+}
+
+fn call_by_x32_number(attempts: &mut Attempts, _: &[String]) {
+    const X32: i64 = 0x4000_0000;
+    attempts.make("getpid", || call(X32 | libc::SYS_getpid, &mut []));
+    attempts.make("unshare", || {
+        call(X32 | libc::SYS_unshare, &mut [Word::Number(libc::CLONE_NEWUSER.into())])
+    });
+}
+
+fn use_a_terminal(attempts: &mut Attempts, _: &[String]) {
+    let control = std::fs::File::options().read(true).write(true).open("/dev/ptmx").unwrap();
+    let ioctl = |fd: &std::fs::File, request: i64, bytes: &mut [u8]| -> io::Result<i64> {
+        let fd = Word::Number(fd.as_raw_fd().into());
+        call(libc::SYS_ioctl, &mut [fd, Word::Number(request), Word::Bytes(bytes)])
+    };
+    let [unlock, number, size] =
+        [libc::TIOCSPTLCK, libc::TIOCGPTN, libc::TIOCGWINSZ].map(|r| r.cast_signed());
+    ioctl(&control, unlock, &mut [0; 4]).unwrap();
+    let mut which = [0; 4];
+    ioctl(&control, number, &mut which).unwrap();
+    let path = format!("/dev/pts/{}", u32::from_ne_bytes(which));
+    let mut options = std::fs::File::options();
+    let terminal = options.read(true).write(true).custom_flags(libc::O_NOCTTY).open(path).unwrap();
+    let typed = libc::TIOCSTI.cast_signed();
+    attempts.make("ask for its size", || ioctl(&terminal, size, &mut [0; 8]));
+    attempts.make("write", || io::Write::write(&mut &terminal, b"x"));
+    attempts.make("type", || ioctl(&terminal, typed, &mut [b'x']));
+    attempts.make("type, with a longer number", || {
+        ioctl(&terminal, typed | 0x7_0000_0000, &mut [b'x'])
+    });
+    attempts.make("paste", || ioctl(&terminal, libc::TIOCLINUX.cast_signed(), &mut [3; 8]));
+}
+
+/// Shared memory and a message queue that belong to nobody's jail.
+struct Ipc {
+    segment: i64,
+    queue: String,
+}
+
+impl Ipc {
+    fn make() -> io::Result<Self> {
+        let private = Word::Number(libc::IPC_PRIVATE.into());
+        let segment =
+            call(libc::SYS_shmget, &mut [private, Word::Number(4096), Word::Number(0o600)])?;
+        let queue = format!("story-{}-{segment}", std::process::id());
+        open_queue(&queue, libc::O_CREAT)?;
+        Ok(Self { segment, queue })
+    }
+}
+
+impl Drop for Ipc {
+    fn drop(&mut self) {
+        let words = [self.segment, libc::IPC_RMID.into(), 0].map(Word::Number);
+        let _ = call(libc::SYS_shmctl, &mut { words });
+        let name = std::ffi::CString::new(self.queue.as_str()).unwrap();
+        let _ = call(libc::SYS_mq_unlink, &mut [Word::Text(&name)]);
+    }
+}
+
+fn open_queue(name: &str, flags: i32) -> io::Result<i64> {
+    let name = std::ffi::CString::new(name).unwrap();
+    let words = [
+        Word::Text(&name),
+        Word::Number((libc::O_RDWR | flags).into()),
+        Word::Number(0o600),
+        Word::Number(0),
+    ];
+    call(libc::SYS_mq_open, &mut { words })
+}
+
+fn use_ipc(attempts: &mut Attempts, words: &[String]) {
+    let numbers = |number, words: &[i32]| {
+        call(number, &mut words.iter().map(|n| Word::Number((*n).into())).collect::<Vec<_>>())
+    };
+    let (private, mode) = (libc::IPC_PRIVATE, 0o600);
+    let remove = libc::IPC_RMID;
+    let segment: i32 = words[0].parse().unwrap();
+    attempts.make("attach memory", || numbers(libc::SYS_shmat, &[segment, 0, 0]));
+    attempts.make("open queue", || open_queue(&words[1], 0));
+    attempts.make("own memory", || {
+        let id = numbers(libc::SYS_shmget, &[private, 4096, mode])? as i32;
+        numbers(libc::SYS_shmctl, &[id, remove, 0])
+    });
+    attempts.make("own semaphores", || {
+        let id = numbers(libc::SYS_semget, &[private, 1, mode])? as i32;
+        numbers(libc::SYS_semctl, &[id, 0, remove])
+    });
+    attempts.make("own messages", || {
+        let id = numbers(libc::SYS_msgget, &[private, mode])? as i32;
+        numbers(libc::SYS_msgctl, &[id, remove, 0])
+    });
+}

@@ -1,0 +1,44 @@
+//! Attempts to get out of a jail, by subject. Each has a twin that is allowed.
+
+mod calls;
+mod file_jobs;
+mod hiding;
+mod kernel;
+mod means;
+mod metadata;
+mod paths;
+mod processes;
+mod secrets;
+mod sockets;
+
+use crate::attack;
+use crate::story::Story;
+
+pub(crate) fn stories() -> Vec<Story> {
+    [
+        paths::stories(),
+        secrets::stories(),
+        metadata::stories(),
+        file_jobs::stories(),
+        processes::stories(),
+        calls::stories(),
+        hiding::stories(),
+        kernel::stories(),
+        sockets::stories(),
+    ]
+    .concat()
+}
+
+pub(crate) fn attacks() -> Vec<attack::Named> {
+    [
+        paths::ATTACKS,
+        secrets::ATTACKS,
+        metadata::ATTACKS,
+        processes::ATTACKS,
+        calls::ATTACKS,
+        hiding::ATTACKS,
+        kernel::ATTACKS,
+        sockets::ATTACKS,
+    ]
+    .concat()
+}

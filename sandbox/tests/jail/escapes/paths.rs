@@ -1,0 +1,449 @@
+//! Ways to name, link, move and swap what lies outside.
+
+use std::ffi::CString;
+use std::fs::{self, File, OpenOptions};
+use std::io;
+use std::os::fd::AsRawFd;
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::{PermissionsExt, symlink};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use rustix::fs::{AtFlags, CWD, Mode, OFlags, RenameFlags, linkat, openat, renameat_with};
+use sandbox::{Level, Stage, StartError};
+
+use crate::arena::{Arena, Place, SECRET};
+use crate::attack::{
+    Allowed, Attempts, Denied, Fate, Named, assert_all, assert_denied, assert_same,
+};
+use crate::escapes::file_jobs::job;
+use crate::raw::{self, Word};
+use crate::story::{Story, stories};
+
+pub(crate) fn stories() -> Vec<Story> {
+    stories!["escapes::paths":
+        no_spelling_leads_out,
+        a_read_only_root_is_not_written,
+        single_files_can_be_granted_to_commands,
+        the_system_is_not_written,
+        nothing_is_linked_or_moved_across_the_border,
+        a_hard_link_made_from_outside_is_a_file_of_the_root,
+        a_folder_that_is_moved_out_takes_nobody_along,
+        a_command_does_not_start_outside,
+        ten_thousand_swaps_lead_no_file_job_out,
+        ten_thousand_swaps_lead_no_command_out,
+    ]
+}
+
+pub(crate) const ATTACKS: &[Named] = &[
+    ("use folders", use_folders),
+    ("create in", create_in),
+    ("cross", cross),
+    ("swap", swap),
+    ("write while swapped", write_while_swapped),
+];
+
+/// What an outside path looks like: at the full level it is not there at all.
+pub(crate) fn out_of_reach(level: Level) -> Fate {
+    Denied(if level == Level::Full { libc::ENOENT } else { libc::EACCES })
+}
+
+/// Fills a folder with what [`use_folders`] goes for.
+fn furnish(folder: &Path) {
+    fs::create_dir_all(folder.join("empty")).unwrap();
+    for file in ["secret", "spare"] {
+        fs::write(folder.join(file), SECRET).unwrap();
+    }
+    fs::copy("/bin/true", folder.join("program")).unwrap();
+    fs::set_permissions(folder.join("program"), PermissionsExt::from_mode(0o755)).unwrap();
+}
+
+/// Spellings of the folder `target`, which lies beside or in the root, each with its name.
+fn spellings(place: &Place, target: &Path) -> Vec<(&'static str, PathBuf)> {
+    let name = target.file_name().unwrap().to_str().unwrap();
+    let root = &place.root;
+    let from_root = if target.starts_with(root) { name.to_owned() } else { format!("../{name}") };
+    let link = |link: String, to: &Path| {
+        let link = root.join(link);
+        symlink(to, &link).unwrap();
+        link
+    };
+    let absolute = link(format!("absolute-{name}"), target);
+    let relative = link(format!("relative-{name}"), Path::new(&from_root));
+    let chain = link(format!("chain-{name}"), &absolute);
+    let magic = link(format!("magic-{name}"), &within("/proc/self/root", target));
+    fs::create_dir_all(root.join("deep/er")).unwrap();
+    vec![
+        ("plain", target.to_owned()),
+        ("dots", root.join("deep/er/../..").join(&from_root)),
+        ("absolute link", absolute),
+        ("relative link", relative),
+        ("chain of links", chain),
+        ("link to /proc/self/root", magic),
+        ("/proc/self/root", within("/proc/self/root", target)),
+        ("/proc/thread-self/root", within("/proc/thread-self/root", target)),
+        ("/proc/self/cwd", Path::new("/proc/self/cwd").join(&from_root)),
+        ("descriptor", Path::new("/proc/self/fd/0").join(&from_root)),
+    ]
+}
+
+fn within(root: &str, path: &Path) -> PathBuf {
+    Path::new(root).join(path.strip_prefix("/").unwrap())
+}
+
+fn arguments(paths: &[(&'static str, PathBuf)]) -> Vec<String> {
+    paths.iter().map(|(name, path)| format!("{name}={}", path.display())).collect()
+}
+
+fn no_spelling_leads_out(level: Level) {
+    let place = Place::new();
+    let inside = place.root.join("inside");
+    furnish(&place.outside);
+    furnish(&inside);
+    let out = spellings(&place, &place.outside);
+    let mut other_roots = vec![("/proc/1/root", within("/proc/1/root", &place.outside))];
+    other_roots.push(("supervisor's root", within("/proc/PARENT/root", &place.outside)));
+    let policy = place.policy(level);
+    let arena = Arena::of(place, &policy, level);
+    let before = arena.place.outside_as_it_is();
+
+    let fates = arena.attack("use folders", &arguments(&out));
+    assert_all(&fates, out_of_reach(level));
+    let fates = arena.attack("use folders", &arguments(&other_roots));
+    assert_all(&fates, Denied(libc::EACCES));
+    assert_eq!(arena.place.outside_as_it_is(), before);
+
+    // The same spellings of a folder inside.
+    for (name, spelling) in spellings(&arena.place, &inside) {
+        fs::remove_dir_all(&inside).unwrap();
+        furnish(&inside);
+        let fates = arena.attack("use folders", &arguments(&[(name, spelling)]));
+        assert_all(&fates, Allowed);
+    }
+}
+
+fn a_read_only_root_is_not_written(level: Level) {
+    let arena = Arena::with(level, |place, policy| {
+        furnish(&place.outside);
+        policy.read_only_roots = vec![place.outside.clone()];
+    });
+    let before = arena.place.outside_as_it_is();
+    let spellings = spellings(&arena.place, &arena.place.outside);
+    let refused = Denied(if level == Level::Full { libc::EROFS } else { libc::EACCES });
+    let fates = arena.attack("use folders", &arguments(&spellings));
+    let expected = spellings.iter().flat_map(|(name, _)| {
+        USES.iter().map(move |(what, _)| {
+            let reading = ["list", "read", "execute", "enter"].contains(what);
+            (format!("{name}: {what}"), if reading { Allowed } else { refused })
+        })
+    });
+    assert_same(&fates, &expected.collect());
+    assert_eq!(arena.place.outside_as_it_is(), before);
+}
+
+fn single_files_can_be_granted_to_commands(level: Level) {
+    let arena = Arena::with(level, |place, policy| {
+        for name in ["readable", "writable"] {
+            fs::write(place.outside.join(name), name).unwrap();
+        }
+        policy.command_read.push(place.outside.join("readable"));
+        policy.command_write.push(place.outside.join("writable"));
+    });
+    let [readable, writable, secret] = ["readable", "writable", "secret"]
+        .map(|name| arena.place.outside.join(name).display().to_string());
+    assert_all(&arena.attack("read", &[&readable, &writable]), Allowed);
+    assert_all(&arena.attack("read", &[&secret]), out_of_reach(level));
+    assert_all(&arena.attack("open for writing", &[&writable]), Allowed);
+    let refused = Denied(if level == Level::Full { libc::EROFS } else { libc::EACCES });
+    assert_all(&arena.attack("open for writing", &[&readable]), refused);
+    // They are granted to commands, not to file jobs.
+    let denied = job(&arena, move || fs::read(readable).unwrap_err().raw_os_error());
+    assert_eq!(denied, Some(libc::EACCES));
+}
+
+fn the_system_is_not_written(level: Level) {
+    const FOLDERS: &[&str] = &[
+        "/",
+        "/etc",
+        "/usr",
+        "/usr/bin",
+        "/usr/local/bin",
+        "/run",
+        "/dev",
+        "/dev/pts",
+        "/proc",
+        "/proc/sys/kernel",
+        "/sys",
+        "/var",
+        "/var/log",
+        "/home",
+        "/opt",
+        "/boot",
+        "/mnt",
+    ];
+    let arena = Arena::new(level);
+    let fates = arena.attack("create in", FOLDERS);
+    assert_denied(&fates, &[libc::EACCES, libc::EROFS, libc::ENOENT]);
+    assert_eq!(fates.len(), FOLDERS.len());
+    let private = arena.jail.private();
+    let own = [&arena.place.root, &private.tmp, &private.cache];
+    let own = own.map(|path| path.to_str().unwrap());
+    assert_all(&arena.attack("create in", &[&own[..], &["/dev/shm"]].concat()), Allowed);
+    let spool = private.spool.to_str().unwrap();
+    let fate = if level == Level::Full { libc::EROFS } else { libc::EACCES };
+    assert_all(&arena.attack("create in", &[spool]), Denied(fate));
+}
+
+fn nothing_is_linked_or_moved_across_the_border(level: Level) {
+    let arena = Arena::with(level, |place, policy| {
+        // A second root and one that is only read: both are visible, at either level.
+        for folder in ["second", "fixed"] {
+            furnish(&place.root.with_file_name(folder));
+        }
+        policy.roots.push(place.root.with_file_name("second"));
+        policy.read_only_roots.push(place.root.with_file_name("fixed"));
+    });
+    let root = arena.place.root.to_str().unwrap();
+    let beside = |name: &str| arena.place.root.with_file_name(name).to_str().unwrap().to_owned();
+    furnish(&arena.place.root.join("inside"));
+    furnish(&arena.place.root);
+    furnish(&arena.place.outside);
+    let before = arena.place.outside_as_it_is();
+
+    let fates = arena.attack("cross", &[root, &beside("outside")]);
+    if level == Level::Full {
+        assert_all(&fates, Denied(libc::ENOENT));
+    } else {
+        // Which of the two depends on what the kernel asks first.
+        assert_denied(&fates, &[libc::EACCES, libc::EXDEV]);
+    }
+    assert_eq!(arena.place.outside_as_it_is(), before);
+    let errnos = [libc::EACCES, libc::EXDEV, libc::EROFS];
+    assert_denied(&arena.attack("cross", &[root, &beside("fixed")]), &errnos);
+
+    // Between folders of a root all of it works; between roots where they are one mount.
+    assert_all(&arena.attack("cross", &[root, &format!("{root}/inside")]), Allowed);
+    furnish(&arena.place.root);
+    let fate = if level == Level::Full { Denied(libc::EXDEV) } else { Allowed };
+    assert_all(&arena.attack("cross", &[root, &beside("second")]), fate);
+}
+
+/// The kernel cannot tell which name of a file is meant, so that it is readable and writable by the
+/// one in the root. Who links secrets into a root has granted them.
+fn a_hard_link_made_from_outside_is_a_file_of_the_root(level: Level) {
+    let arena = Arena::new(level);
+    fs::hard_link(arena.place.secret(), arena.place.root.join("linked")).unwrap();
+    assert_eq!(arena.succeeds("cat linked"), SECRET);
+    let by_its_name = format!("cat {}", arena.place.secret().display());
+    assert_eq!(arena.bash(&by_its_name).report.status.shell_code(), 1);
+}
+
+/// A folder that someone outside moves out of a root while a command stands in it.
+fn a_folder_that_is_moved_out_takes_nobody_along(level: Level) {
+    let arena = Arena::new(level);
+    let (inside, moved) = (arena.place.root.join("moving"), arena.place.outside.join("moved"));
+    fs::create_dir(&inside).unwrap();
+    fs::write(inside.join("file"), "still granted").unwrap();
+    let mut line = arena.command(
+        &inside,
+        &[
+            "/bin/bash",
+            "-c",
+            "cat file; echo; until [ -e \"$ROOT/go\" ]; do sleep 0.01; done
+         cat file; cat ../secret; echo x > ../new; cat \"$ROOT/own\"",
+        ],
+    );
+    line.env.push(("ROOT".into(), arena.place.root.clone().into()));
+    let mut call = arena.start(&line);
+    assert_eq!(call.line(), "still granted");
+    fs::rename(&inside, &moved).unwrap();
+    let before = arena.place.outside_as_it_is();
+    fs::write(arena.place.root.join("go"), "").unwrap();
+    let outcome = call.outcome();
+    // Where the folder was a mount's, the kernel goes on to take it for a part of that mount; there
+    // is no way up from it in either case.
+    assert!(["own", "still grantedown"].contains(&outcome.stdout.as_str()), "{outcome:?}");
+    assert_eq!(arena.place.outside_as_it_is(), before);
+}
+
+fn a_command_does_not_start_outside(level: Level) {
+    let arena = Arena::new(level);
+    furnish(&arena.place.outside);
+    furnish(&arena.place.root);
+    let errno = match out_of_reach(level) {
+        Denied(errno) => errno,
+        Allowed => unreachable!("outside"),
+    };
+    let started = |cwd: &Path, program: &Path| {
+        let null = || File::options().write(true).open("/dev/null").unwrap().into();
+        let line = arena.command(cwd, &[program]);
+        arena.start_with(&line, [null(), null()]).map(|running| running.wait().unwrap().status)
+    };
+    let (root, outside) = (arena.place.root.as_path(), arena.place.outside.as_path());
+    for (cwd, program, stage) in [
+        (outside, root.join("program"), Stage::WorkingFolder),
+        (root, outside.join("program"), Stage::Program),
+        (root, PathBuf::from("../outside/program"), Stage::Program),
+    ] {
+        match started(cwd, &program) {
+            Err(StartError::Stage { stage: at, source }) => {
+                assert_eq!((at, source.raw_os_error()), (stage, Some(errno)));
+            }
+            other => panic!("{other:?}"),
+        }
+    }
+    assert_eq!(started(root, &root.join("program")).unwrap().shell_code(), 0);
+    assert_eq!(started(root, Path::new("./program")).unwrap().shell_code(), 0);
+}
+
+/// `w` is now a folder of the root, now a link to the outside.
+fn ten_thousand_swaps_lead_no_file_job_out(level: Level) {
+    let arena = Arena::new(level);
+    prepare_swaps(&arena);
+    let before = arena.place.outside_as_it_is();
+    let mut swapper = arena.start_attack("swap");
+    assert_eq!(swapper.line(), "swapping");
+    let (say, hear) = std::sync::mpsc::channel();
+    let target = arena.place.root.join("w/file");
+    let job = move || {
+        race(&target);
+        say.send(()).unwrap();
+    };
+    arena.jail.submit(Box::new(job)).unwrap();
+    hear.recv().unwrap();
+    swapper.killed();
+    assert_eq!(arena.place.outside_as_it_is(), before);
+}
+
+fn ten_thousand_swaps_lead_no_command_out(level: Level) {
+    let arena = Arena::new(level);
+    prepare_swaps(&arena);
+    let before = arena.place.outside_as_it_is();
+    let mut swapper = arena.start_attack("swap");
+    assert_eq!(swapper.line(), "swapping");
+    arena.start_attack("write while swapped").outcome().succeeded("the race");
+    swapper.killed();
+    assert_eq!(arena.place.outside_as_it_is(), before);
+}
+
+fn prepare_swaps(arena: &Arena) {
+    fs::create_dir(arena.place.root.join("w")).unwrap();
+    symlink(&arena.place.outside, arena.place.root.join("other")).unwrap();
+}
+
+fn swap(attempts: &mut Attempts, _: &[String]) {
+    attempts.say("swapping");
+    loop {
+        renameat_with(CWD, "w", CWD, "other", RenameFlags::EXCHANGE).unwrap();
+    }
+}
+
+fn write_while_swapped(_: &mut Attempts, _: &[String]) {
+    race(Path::new("w/file"));
+}
+
+/// Writes at least 10 000 times, and until the file was met both inside and outside.
+fn race(file: &Path) {
+    let (mut rounds, mut wrote) = (0, 0);
+    while rounds < 10_000 || wrote == 0 || wrote == rounds {
+        rounds += 1;
+        wrote += u64::from(fs::write(file, "x").is_ok());
+    }
+}
+
+type Use = (&'static str, fn(&Path) -> io::Result<()>);
+
+const USES: &[Use] = &[
+    ("list", |at| fs::read_dir(at)?.try_for_each(|entry| entry.map(|_| ()))),
+    ("read", |at| fs::read(at.join("secret")).map(|_| ())),
+    ("append", |at| OpenOptions::new().append(true).open(at.join("secret")).map(|_| ())),
+    ("truncate", |at| truncate(&at.join("secret"))),
+    ("create", |at| {
+        OpenOptions::new().write(true).create_new(true).open(at.join("new")).map(|_| ())
+    }),
+    ("create unnamed", |at| {
+        Ok(openat(CWD, at, OFlags::WRONLY | OFlags::TMPFILE, Mode::RUSR).map(|_| ())?)
+    }),
+    ("make folder", |at| fs::create_dir(at.join("made"))),
+    ("make link", |at| symlink("secret", at.join("pointing"))),
+    ("make pipe", |at| make_node(&at.join("pipe"), libc::S_IFIFO)),
+    ("make socket", |at| make_node(&at.join("socket"), libc::S_IFSOCK)),
+    ("link", |at| fs::hard_link(at.join("secret"), at.join("linked"))),
+    ("rename", |at| fs::rename(at.join("secret"), at.join("renamed"))),
+    ("remove", |at| fs::remove_file(at.join("spare"))),
+    ("remove folder", |at| fs::remove_dir(at.join("empty"))),
+    ("execute", |at| Command::new(at.join("program")).stdin(Stdio::null()).status().map(|_| ())),
+    ("reopen", |at| {
+        let handle = openat(CWD, at.join("program"), OFlags::PATH, Mode::empty())?;
+        let path = format!("/proc/self/fd/{}", handle.as_raw_fd());
+        OpenOptions::new().append(true).open(path).map(|_| ())
+    }),
+];
+
+/// Everything that can be done with `NAME=FOLDER`.
+fn use_folders(attempts: &mut Attempts, folders: &[String]) {
+    let root = File::open(".").unwrap();
+    let parent = std::os::unix::process::parent_id();
+    for folder in folders {
+        let (name, folder) = folder.split_once('=').unwrap();
+        let folder = folder
+            .replace("/fd/0", &format!("/fd/{}", root.as_raw_fd()))
+            .replace("PARENT", &parent.to_string());
+        for (what, act) in USES {
+            attempts.make(&format!("{name}: {what}"), || act(Path::new(&folder)));
+        }
+    }
+}
+
+fn create_in(attempts: &mut Attempts, folders: &[String]) {
+    for folder in folders {
+        let file = Path::new(folder).join("created-by-a-story");
+        attempts.make(folder, || File::create(&file));
+        let _ = fs::remove_file(&file);
+    }
+}
+
+/// Links and moves between two folders: the first is one's own.
+fn cross(attempts: &mut Attempts, folders: &[String]) {
+    let [own, other] = [&folders[0], &folders[1]].map(Path::new);
+    let (secret, program) = (other.join("secret"), other.join("program"));
+    let name = other.file_name().unwrap().to_str().unwrap();
+    let here = |what: &str| own.join(format!("{what}-of-{name}"));
+    attempts.make("link in", || fs::hard_link(&secret, here("linked-in")));
+    attempts.make("link out", || fs::hard_link(own.join("spare"), other.join("linked-out")));
+    attempts.make("move out", || fs::rename(own.join("empty"), other.join("moved-out")));
+    attempts.make("move in", || fs::rename(&secret, here("moved-in")));
+    attempts.make("exchange", || {
+        Ok(renameat_with(CWD, own.join("spare"), CWD, other.join("spare"), RenameFlags::EXCHANGE)?)
+    });
+    attempts.make("link in by descriptor", || {
+        let handle = openat(CWD, &program, OFlags::PATH, Mode::empty())?;
+        Ok(linkat(&handle, "", CWD, here("by-descriptor"), AtFlags::EMPTY_PATH)?)
+    });
+    attempts.make("link in by /proc", || {
+        let handle = openat(CWD, &program, OFlags::PATH, Mode::empty())?;
+        let path = format!("/proc/self/fd/{}", handle.as_raw_fd());
+        Ok(linkat(CWD, path, CWD, here("by-proc"), AtFlags::SYMLINK_FOLLOW)?)
+    });
+    attempts.make("unnamed file out", || {
+        let file = openat(CWD, own, OFlags::WRONLY | OFlags::TMPFILE, Mode::RUSR)?;
+        let path = format!("/proc/self/fd/{}", file.as_raw_fd());
+        Ok(linkat(CWD, path, CWD, other.join("unnamed-out"), AtFlags::SYMLINK_FOLLOW)?)
+    });
+}
+
+fn truncate(path: &Path) -> io::Result<()> {
+    let path = c_path(path);
+    raw::call(libc::SYS_truncate, &mut [Word::Text(&path), Word::Number(1)]).map(|_| ())
+}
+
+fn make_node(path: &Path, kind: libc::mode_t) -> io::Result<()> {
+    let path = c_path(path);
+    let mode = Word::Number(i64::from(kind | 0o600));
+    let at = Word::Number(libc::AT_FDCWD.into());
+    raw::call(libc::SYS_mknodat, &mut [at, Word::Text(&path), mode, Word::Number(0)]).map(|_| ())
+}
+
+pub(crate) fn c_path(path: &Path) -> CString {
+    CString::new(path.as_os_str().as_bytes()).unwrap()
+}

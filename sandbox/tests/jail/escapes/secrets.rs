@@ -1,0 +1,249 @@
+//! What the operator's home folder and the system hold beside what commands need.
+
+use std::fs::{self, File};
+use std::io;
+use std::os::unix::fs::{DirBuilderExt, PermissionsExt, symlink};
+use std::path::{Path, PathBuf};
+
+use rustix::fs::inotify;
+use sandbox::{Jail, Level};
+
+use crate::arena::{Arena, Place, SECRET};
+use crate::attack::{
+    Allowed, Attempts, Denied, Named, assert_all, assert_denied, assert_fates, unjailed,
+};
+use crate::escapes::paths::{c_path, out_of_reach};
+use crate::raw::{Word, call};
+use crate::story::{Story, stories};
+
+pub(crate) fn stories() -> Vec<Story> {
+    stories!["escapes::secrets":
+        most_of_the_home_folder_is_out_of_reach,
+        a_folder_of_the_search_path_does_not_bring_its_secrets,
+        what_only_root_may_read_is_hidden_or_said,
+        devices_of_the_machine_are_out_of_reach,
+        the_kernels_settings_are_not_written,
+        what_can_be_learnt_of_outside_files_is_said,
+        private_folders_in_a_root_are_no_way_out,
+        private_folders_that_were_closed_are_no_way_out,
+    ]
+}
+
+pub(crate) const ATTACKS: &[Named] =
+    &[("read", read), ("open for writing", open_for_writing), ("learn", learn)];
+
+const HIDDEN: &[&str] = &[
+    ".ssh/id_ed25519",
+    ".aws/credentials",
+    ".config/gh/hosts.yml",
+    ".config/git/credentials",
+    ".bash_history",
+    ".netrc",
+    ".git-credentials",
+    ".cargo/credentials.toml",
+    ".cargo/credentials",
+    "documents/letter",
+];
+const GRANTED: &[&str] =
+    &[".gitconfig", ".config/git/config", ".cargo/bin/tool", ".rustup/settings.toml"];
+
+fn most_of_the_home_folder_is_out_of_reach(level: Level) {
+    let arena = Arena::with(level, |place, policy| {
+        for name in HIDDEN.iter().chain(GRANTED) {
+            let file = place.home().join(name);
+            fs::create_dir_all(file.parent().unwrap()).unwrap();
+            fs::write(file, SECRET).unwrap();
+        }
+        policy.home = Some(place.home().to_owned());
+    });
+    let by = |home: &Path, names: &[&str]| -> Vec<String> {
+        names.iter().map(|name| home.join(name).display().to_string()).collect()
+    };
+    let own = arena.place.home().to_owned();
+    assert_denied(&arena.attack("read", &by(&own, HIDDEN)), &[libc::EACCES, libc::ENOENT]);
+    assert_all(&arena.attack("read", &by(&own, GRANTED)), Allowed);
+    // The same by the name that commands know.
+    let home = PathBuf::from(arena.succeeds("printf %s \"$HOME\""));
+    assert_denied(&arena.attack("read", &by(&home, HIDDEN)), &[libc::EACCES, libc::ENOENT]);
+    assert_all(&arena.attack("read", &by(&home, GRANTED)), Allowed);
+    let refused = [libc::EACCES, libc::EROFS];
+    assert_denied(&arena.attack("open for writing", &by(&home, GRANTED)), &refused);
+}
+
+fn a_folder_of_the_search_path_does_not_bring_its_secrets(level: Level) {
+    let arena = Arena::with(level, |place, policy| {
+        fs::create_dir_all(place.home().join("bin")).unwrap();
+        fs::write(place.home().join("bin/tool"), "tool").unwrap();
+        fs::create_dir(place.home().join(".ssh")).unwrap();
+        fs::write(place.home().join(".ssh/key"), SECRET).unwrap();
+        policy.home = Some(place.home().to_owned());
+        let folders = [place.home().join("bin"), place.home().to_owned(), "bin".into(), "/".into()];
+        policy.search_path = Some(std::env::join_paths(folders).unwrap());
+    });
+    let of_home = |name: &str| arena.place.home().join(name).display().to_string();
+    assert_all(&arena.attack("read", &[of_home("bin/tool")]), Allowed);
+    assert_all(&arena.attack("read", &[of_home(".ssh/key")]), out_of_reach(level));
+    let secret = arena.place.secret().display().to_string();
+    assert_all(&arena.attack("read", &[secret]), out_of_reach(level));
+}
+
+fn what_only_root_may_read_is_hidden_or_said(level: Level) {
+    if !rustix::process::geteuid().is_root() {
+        return;
+    }
+    let arena = Arena::new(level);
+    let said = arena.jail.enforcement().left_open.iter().any(|text| text.contains("/etc/shadow"));
+    let shadow = arena.succeeds("cat /etc/shadow");
+    assert_eq!(shadow.is_empty(), level == Level::Full);
+    assert_eq!(said, level == Level::Kernel);
+    assert!(arena.succeeds("cat /etc/passwd").starts_with("root:"));
+}
+
+fn devices_of_the_machine_are_out_of_reach(level: Level) {
+    let mut devices: Vec<String> = fs::read_dir("/sys/class/block")
+        .into_iter()
+        .flatten()
+        .flatten()
+        .map(|entry| format!("/dev/{}", entry.file_name().display()))
+        .collect();
+    let others = ["mem", "kmsg", "kvm", "fuse", "loop-control", "net/tun", "uinput", "console"];
+    devices.extend(others.map(|name| format!("/dev/{name}")));
+    devices.extend(["/proc/kcore", "/proc/kmsg", "/proc/1/environ"].map(str::to_owned));
+    devices.retain(|path| Path::new(path).exists());
+    let arena = Arena::new(level);
+    // /proc/1 is the spawner where processes have numbers of their own.
+    let refused = [libc::EACCES, libc::EPERM, libc::ENOENT];
+    assert_denied(&arena.attack("read", &devices), &refused);
+    assert_all(&arena.attack("read", &["/dev/null", "/proc/cpuinfo"]), Allowed);
+}
+
+fn the_kernels_settings_are_not_written(level: Level) {
+    const SETTINGS: &[&str] = &[
+        "/proc/sys/kernel/core_pattern",
+        "/proc/sys/kernel/hostname",
+        "/proc/sys/kernel/pid_max",
+        "/proc/sys/kernel/ns_last_pid",
+        "/proc/sys/kernel/modprobe",
+        "/proc/sys/vm/overcommit_memory",
+        "/proc/sys/net/ipv4/ip_forward",
+        "/proc/sysrq-trigger",
+        "/proc/self/oom_score_adj",
+        "/proc/self/uid_map",
+        "/proc/self/mem",
+    ];
+    let arena = Arena::new(level);
+    let refused = [libc::EACCES, libc::EROFS, libc::ENOENT];
+    assert_denied(&arena.attack("open for writing", SETTINGS), &refused);
+    assert_all(&arena.attack("open for writing", &["/dev/null", "own"]), Allowed);
+}
+
+/// Landlock guards what is in files and folders, and no more.
+fn what_can_be_learnt_of_outside_files_is_said(level: Level) {
+    let arena = Arena::new(level);
+    symlink("target", arena.place.outside.join("link")).unwrap();
+    let outside = [arena.place.outside.display().to_string()];
+    assert_all(&unjailed("learn", &outside), Allowed);
+    let fates = arena.attack("learn", &outside);
+    let said = |words: &[&str]| {
+        let sentences = &arena.jail.enforcement().left_open;
+        sentences.iter().any(|sentence| words.iter().all(|word| sentence.contains(word)))
+    };
+    if level == Level::Full {
+        assert_all(&fates, out_of_reach(level));
+        assert!(!said(&["exists"]));
+        return;
+    }
+    assert_fates(
+        &fates,
+        &[
+            ("stat", Allowed),
+            ("read link", Allowed),
+            ("enter", Allowed),
+            ("disk", Allowed),
+            ("attributes", Allowed),
+            ("watch", Allowed),
+            ("list", Denied(libc::EACCES)),
+            ("read", Denied(libc::EACCES)),
+        ],
+    );
+    assert!(said(&["exists"]), "{:#?}", arena.jail.enforcement());
+    assert!(said(&["watch"]), "{:#?}", arena.jail.enforcement());
+}
+
+/// A provider keeps house in its private folders with all its rights, so that no command may lay
+/// traps there for it.
+fn private_folders_in_a_root_are_no_way_out(level: Level) {
+    let (place, own) = with_private_folders_in_the_root();
+    // As a command of an earlier jail could leave them, in a folder whose name is known.
+    symlink(&place.outside, own.join("jail-trap")).unwrap();
+    fs::create_dir(own.join("jail-other")).unwrap();
+    symlink(place.outside.join("made"), own.join("jail-other/lock")).unwrap();
+    fs::create_dir(own.join("jail-third")).unwrap();
+    symlink(&place.outside, own.join("jail-third/tmp")).unwrap();
+    fs::write(own.join("jail-third/lock"), "").unwrap();
+    nothing_outside_changes(&place, level);
+}
+
+/// The same where a trap cannot be removed at first.
+fn private_folders_that_were_closed_are_no_way_out(level: Level) {
+    let (place, own) = with_private_folders_in_the_root();
+    fs::create_dir(place.outside.join("inner")).unwrap();
+    symlink(&place.outside, own.join("jail-trap")).unwrap();
+    for folder in [&own, &place.outside] {
+        fs::write(folder.join("lock"), "").unwrap();
+    }
+    fs::set_permissions(&place.outside, PermissionsExt::from_mode(0o755)).unwrap();
+    fs::set_permissions(&own, PermissionsExt::from_mode(0o500)).unwrap();
+    nothing_outside_changes(&place, level);
+    let _ = fs::set_permissions(&own, PermissionsExt::from_mode(0o700));
+}
+
+fn with_private_folders_in_the_root() -> (Place, PathBuf) {
+    let place = Place::new();
+    let name = format!("provider-workspace-{}", rustix::process::geteuid().as_raw());
+    let own = place.root.join("private").join(name);
+    fs::DirBuilder::new().mode(0o700).recursive(true).create(&own).unwrap();
+    (place, own)
+}
+
+fn nothing_outside_changes(place: &Place, level: Level) {
+    let mut policy = place.policy(level);
+    policy.private_in = Some(place.root.join("private"));
+    let before = place.outside_as_it_is();
+    // Whether it is refused or built, nobody is led astray.
+    let jail = Jail::build(&policy);
+    assert_eq!(place.outside_as_it_is(), before);
+    drop(jail);
+    assert_eq!(place.outside_as_it_is(), before);
+}
+
+fn read(attempts: &mut Attempts, files: &[String]) {
+    for file in files {
+        attempts.make(file, || io::Read::read(&mut File::open(file)?, &mut [0]));
+    }
+}
+
+fn open_for_writing(attempts: &mut Attempts, files: &[String]) {
+    for file in files {
+        attempts.make(file, || File::options().write(true).open(file));
+    }
+}
+
+fn learn(attempts: &mut Attempts, folders: &[String]) {
+    let folder = Path::new(&folders[0]);
+    let secret = c_path(&folder.join("secret"));
+    attempts.make("stat", || fs::metadata(folder.join("secret")));
+    attempts.make("read link", || fs::read_link(folder.join("link")));
+    attempts.make("disk", || Ok(rustix::fs::statvfs(folder)?));
+    attempts.make("attributes", || {
+        let words = [Word::Text(&secret), Word::Number(0), Word::Number(0)];
+        call(libc::SYS_listxattr, &mut { words })
+    });
+    attempts.make("watch", || {
+        let watcher = inotify::init(inotify::CreateFlags::CLOEXEC)?;
+        Ok(inotify::add_watch(&watcher, folder, inotify::WatchFlags::CREATE)?)
+    });
+    attempts.make("list", || fs::read_dir(folder));
+    attempts.make("read", || fs::read(folder.join("secret")));
+    attempts.make("enter", || std::env::set_current_dir(folder));
+}
