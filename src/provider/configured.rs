@@ -1,6 +1,7 @@
 //! A configuration in force: the roots opened, the jail built, the tools made.
 
 use std::io::ErrorKind;
+use std::path::Path;
 use std::sync::Arc;
 
 use sandbox::{Commands, Enforcement, Jail, Policy};
@@ -64,18 +65,24 @@ impl Configured {
         let jail = Jail::build(&policy)
             .map_err(|error| ConfigureError::single(Fault::machine("sandbox", chain(&error))))?;
         let jail = Arc::new(jail);
-        // What bash had to leave out of a result is there for read_file.
-        let spool = &jail.private().spool;
-        let workspace = workspace.with_own_folder(spool).map_err(|fault| {
-            let problem = format!("{}: {fault}", spool.display());
-            ConfigureError::single(Fault::machine("sandbox", problem))
-        })?;
+        let workspace = match policy.commands {
+            Commands::Never => workspace,
+            // What bash had to leave out of a result is there for read_file.
+            Commands::Spawned => workspace
+                .with_own_folder(&jail.private().spool)
+                .map_err(|fault| unreadable(&jail.private().spool, &fault))?,
+        };
         let report = Report { enforcement: jail.enforcement().clone(), notices: config.notices() };
         let setup =
             Setup { config: &config, policy: &policy, jail: &jail, environment: &environment };
         let registry = Registry::new(factory(Some(setup)));
         Ok((Arc::new(Self { config, registry, workspace, jail }), report))
     }
+}
+
+fn unreadable(folder: &Path, fault: &RootFault) -> ConfigureError {
+    let problem = format!("cannot keep outputs in {}: {fault}", folder.display());
+    ConfigureError::single(Fault::machine("sandbox", problem))
 }
 
 /// The fault of a root; `None` for one that the decoder has told already.
