@@ -22,5 +22,7 @@ mod invoke;
 mod kernel_log;
 #[path = "stories/life.rs"]
 mod life;
+#[path = "stories/scenarios.rs"]
+mod scenarios;
 #[path = "stories/show.rs"]
 mod show;

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::Config;
 use super::nearest::suggestion;
-use crate::tools::{ReadFile, Tool, ToolError};
+use crate::tools::{EditFile, Overwrite, ReadFile, Tool, ToolError, WriteFile};
 
 /// Makes the tools for a configuration, or, without one, for what the defaults would be.
 pub type ToolFactory = Arc<dyn Fn(Option<&Config>) -> Vec<Arc<dyn Tool>> + Send + Sync>;
@@ -24,7 +24,14 @@ impl Registry {
     /// The tools that this provider has.
     #[must_use]
     pub fn factory() -> ToolFactory {
-        Arc::new(|_config| vec![Arc::new(ReadFile::new()) as Arc<dyn Tool>])
+        Arc::new(|config| {
+            let overwrite = config.map_or(Overwrite::default(), |config| config.overwrite);
+            vec![
+                Arc::new(ReadFile::new()),
+                Arc::new(WriteFile::new(overwrite)),
+                Arc::new(EditFile::new()),
+            ]
+        })
     }
 
     /// All tools.

@@ -1,5 +1,13 @@
-//! Pure text work: encodings and lines. Nothing here touches a file.
+//! Text as bytes: encodings, line endings, matching, patches, diffs. Pure: nothing here touches a
+//! file, and nothing here knows of tools.
 
+pub mod diagnose;
+pub mod diff;
+pub mod edit;
 pub mod encoding;
+pub mod endings;
 pub mod lines;
+pub mod matching;
+pub mod patch;
+pub mod units;
 pub mod window;

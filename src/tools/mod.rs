@@ -5,22 +5,27 @@
 //! any async runtime, so the same code serves a kernel, the command line and a test.
 
 pub mod cancel;
+pub mod edit_file;
 pub mod error;
 pub mod event;
 pub mod read_file;
 pub mod schema;
 pub mod view;
+pub mod write_file;
 
 mod call;
+mod change;
 mod fault;
 mod language;
 
 pub use call::{Concurrency, RiskClass, ToolKind};
 pub use call::{Context, Phase, Tool, ToolSpec};
 pub use cancel::CancelToken;
+pub use edit_file::EditFile;
 pub use error::{Category, ToolError, ToolErrorKind};
 pub use event::{EmitError, Event, EventSink, OutputStream};
 pub use read_file::ReadFile;
+pub use write_file::{Overwrite, WriteFile};
 
 /// Arguments and results: a JSON object.
 pub type Payload = serde_json::Map<String, serde_json::Value>;

@@ -1,5 +1,7 @@
 //! What a person sees: the tree that Preview and Render return, free of any wire type.
 
+pub use crate::text::diff::{Hunk, Line as DiffLine, Op as DiffOp};
+
 /// A node of a rendered tree.
 #[derive(Clone, Debug, PartialEq)]
 pub enum View {
@@ -83,41 +85,6 @@ pub enum Fold {
     Closed,
     /// Shown.
     Open,
-}
-
-/// A run of changed lines with their surroundings.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Hunk {
-    /// First line in the old text, 1-based; 0 where the hunk has no old lines at the file's start.
-    pub old_start: u32,
-    /// Number of old lines.
-    pub old_lines: u32,
-    /// First line in the new text, 1-based.
-    pub new_start: u32,
-    /// Number of new lines.
-    pub new_lines: u32,
-    /// The lines, in order.
-    pub lines: Vec<DiffLine>,
-}
-
-/// One line of a hunk.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct DiffLine {
-    /// Whether the line stays, comes or goes.
-    pub op: DiffOp,
-    /// The line's text without any marker.
-    pub text: String,
-}
-
-/// What happens to a line.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum DiffOp {
-    /// It stays.
-    Context,
-    /// It is new.
-    Add,
-    /// It goes.
-    Remove,
 }
 
 impl View {

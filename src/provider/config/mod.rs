@@ -8,6 +8,8 @@ mod values;
 #[cfg(test)]
 mod tests;
 
+pub use crate::tools::Overwrite;
+
 use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::fmt;
@@ -61,15 +63,6 @@ pub enum Shell {
     Usual(PathBuf),
     /// The one that the operator named; it must be there.
     Named(PathBuf),
-}
-
-/// When a whole file may be replaced.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Overwrite {
-    /// Any time, as long as nobody else changed it since this session read it.
-    Always,
-    /// Only once this session has read it.
-    AfterRead,
 }
 
 /// A variable whose value nobody may see.

@@ -1,0 +1,126 @@
+//! Mistakes in a string that a correction undoes, so that it is found exactly.
+
+use crate::text::encoding::Encoding;
+use crate::text::matching::{Needle, Overlaps};
+use crate::text::units::Unit;
+
+use super::Found;
+
+/// A mistake in a string to look for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Slip {
+    /// Its lines begin with the numbers that a reader shows.
+    LineNumbers,
+    /// It holds `\n`, `\t` or `\"` spelled out, where the file has the characters.
+    Escaped,
+    /// It holds line breaks, tabs or quotes, where the file spells them `\n`, `\t`, `\"`.
+    Unescaped,
+    /// It holds `&lt;`, `&gt;`, `&amp;` or `&quot;`, where the file has the characters.
+    HtmlEscaped,
+    /// It spells CR LF out, where the file has LF.
+    CrLf,
+    /// The file separates these lines by CR alone.
+    LoneCr,
+    /// It begins or ends in blanks that the file lacks.
+    Blanks,
+}
+
+impl Slip {
+    /// All but blanks, in the order in which they are tried.
+    pub(super) const TELLING: [Slip; 6] = [
+        Slip::CrLf,
+        Slip::LineNumbers,
+        Slip::Escaped,
+        Slip::HtmlEscaped,
+        Slip::Unescaped,
+        Slip::LoneCr,
+    ];
+
+    /// What to do so that the string is found; a sentence goes on behind it.
+    #[must_use]
+    pub const fn correction(self) -> &'static str {
+        match self {
+            Slip::LineNumbers => {
+                "Without the line numbers at the start of its lines (read_file shows them, the file \
+                 does not hold them)"
+            }
+            Slip::Escaped => {
+                "With \\n, \\t and \\\" turned into the characters that they stand for"
+            }
+            Slip::Unescaped => "With line breaks, tabs and quotes written as \\n, \\t and \\\"",
+            Slip::HtmlEscaped => "With &lt;, &gt;, &amp; and &quot; turned into <, >, & and \"",
+            Slip::CrLf => "With LF in place of CR LF (the file has LF there)",
+            Slip::LoneCr => "With CR in place of LF (the file has lone CRs there)",
+            Slip::Blanks => "Without the blank characters at its start and end",
+        }
+    }
+
+    /// The string without this mistake, where it seems to have it.
+    fn correct(self, wanted: &str) -> Option<String> {
+        let corrected = match self {
+            Slip::LineNumbers => return without_line_numbers(wanted),
+            Slip::Escaped => replace_all(wanted, &ESCAPES, Direction::Back),
+            Slip::Unescaped => replace_all(wanted, &ESCAPES, Direction::Forth),
+            Slip::HtmlEscaped => replace_all(wanted, &HTML, Direction::Back),
+            Slip::CrLf => wanted.replace("\r\n", "\n"),
+            Slip::LoneCr => wanted.replace('\n', "\r"),
+            Slip::Blanks => wanted.trim().to_owned(),
+        };
+        (corrected != wanted && !corrected.is_empty()).then_some(corrected)
+    }
+}
+
+/// The first of `slips` whose correction is found.
+pub(super) fn find(text: &[u8], encoding: Encoding, wanted: &str, slips: &[Slip]) -> Option<Found> {
+    const SHOWN: usize = 3;
+    if wanted.len() > text.len().saturating_mul(4) {
+        return None;
+    }
+    slips.iter().find_map(|&slip| {
+        let needle = Needle::new(&slip.correct(wanted)?, encoding).ok()?;
+        let found = needle.find(text, Overlaps::Skipped, SHOWN);
+        let unit = Unit::of(encoding);
+        let lines: Vec<_> =
+            found.iter().map(|found| unit.count_lf(&text[..found.start]) + 1).collect();
+        (!lines.is_empty()).then_some(Found { slip, lines })
+    })
+}
+
+/// Every line without its number, where every line that is not empty has one.
+fn without_line_numbers(wanted: &str) -> Option<String> {
+    const SEPARATORS: [&str; 7] = ["\t", "\u{2192}", " | ", "| ", "|", ": ", ":"];
+    SEPARATORS.iter().find_map(|separator| {
+        let lines = wanted.split('\n').map(|line| {
+            let digits = line.trim_start_matches(' ');
+            let rest = digits.trim_start_matches(|c: char| c.is_ascii_digit());
+            if line.is_empty() {
+                Some(line)
+            } else if rest.len() < digits.len() {
+                rest.strip_prefix(separator)
+            } else {
+                None
+            }
+        });
+        let lines: Vec<&str> = lines.collect::<Option<_>>()?;
+        let stripped = lines.join("\n");
+        (!stripped.trim().is_empty()).then_some(stripped)
+    })
+}
+
+const ESCAPES: [(&str, &str); 3] = [("\n", "\\n"), ("\t", "\\t"), ("\"", "\\\"")];
+const HTML: [(&str, &str); 4] = [("<", "&lt;"), (">", "&gt;"), ("\"", "&quot;"), ("&", "&amp;")];
+
+#[derive(Clone, Copy)]
+enum Direction {
+    /// From the character to its spelling.
+    Forth,
+    /// From the spelling to the character.
+    Back,
+}
+
+fn replace_all(text: &str, pairs: &[(&str, &str)], direction: Direction) -> String {
+    pairs.iter().fold(text.to_owned(), |text, (plain, spelled)| match direction {
+        Direction::Forth => text.replace(plain, spelled),
+        Direction::Back => text.replace(spelled, plain),
+    })
+}

@@ -1,0 +1,115 @@
+use super::*;
+
+fn told(text: &str, wanted: &str) -> String {
+    diagnose(text.as_bytes(), Encoding::Utf8, wanted).to_string()
+}
+
+fn nearest(text: &str, wanted: &str) -> Region {
+    diagnose(text.as_bytes(), Encoding::Utf8, wanted).nearest.expect("a place that is near")
+}
+
+fn slip(text: &str, wanted: &str) -> (Slip, Vec<usize>) {
+    let found = diagnose(text.as_bytes(), Encoding::Utf8, wanted).slip.expect("a mistake");
+    (found.slip, found.lines)
+}
+
+#[test]
+fn tabs_for_spaces_are_named_and_shown() {
+    let text = "fn main() {\n\tif a {\n\t\tb();\n\t}\n}\n";
+    let region = nearest(text, "    if a {\n        b();\n    }");
+    assert_eq!((region.first_line, region.last_line), (2, 4));
+    assert_eq!((region.matching, region.of), (0, 3));
+    assert_eq!(region.differ_in, Likeness::Only(vec![Kind::Whitespace]));
+    assert_eq!(
+        told(text, "    if a {\n        b();\n    }"),
+        "old_string was not found. Nearest are lines 2-4, where 0 of its 3 lines match; the \
+         difference is only in whitespace (→ is a tab, · a space):\
+         \n  line 2: →if a {\n  old_string: ····if a {\
+         \n  line 3: →→b();\n  old_string: ········b();\
+         \n  line 4: →}\n  old_string: ····}"
+    );
+}
+
+#[test]
+fn trailing_blanks_are_shown() {
+    let message = told("one\nlet a = 1;  \nthree\n", "one\nlet a = 1;\nthree");
+    assert!(message.contains("Nearest are lines 1-3, where 2 of its 3 lines match"), "{message}");
+    assert!(message.contains("line 2: let a = 1;··\n"), "{message}");
+}
+
+#[test]
+fn unicode_forms_quotes_and_case_are_told_apart() {
+    let cases = [
+        ("x caf\u{E9} y", "cafe\u{301}", Kind::UnicodeForm),
+        ("say \u{201C}hi\u{201D}", "say \"hi\"", Kind::Punctuation),
+        ("let Value = 1;", "let value = 1;", Kind::Case),
+    ];
+    for (text, wanted, kind) in cases {
+        let region = nearest(&format!("\n{text}\n"), wanted);
+        assert_eq!(region.differ_in, Likeness::Only(vec![kind]), "{text}");
+        assert_eq!(region.first_line, 2);
+    }
+    let message = told("x caf\u{E9} y", "cafe\u{301}");
+    assert!(message.contains("caf<U+00E9>") && message.contains("cafe<U+0301>"), "{message}");
+}
+
+#[test]
+fn mistakes_that_explain_it_are_named() {
+    let text = "a\n\tif x {\n\t\ty(\"z\");\n\t}\n";
+    assert_eq!(slip(text, "     2\t\tif x {\n     3\t\t\ty(\"z\");"), (Slip::LineNumbers, vec![2]));
+    assert_eq!(slip(text, "if x {\\n\\t\\ty(\\\"z\\\");"), (Slip::Escaped, vec![2]));
+    assert_eq!(slip(text, "y(&quot;z&quot;);"), (Slip::HtmlEscaped, vec![3]));
+    assert_eq!(slip(text, "if x {\r\n\t\ty("), (Slip::CrLf, vec![2]));
+    assert_eq!(slip(text, "\n\nif x {\n\n"), (Slip::Blanks, vec![2]));
+    assert_eq!(slip("s = \"a\\tb\\n\";", "a\tb\n"), (Slip::Unescaped, vec![1]));
+    assert_eq!(slip("a\rb\rc", "a\nb"), (Slip::LoneCr, vec![1]));
+}
+
+#[test]
+fn a_forgotten_line_is_shown() {
+    let text = "start\nfirst line\nsecond line\nthird line\nfourth line\nend\n";
+    let region = nearest(text, "first line\nthird line\nfourth line");
+    assert_eq!((region.first_line, region.last_line), (2, 5));
+    assert_eq!((region.matching, region.of), (3, 3));
+    assert_eq!(
+        region.differences,
+        [Difference::OnlyInFile { line: 3, file: "second line".to_owned() }]
+    );
+    let region = nearest(text, "first line\nsecond line\ninvented\nthird line");
+    assert_eq!(region.differences, [Difference::OnlyInWanted { wanted: "invented".to_owned() }]);
+}
+
+#[test]
+fn a_changed_word_is_found_by_likeness() {
+    let text = "alpha\n    let total = compute_sum(values, 10);\nomega\n";
+    let region = nearest(text, "let total = compute_sun(values, 12);");
+    assert_eq!((region.first_line, region.differ_in), (2, Likeness::Text));
+    assert!(diagnose(b"alpha\nomega\n", Encoding::Utf8, "nothing like this").nearest.is_none());
+}
+
+#[test]
+fn a_place_in_a_very_long_line_is_shown_alone() {
+    let text = format!("{}let  a=1;{}", "x".repeat(100_000), "y".repeat(100_000));
+    let message = told(&text, "let a=1;");
+    assert!(message.contains("line 1: let··a=1;y"), "{message}");
+    assert!(message.len() < 1000, "{}", message.len());
+}
+
+#[test]
+fn other_encodings_are_compared_as_text() {
+    let text = Encoding::Utf16Le.encode("a\r\n\tÀ la carte\r\n").unwrap();
+    let found = diagnose(&text, Encoding::Utf16Le, "    À la carte").nearest.unwrap();
+    assert_eq!(found.first_line, 2);
+    assert_eq!(found.differ_in, Likeness::Only(vec![Kind::Whitespace]));
+}
+
+#[test]
+fn hostile_input_is_answered_all_the_same() {
+    let same = "}\n".repeat(20_000);
+    let _ = diagnose(same.as_bytes(), Encoding::Utf8, &"}\n ".repeat(5_000));
+    let line = "a".repeat(200_000);
+    let _ = diagnose(line.as_bytes(), Encoding::Utf8, &format!("{}b", "a".repeat(100_000)));
+    for wanted in [" ", "\n", "\r\n", "\u{FEFF}", "\u{301}", "\n\n\n"] {
+        let _ = told("x", wanted);
+    }
+}

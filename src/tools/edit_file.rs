@@ -1,0 +1,278 @@
+//! `edit_file`: replaces strings in a text file, byte for byte.
+
+mod spec;
+
+use serde_json::Value;
+
+use crate::text::diff::{self, Diff, Side};
+use crate::text::edit::{Count, Edit, EditError, Edited, Refusal, Scope, apply};
+use crate::text::encoding::{Detected, Encoding, detect};
+use crate::text::patch::Patch;
+use crate::text::units::Unit;
+use crate::workspace::{Extent, Knowledge, OpenFile, VersionHasher};
+
+use super::change::{self, Base, MAX_FILE, PREVIEW_LINES};
+use super::view::{Style, View};
+use super::{Context, Payload, Tool, ToolError, ToolSpec};
+
+/// The tool.
+#[derive(Debug)]
+pub struct EditFile {
+    spec: ToolSpec,
+}
+
+impl EditFile {
+    /// The tool, ready to be registered.
+    #[must_use]
+    pub fn new() -> Self {
+        Self { spec: spec::spec() }
+    }
+}
+
+impl Default for EditFile {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+/// The arguments, as meant.
+struct Arguments<'a> {
+    path: &'a str,
+    edits: Vec<Edit<'a>>,
+    expected_version: Option<&'a str>,
+}
+
+impl<'a> Arguments<'a> {
+    fn of(arguments: &'a Payload) -> Result<Self, ToolError> {
+        let path = arguments.get("path").and_then(Value::as_str);
+        let path = path.ok_or_else(|| ToolError::invalid_arguments("path must be a string"))?;
+        let single = ["old_string", "new_string", "replace_all"];
+        let edits = match arguments.get("edits") {
+            None => vec![edit_of(arguments, "")?],
+            Some(_) if single.iter().any(|name| arguments.contains_key(*name)) => {
+                return Err(ToolError::invalid_arguments(
+                    "give either edits, or old_string and new_string: not both",
+                ));
+            }
+            Some(Value::Array(edits)) if !edits.is_empty() => edits
+                .iter()
+                .enumerate()
+                .map(|(index, edit)| match edit {
+                    Value::Object(edit) => edit_of(edit, &format!("edits[{index}].")),
+                    _ => Err(ToolError::invalid_arguments(format!(
+                        "edits[{index}] must be an object with old_string and new_string"
+                    ))),
+                })
+                .collect::<Result<_, _>>()?,
+            Some(_) => {
+                return Err(ToolError::invalid_arguments("edits must list at least one edit"));
+            }
+        };
+        for (index, edit) in edits.iter().enumerate() {
+            check(edit).map_err(|reason| {
+                let error = EditError { index, of: edits.len(), reason };
+                ToolError::invalid_arguments(error.to_string()).with_detail("edit", index)
+            })?;
+        }
+        let expected_version = arguments.get("expected_version").and_then(Value::as_str);
+        Ok(Self { path, edits, expected_version })
+    }
+}
+
+fn edit_of<'a>(arguments: &'a Payload, prefix: &str) -> Result<Edit<'a>, ToolError> {
+    let text = |name: &str| {
+        arguments.get(name).and_then(Value::as_str).ok_or_else(|| {
+            ToolError::invalid_arguments(format!("{prefix}{name} is missing or not a string"))
+        })
+    };
+    let scope = match arguments.get("replace_all").and_then(Value::as_bool) {
+        Some(true) => Scope::All,
+        Some(false) | None => Scope::Only,
+    };
+    Ok(Edit { old: text("old_string")?, new: text("new_string")?, scope })
+}
+
+/// What is wrong with an edit whatever the file holds.
+fn check(edit: &Edit<'_>) -> Result<(), Refusal> {
+    match (edit.old.is_empty(), edit.old == edit.new) {
+        (true, _) => Err(Refusal::EmptyOld),
+        (_, true) => Err(Refusal::Same),
+        _ => Ok(()),
+    }
+}
+
+/// A file and what the edits do to it.
+struct Prepared {
+    base: Base,
+    encoding: Encoding,
+    edited: Edited,
+}
+
+impl Prepared {
+    fn of(
+        arguments: &Arguments<'_>,
+        file: &OpenFile,
+        context: &Context<'_>,
+    ) -> Result<Self, ToolError> {
+        let path = arguments.path;
+        let base = Base::read(file, "edit", path)?;
+        change::expect(arguments.expected_version, base.version, "edit", path)?;
+        let encoding = match detect(&base.content) {
+            Detected::Text(encoding) => encoding,
+            Detected::Binary { kind } => return Err(binary(path, kind)),
+        };
+        let body = &base.content[encoding.bom().len()..];
+        match apply(body, encoding, &arguments.edits, MAX_FILE) {
+            Ok(edited) => Ok(Self { base, encoding, edited }),
+            Err(error) => {
+                let known = context.session.knows(file.path());
+                let stale = known.is_some_and(|known| base.is_news_to(&known));
+                Err(refused(path, &error, stale))
+            }
+        }
+    }
+
+    fn body(&self) -> &[u8] {
+        &self.base.content[self.encoding.bom().len()..]
+    }
+
+    fn side(&self) -> Side {
+        Side { old: self.encoding, new: self.encoding }
+    }
+
+    fn diff(&self, max_lines: usize) -> Diff<'_> {
+        diff::of_patch(self.body(), &self.edited.patch, Unit::of(self.encoding), max_lines)
+    }
+}
+
+fn binary(path: &str, kind: Option<&'static str>) -> ToolError {
+    let what = kind.map_or_else(String::new, |kind| format!(" ({kind})"));
+    ToolError::execution_failed(format!("cannot edit {path}: it is a binary file{what}"))
+        .with_detail("path", path)
+        .with_detail("type", kind.unwrap_or("unknown"))
+        .with_hint("change it with bash, or replace all of it with write_file")
+}
+
+/// The error of an edit that cannot be made. `stale` says that the session knows another content.
+fn refused(path: &str, error: &EditError, stale: bool) -> ToolError {
+    let message = format!("cannot edit {path}: {error}");
+    let new = match &error.reason {
+        Refusal::NotFound(_) if stale => ToolError::not_found(format!(
+            "{message}\nThe file has changed since this session read it."
+        )),
+        Refusal::NotFound(_) => ToolError::not_found(message),
+        _ => ToolError::invalid_arguments(message),
+    };
+    let new = new.with_detail("path", path);
+    let new = if error.of > 1 { new.with_detail("edit", error.index) } else { new };
+    match &error.reason {
+        Refusal::NotFound(diagnosis) => {
+            let place = diagnosis.nearest.as_ref().map(|near| (near.first_line, near.last_line));
+            let new = match place {
+                Some((first, last)) => new
+                    .with_detail("nearest_first_line", first)
+                    .with_detail("nearest_last_line", last),
+                None => new,
+            };
+            new.with_hint("copy old_string from read_file, without the line numbers")
+        }
+        Refusal::Ambiguous(ambiguity) => {
+            let (Count::Exactly(count) | Count::AtLeast(count)) = ambiguity.count;
+            new.with_detail("matches", count).with_detail("lines", ambiguity.lines.clone())
+        }
+        _ => new,
+    }
+}
+
+impl Tool for EditFile {
+    fn spec(&self) -> &ToolSpec {
+        &self.spec
+    }
+
+    fn run(&self, arguments: &Payload, context: &Context<'_>) -> Result<Payload, ToolError> {
+        let arguments = Arguments::of(arguments)?;
+        edit(&arguments, context).map_err(change::not_applied)
+    }
+
+    fn preview(&self, arguments: &Payload, context: &Context<'_>) -> Result<View, ToolError> {
+        let arguments = Arguments::of(arguments)?;
+        let file = match change::look(context, arguments.path) {
+            Ok(Some(file)) => file,
+            Ok(None) => return Ok(change::failure(&change::missing(context, arguments.path))),
+            Err(error) => return Ok(change::failure(&error)),
+        };
+        Ok(match Prepared::of(&arguments, &file, context) {
+            Ok(prepared) => {
+                let diff = prepared.diff(PREVIEW_LINES);
+                change::view(arguments.path, "Edit", &diff, prepared.side(), &[])
+            }
+            Err(error) => change::failure(&error),
+        })
+    }
+
+    fn render_call(&self, arguments: &Payload) -> View {
+        let path = arguments.get("path").and_then(Value::as_str).unwrap_or("a file");
+        let mut views = vec![View::text(format!("Edit {path}"), Style::Bold)];
+        match arguments.get("edits").and_then(Value::as_array) {
+            Some(edits) => views.extend(edits.iter().filter_map(Value::as_object).map(asked)),
+            None => views.push(asked(arguments)),
+        }
+        View::Group(views)
+    }
+
+    fn render_result(&self, payload: &Payload) -> View {
+        change::render(payload, "Edited")
+    }
+}
+
+fn edit(arguments: &Arguments<'_>, context: &Context<'_>) -> Result<Payload, ToolError> {
+    let path = arguments.path;
+    let change = change::begin(context, path)?;
+    let Some(file) = change.current() else { return Err(change::missing(context, path)) };
+    let prepared = Prepared::of(arguments, file, context)?;
+    let bom = prepared.encoding.bom();
+    let pieces: Vec<&[u8]> =
+        std::iter::once(bom).chain(prepared.edited.patch.segments(prepared.body())).collect();
+    let mut hasher = VersionHasher::default();
+    pieces.iter().for_each(|piece| hasher.update(piece));
+    let version = hasher.finish();
+
+    context.begin_commit()?;
+    let resolved = change.path().to_owned();
+    let committed = change.commit(&pieces)?;
+    // What the session knows is brought up to date, unless it was out of date: then it has still
+    // not seen what someone else changed.
+    let known = context.session.knows(&resolved);
+    if known.is_none_or(|known| !prepared.base.is_news_to(&known)) {
+        let extent = known.map_or(Extent::Part, |known| known.extent);
+        let knowledge = Knowledge { version: Some(version), stamp: committed.stamp, extent };
+        context.session.record_read(&resolved, knowledge);
+    }
+    let (diff, told) = change::told(|lines| prepared.diff(lines), prepared.side());
+    let mut notices: Vec<String> = committed.notices.iter().map(ToString::to_string).collect();
+    notices.extend(told.notes.iter().cloned());
+
+    let mut payload = Payload::new();
+    payload.insert("tool".to_owned(), spec::NAME.into());
+    payload.insert("path".to_owned(), path.into());
+    payload.insert("replacements".to_owned(), prepared.edited.replacements.into());
+    change::put(&mut payload, &diff, told, version, prepared.encoding, &notices);
+    Ok(payload)
+}
+
+/// One edit as it is asked for: what goes and what comes, wherever that is.
+fn asked(edit: &Payload) -> View {
+    let text = |name: &str| edit.get(name).and_then(Value::as_str).unwrap_or_default();
+    let (old, new) = (text("old_string").as_bytes(), text("new_string").as_bytes());
+    let diff = diff::of_patch(old, &Patch::between(old, new), Unit::Byte, PREVIEW_LINES);
+    let shown = diff.shown(Side { old: Encoding::Utf8, new: Encoding::Utf8 });
+    let mut views = vec![View::Diff(shown.hunks)];
+    if edit.get("replace_all").and_then(Value::as_bool) == Some(true) {
+        views.push(View::text("every occurrence", Style::Dim));
+    }
+    View::Group(views)
+}
+
+#[cfg(test)]
+#[expect(clippy::disallowed_methods, reason = "tests set up real files")]
+mod tests;

@@ -1,0 +1,4 @@
+if (a) {
+	return 2;
+	log();
+}

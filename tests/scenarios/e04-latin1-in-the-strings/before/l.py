@@ -1,0 +1,2 @@
+x = 1
+# naïve café, déjà vu, à la carte, père Noël

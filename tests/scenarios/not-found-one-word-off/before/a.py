@@ -1,0 +1,5 @@
+import os
+
+def compute(values, limit):
+    total = sum(values)
+    return min(total, limit)

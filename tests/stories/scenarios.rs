@@ -1,0 +1,322 @@
+//! Edits and writes as folders, so that adding one needs no Rust.
+//!
+//! `tests/scenarios/NAME/` holds
+//! - `call.json`: `{"tool": …, "arguments": {…}}`, paths relative to the working directory;
+//! - `before/`: what that folder holds (left out where it is empty);
+//! - `after/`: what it holds afterwards (left out where the call must change nothing);
+//! - `preview.txt`: what Preview shows, its lines as `@@`, ` `, `+`, `-`, with CR as ␍;
+//! - `outcome.txt`: the result without its diff and version, or the error's category and message.
+//!
+//! In the last two the working directory is called `$W`, and the root `$R`.
+//!
+//! For each, Preview comes first and must change nothing at all, its hunks applied to the old bytes
+//! must give the new ones, and Render must show the result. With `SCENARIOS=write` in the environment
+//! `after`, `preview.txt` and `outcome.txt` are made from what happens, to be read before they are
+//! committed.
+
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+use std::fs;
+use std::io::Read;
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
+use std::path::{Path, PathBuf};
+
+use provider_workspace::provider::Call;
+use provider_workspace::text::encoding::{Detected, Encoding, detect};
+use provider_workspace::tools::view::{DiffOp, Hunk, View};
+use rustix::fs::{Mode, OFlags};
+use serde_json::Value;
+
+use crate::harness::{Story, call};
+
+#[tokio::test]
+async fn every_scenario_ends_as_its_folder_says() {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/scenarios");
+    let mut scenarios: Vec<PathBuf> = fs::read_dir(folder)
+        .unwrap()
+        .map(|entry| entry.unwrap().path())
+        .filter(|path| path.is_dir())
+        .collect();
+    scenarios.sort();
+    assert!(scenarios.len() >= 25, "only {} scenarios", scenarios.len());
+    let mut story = Story::configured().await;
+    let mut wrong = Vec::new();
+    for scenario in &scenarios {
+        let name = scenario.file_name().unwrap().to_string_lossy().into_owned();
+        if let Err(difference) = run(&mut story, scenario, &name).await {
+            wrong.push(format!("{name}: {difference}"));
+        }
+    }
+    story.end().await;
+    assert!(wrong.is_empty(), "{} of {}:\n{}", wrong.len(), scenarios.len(), wrong.join("\n"));
+}
+
+async fn run(story: &mut Story, scenario: &Path, name: &str) -> Result<(), String> {
+    let asked: Value =
+        serde_json::from_str(&fs::read_to_string(scenario.join("call.json")).unwrap()).unwrap();
+    let root = story.path(name);
+    let asked = Call {
+        session_id: name.to_owned(),
+        working_directory: Some(root.display().to_string()),
+        ..call(asked["tool"].as_str().unwrap(), asked["arguments"].clone())
+    };
+    Tree::of(&scenario.join("before")).write(&root);
+    let before = Tree::of(&root);
+
+    let preview = story.client.preview(asked.clone()).await;
+    let untouched = Tree::of(&root);
+    let seen = preview.as_ref().map_or_else(|error| format!("{error}\n"), told);
+    let (_, outcome) = story.client.invoke_to_end(asked.clone()).await.unwrap();
+    let after = Tree::of(&root);
+    let said = match &outcome {
+        Ok(payload) => {
+            let bare = serde_json::to_vec(payload).unwrap();
+            let rendered = told(&story.client.render("json", bare).await.unwrap());
+            let path = payload["path"].as_str().unwrap();
+            if !rendered.contains(path) {
+                return Err(format!("rendered without its path: {rendered}"));
+            }
+            let mut payload = payload.clone();
+            payload.remove("diff");
+            payload.remove("version");
+            payload.iter().fold(String::new(), |mut text, (name, value)| {
+                writeln!(text, "{name}: {value}").unwrap();
+                text
+            })
+        }
+        Err(failure) => format!("{}: {}\n", failure.category, failure.message),
+    };
+    let redacted = |text: &str| {
+        let text = text.replace(&root.display().to_string(), "$W");
+        text.replace(story.path("").display().to_string().trim_end_matches('/'), "$R")
+    };
+    let (seen, said) = (redacted(&seen), redacted(&said));
+    if untouched != before {
+        return Err(format!("Preview changed {}", before.difference(&untouched)));
+    }
+    if std::env::var("SCENARIOS").is_ok_and(|mode| mode == "write") {
+        let folder = scenario.join("after");
+        let _ = fs::remove_dir_all(&folder);
+        if after.contents() != before.contents() {
+            after.write(&folder);
+        }
+        fs::write(scenario.join("preview.txt"), &seen).unwrap();
+        fs::write(scenario.join("outcome.txt"), &said).unwrap();
+    }
+    same("preview.txt", &fs::read_to_string(scenario.join("preview.txt")).unwrap(), &seen)?;
+    same("outcome.txt", &fs::read_to_string(scenario.join("outcome.txt")).unwrap(), &said)?;
+    match scenario.join("after").exists() {
+        true => {
+            let expected = Tree::of(&scenario.join("after"));
+            if expected.contents() != after.contents() {
+                return Err(format!("after differs in {}", expected.difference(&after)));
+            }
+        }
+        // Not even the times.
+        false if after != before => {
+            return Err(format!("it changed {}", before.difference(&after)));
+        }
+        false => {}
+    }
+    let path = asked.arguments["path"].as_str().unwrap();
+    match (&preview, &outcome) {
+        (Ok(view), Ok(_)) => {
+            let (old, new) = (before.content(path), after.content(path));
+            previewed(view, &old, &new)
+        }
+        (Ok(view), Err(failure)) if !told(view).contains(&failure.message) => {
+            Err(format!("Preview does not tell of the failure: {}", told(view)))
+        }
+        (Err(_), Ok(_)) => Err("Preview refused what was done".to_owned()),
+        _ => Ok(()),
+    }
+}
+
+fn same(what: &str, expected: &str, found: &str) -> Result<(), String> {
+    if expected == found {
+        return Ok(());
+    }
+    Err(format!("{what} should be\n{expected}\nbut is\n{found}"))
+}
+
+/// Applies the hunks of a preview to the old bytes, by nothing but the rule that lines are
+/// separated by LF.
+fn previewed(view: &View, old: &[u8], new: &[u8]) -> Result<(), String> {
+    let text = |bytes: &[u8]| match (detect(bytes), detect(new)) {
+        // Nobody is shown the lines of a binary file.
+        (Detected::Binary { .. }, _) => String::new(),
+        // A mark that goes is shown as the character that it is.
+        (Detected::Text(Encoding::Utf8Bom), Detected::Text(Encoding::Utf8)) => {
+            Encoding::Utf8.decode(bytes).into_owned()
+        }
+        (Detected::Text(encoding), _) => {
+            encoding.decode(&bytes[encoding.bom().len()..]).into_owned()
+        }
+    };
+    let (old, new) = (text(old), text(new));
+    let mut hunks = Vec::new();
+    collect_hunks(view, &mut hunks);
+    let old_lines: Vec<&str> = if old.is_empty() { Vec::new() } else { old.split('\n').collect() };
+    let (mut lines, mut at) = (Vec::new(), 0);
+    for hunk in hunks {
+        let start = hunk.old_start as usize - usize::from(hunk.old_lines > 0);
+        lines.extend_from_slice(&old_lines[at..start]);
+        at = start;
+        for line in &hunk.lines {
+            if line.op != DiffOp::Add {
+                if old_lines[at] != line.text {
+                    return Err(format!("a hunk has {:?} for {:?}", line.text, old_lines[at]));
+                }
+                at += 1;
+            }
+            if line.op != DiffOp::Remove {
+                lines.push(&line.text);
+            }
+        }
+    }
+    lines.extend_from_slice(&old_lines[at.min(old_lines.len())..]);
+    let mut made = lines.join("\n");
+    if old.is_empty() && !told(view).contains("no newline at the end") && !made.is_empty() {
+        made.push('\n');
+    }
+    same("the old text with the previewed hunks", &new, &made)
+}
+
+fn collect_hunks<'v>(view: &'v View, hunks: &mut Vec<&'v Hunk>) {
+    match view {
+        View::Diff(found) => hunks.extend(found),
+        View::Group(views) | View::Collapsible { children: views, .. } => {
+            views.iter().for_each(|view| collect_hunks(view, hunks));
+        }
+        _ => {}
+    }
+}
+
+/// A view as plain text.
+fn told(view: &View) -> String {
+    match view {
+        View::Text { content, .. } | View::Code { content, .. } => format!("{content}\n"),
+        View::Diff(hunks) => hunks.iter().fold(String::new(), |mut text, hunk| {
+            let Hunk { old_start, old_lines, new_start, new_lines, lines } = hunk;
+            writeln!(text, "@@ -{old_start},{old_lines} +{new_start},{new_lines} @@").unwrap();
+            for line in lines {
+                let marker = match line.op {
+                    DiffOp::Context => ' ',
+                    DiffOp::Add => '+',
+                    DiffOp::Remove => '-',
+                };
+                writeln!(text, "{marker}{}", line.text.replace('\r', "␍")).unwrap();
+            }
+            text
+        }),
+        View::Group(views) | View::Collapsible { children: views, .. } => {
+            views.iter().map(told).collect()
+        }
+        other => format!("{other:?}\n"),
+    }
+}
+
+/// All that is in a folder: contents and link targets, and beside them the facts that only a change
+/// changes.
+#[derive(Debug, PartialEq, Eq)]
+struct Tree {
+    entries: BTreeMap<PathBuf, (Entry, [i64; 7])>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Entry {
+    Folder,
+    Link(PathBuf),
+    File { content: Vec<u8>, executable: bool },
+}
+
+impl Tree {
+    fn of(root: &Path) -> Self {
+        let mut entries = BTreeMap::new();
+        let mut folders = vec![root.to_owned()];
+        while let Some(folder) = folders.pop() {
+            for entry in fs::read_dir(&folder).into_iter().flatten() {
+                let path = entry.unwrap().path();
+                let facts = fs::symlink_metadata(&path).unwrap();
+                let entry = if facts.is_dir() {
+                    folders.push(path.clone());
+                    Entry::Folder
+                } else if facts.is_symlink() {
+                    Entry::Link(fs::read_link(&path).unwrap())
+                } else {
+                    let executable = facts.permissions().mode() & 0o111 != 0;
+                    Entry::File { content: read_quietly(&path), executable }
+                };
+                let facts = [
+                    facts.ino().cast_signed(),
+                    i64::from(facts.mode()),
+                    facts.mtime(),
+                    facts.mtime_nsec(),
+                    facts.ctime(),
+                    facts.ctime_nsec(),
+                    // Reading a folder's entries or a link, here or there, may touch their times.
+                    if facts.is_file() { facts.atime_nsec() } else { 0 },
+                ];
+                entries.insert(path.strip_prefix(root).unwrap().to_owned(), (entry, facts));
+            }
+        }
+        Self { entries }
+    }
+
+    /// Makes the same below another folder.
+    fn write(&self, root: &Path) {
+        fs::create_dir_all(root).unwrap();
+        for (path, (entry, _)) in &self.entries {
+            let path = root.join(path);
+            match entry {
+                Entry::Folder => fs::create_dir(path).unwrap(),
+                Entry::Link(target) => std::os::unix::fs::symlink(target, path).unwrap(),
+                Entry::File { content, executable } => {
+                    fs::write(&path, content).unwrap();
+                    let mode = if *executable { 0o755 } else { 0o644 };
+                    fs::set_permissions(path, fs::Permissions::from_mode(mode)).unwrap();
+                }
+            }
+        }
+    }
+
+    fn contents(&self) -> BTreeMap<&PathBuf, &Entry> {
+        self.entries.iter().map(|(path, (entry, _))| (path, entry)).collect()
+    }
+
+    /// The content behind a path, links followed; nothing where there is no file.
+    fn content(&self, path: &str) -> Vec<u8> {
+        let mut path = PathBuf::from(path);
+        for _ in 0..10 {
+            match self.entries.get(&path).map(|(entry, _)| entry) {
+                Some(Entry::File { content, .. }) => return content.clone(),
+                Some(Entry::Link(target)) => {
+                    path = path.parent().unwrap_or(Path::new("")).join(target);
+                }
+                _ => break,
+            }
+        }
+        Vec::new()
+    }
+
+    fn difference(&self, other: &Self) -> String {
+        let paths = self.entries.keys().chain(other.entries.keys());
+        let differing = paths.filter(|path| self.entries.get(*path) != other.entries.get(*path));
+        differing
+            .map(|path| {
+                let (here, there) = (self.entries.get(path), other.entries.get(path));
+                format!("{}: {here:?} and {there:?}", path.display())
+            })
+            .collect::<Vec<_>>()
+            .join("\n")
+    }
+}
+
+/// Reads a file and leaves its access time as it is.
+fn read_quietly(path: &Path) -> Vec<u8> {
+    let flags = OFlags::RDONLY | OFlags::NOATIME;
+    let file = rustix::fs::open(path, flags, Mode::empty()).unwrap();
+    let mut content = Vec::new();
+    fs::File::from(file).read_to_end(&mut content).unwrap();
+    content
+}
