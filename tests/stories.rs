@@ -12,6 +12,8 @@
 mod cli;
 #[path = "stories/configure.rs"]
 mod configure;
+#[path = "stories/edits.rs"]
+mod edits;
 #[path = "stories/harness.rs"]
 mod harness;
 #[path = "stories/imports.rs"]

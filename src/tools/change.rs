@@ -1,12 +1,14 @@
 //! What `edit_file` and `write_file` have in common: the file as it was, and how its change is told.
 
+use std::path::Path;
+
 use serde_json::Value;
 
 use crate::text::diff::{Diff, End, Shown, Side, parse_unified, unified};
 use crate::text::encoding::Encoding;
 use crate::workspace::{
-    AccessTime, Action, Knowledge, OpenFile, PathArgument, Stamp, Target, Version, VersionHasher,
-    WorkspaceError,
+    AccessTime, Action, Fault, Guard, How, Knowledge, Mode, OpenFile, PathArgument, Place,
+    Replacement, Stamp, Target, Version, VersionHasher, WorkspaceError, Written,
 };
 
 use super::schema::{Kind, Property};
@@ -151,6 +153,76 @@ pub(super) fn is_stale(known: &Knowledge, version: Option<Version>, stamp: Stamp
     }
 }
 
+/// A file that is about to be changed, under its lock.
+pub(super) struct Writing<'w> {
+    place: Place<'w>,
+    current: Option<OpenFile>,
+    _lock: Guard,
+}
+
+/// Locks the file at `path`, or its name where there is none, and opens it.
+///
+/// # Errors
+/// When the path cannot be written, or the lock is not free in time.
+pub(super) fn begin<'w>(context: &Context<'w>, path: &str) -> Result<Writing<'w>, ToolError> {
+    let workspace = context.workspace;
+    let argument = argument(context, path);
+    let (place, lock) = context
+        .waiting(|wait| workspace.lock_place(argument, Action::Write, Mode::Exclusive, wait))?;
+    let current = open(context, path, &place)?;
+    Ok(Writing { place, current, _lock: lock })
+}
+
+impl Writing<'_> {
+    /// The file as it is; absent where there is none.
+    pub(super) fn current(&self) -> Option<&OpenFile> {
+        self.current.as_ref()
+    }
+
+    /// The path that it has without links.
+    pub(super) fn path(&self) -> &Path {
+        &self.place.path
+    }
+
+    /// Gives the file its new content. The call can be stopped while the content is put on the
+    /// disk, and not any more once it takes its place.
+    ///
+    /// # Errors
+    /// When the call was stopped, someone else changed the file since it was opened, or the system
+    /// fails. Then the file is as it was.
+    pub(super) fn commit(
+        self,
+        context: &Context<'_>,
+        path: &str,
+        content: &[&[u8]],
+    ) -> Result<Written, ToolError> {
+        let Self { place, current, _lock } = self;
+        let base = current.as_ref();
+        let should_stop = || context.check().is_err();
+        let new = Replacement { text: path, base, content, should_stop: &should_stop };
+        let staged = context.workspace.stage(place, new).map_err(|error| {
+            match (&*error.fault, context.check()) {
+                (Fault::Stopped, Err(ended)) => ended,
+                _ => error.into(),
+            }
+        })?;
+        context.begin_commit()?;
+        Ok(staged.commit()?)
+    }
+}
+
+/// What a caller should know of how a file was written.
+pub(super) fn notice(how: How) -> Option<String> {
+    match how {
+        How::Created | How::Replaced { parted_names: 0 } => None,
+        How::Replaced { parted_names } => Some(format!(
+            "The file had {parted_names} other name{} (hard links); they keep the old content.",
+            if parted_names == 1 { "" } else { "s" }
+        )),
+        How::InPlace(why) => Some(format!("The file was written in place, because {why}.")),
+    }
+}
+
 fn argument<'a>(context: &Context<'a>, path: &'a str) -> PathArgument<'a> {
     PathArgument { text: path, working_directory: context.working_directory }
 }
@@ -161,13 +233,23 @@ fn argument<'a>(context: &Context<'a>, path: &'a str) -> PathArgument<'a> {
 /// # Errors
 /// As a change of the file would fail.
 pub(super) fn look(context: &Context<'_>, path: &str) -> Result<Option<OpenFile>, ToolError> {
-    let workspace = context.workspace;
-    let place = workspace.locate(argument(context, path), Action::Write)?;
-    place.check_writable(workspace, path)?;
+    let place = context.workspace.locate(argument(context, path), Action::Write)?;
+    let current = open(context, path, &place)?;
+    place.check_permitted(path)?;
+    Ok(current)
+}
+
+/// Opens what is at `place`. Its access time stays: what is read to be changed is not being used.
+fn open(
+    context: &Context<'_>,
+    path: &str,
+    place: &Place<'_>,
+) -> Result<Option<OpenFile>, ToolError> {
+    place.check_writable(context.workspace, path)?;
     if let Target::Missing { .. } = place.target {
         return Ok(None);
     }
-    let opened = workspace.open_file(argument(context, path), AccessTime::Keep);
+    let opened = context.workspace.open_file(argument(context, path), AccessTime::Keep);
     opened.map(Some).map_err(|error| WorkspaceError { action: Action::Write, ..error }.into())
 }
 
@@ -311,55 +393,4 @@ pub(super) fn render(payload: &Payload, verb: &str) -> View {
 /// `+a −b`.
 fn counts(added: impl std::fmt::Display, removed: impl std::fmt::Display) -> String {
     format!("+{added} −{removed}")
-}
-
-// PROVISIONAL
-pub(super) struct Change<'w> {
-    place: crate::workspace::Place<'w>,
-    _guard: crate::workspace::Guard,
-    current: Option<OpenFile>,
-}
-pub(super) struct Committed {
-    pub stamp: Stamp,
-    pub notices: Vec<String>,
-}
-pub(super) fn begin<'w>(context: &Context<'w>, path: &str) -> Result<Change<'w>, ToolError> {
-    let argument = argument(context, path);
-    let (place, guard) = context.waiting(|wait| {
-        context.workspace.lock_place(
-            argument,
-            Action::Write,
-            crate::workspace::Mode::Exclusive,
-            wait,
-        )
-    })?;
-    let current = look(context, path)?;
-    Ok(Change { place, _guard: guard, current })
-}
-impl Change<'_> {
-    pub fn current(&self) -> Option<&OpenFile> {
-        self.current.as_ref()
-    }
-    pub fn path(&self) -> &std::path::Path {
-        &self.place.path
-    }
-    #[expect(clippy::disallowed_methods, reason = "provisional")]
-    pub fn commit(&self, pieces: &[&[u8]]) -> Result<Committed, ToolError> {
-        if let Some(p) = self.place.path.parent() {
-            let _ = std::fs::create_dir_all(p);
-        }
-        std::fs::write(&self.place.path, pieces.concat()).unwrap();
-        let file = self.place.path.to_str().unwrap().to_owned();
-        let _ = file;
-        let f = WS.with(|_| ());
-        let _ = f;
-        todo_stamp(self)
-    }
-}
-thread_local! { static WS: u8 = const { 0 }; }
-fn todo_stamp(change: &Change<'_>) -> Result<Committed, ToolError> {
-    match &change.current {
-        Some(file) => Ok(Committed { stamp: file.stat_now()?.stamp(), notices: Vec::new() }),
-        None => Err(ToolError::unknown("provisional", "")),
-    }
 }

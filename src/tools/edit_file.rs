@@ -13,7 +13,7 @@ use crate::workspace::{Extent, Knowledge, OpenFile, VersionHasher};
 
 use super::change::{self, Base, MAX_FILE, PREVIEW_LINES};
 use super::view::{Style, View};
-use super::{Context, Payload, Tool, ToolError, ToolSpec};
+use super::{Category, Context, Payload, Tool, ToolError, ToolSpec};
 
 /// The tool.
 #[derive(Debug)]
@@ -225,10 +225,31 @@ impl Tool for EditFile {
     }
 }
 
+/// How often an edit is made anew because another program changed the file while it was made.
+const ATTEMPTS: usize = 5;
+
+/// An exact match is its own proof, so where another program changes the file between reading and
+/// replacing it, the edit is made on what the file holds then.
 fn edit(arguments: &Arguments<'_>, context: &Context<'_>) -> Result<Payload, ToolError> {
+    let mut attempts = 1;
+    loop {
+        match edit_once(arguments, context) {
+            Err(error) if is_race(&error) && attempts < ATTEMPTS => attempts += 1,
+            outcome => return outcome,
+        }
+    }
+}
+
+/// Whether the file was not the expected one any more when it was to be replaced.
+fn is_race(error: &ToolError) -> bool {
+    let states_version = error.details().contains_key("current_version");
+    error.category() == Category::ConcurrencyConflict && !error.is_retryable() && !states_version
+}
+
+fn edit_once(arguments: &Arguments<'_>, context: &Context<'_>) -> Result<Payload, ToolError> {
     let path = arguments.path;
-    let change = change::begin(context, path)?;
-    let Some(file) = change.current() else { return Err(change::missing(context, path)) };
+    let writing = change::begin(context, path)?;
+    let Some(file) = writing.current() else { return Err(change::missing(context, path)) };
     let prepared = Prepared::of(arguments, file, context)?;
     let bom = prepared.encoding.bom();
     let pieces: Vec<&[u8]> =
@@ -237,19 +258,18 @@ fn edit(arguments: &Arguments<'_>, context: &Context<'_>) -> Result<Payload, Too
     pieces.iter().for_each(|piece| hasher.update(piece));
     let version = hasher.finish();
 
-    context.begin_commit()?;
-    let resolved = change.path().to_owned();
-    let committed = change.commit(&pieces)?;
+    let resolved = writing.path().to_owned();
+    let written = writing.commit(context, path, &pieces)?;
     // What the session knows is brought up to date, unless it was out of date: then it has still
     // not seen what someone else changed.
     let known = context.session.knows(&resolved);
     if known.is_none_or(|known| !prepared.base.is_news_to(&known)) {
         let extent = known.map_or(Extent::Part, |known| known.extent);
-        let knowledge = Knowledge { version: Some(version), stamp: committed.stamp, extent };
+        let knowledge = Knowledge { version: Some(version), stamp: written.stat.stamp(), extent };
         context.session.record_read(&resolved, knowledge);
     }
     let (diff, told) = change::told(|lines| prepared.diff(lines), prepared.side());
-    let mut notices: Vec<String> = committed.notices.iter().map(ToString::to_string).collect();
+    let mut notices: Vec<String> = change::notice(written.how).into_iter().collect();
     notices.extend(told.notes.iter().cloned());
 
     let mut payload = Payload::new();

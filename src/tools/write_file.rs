@@ -284,21 +284,20 @@ impl WriteFile {
         context: &Context<'_>,
     ) -> Result<Payload, ToolError> {
         let Arguments { path, content, .. } = *arguments;
-        let change = change::begin(context, path)?;
-        let prepared = Prepared::of(arguments, change.current(), self.overwrite, context)?;
+        let writing = change::begin(context, path)?;
+        let prepared = Prepared::of(arguments, writing.current(), self.overwrite, context)?;
         let mut notices = prepared.notes();
         let version = Version::of(content.as_bytes());
         let written = if prepared.is_unchanged() {
             if let Some(base) = prepared.base() {
-                context.session.record_own_write(change.path(), version, base.stamp);
+                context.session.record_own_write(writing.path(), version, base.stamp);
             }
             0
         } else {
-            context.begin_commit()?;
-            let resolved = change.path().to_owned();
-            let committed = change.commit(&[content.as_bytes()])?;
-            context.session.record_own_write(&resolved, version, committed.stamp);
-            notices.extend(committed.notices.iter().map(ToString::to_string));
+            let resolved = writing.path().to_owned();
+            let done = writing.commit(context, path, &[content.as_bytes()])?;
+            context.session.record_own_write(&resolved, version, done.stat.stamp());
+            notices.extend(change::notice(done.how));
             content.len()
         };
         let (diff, told) = change::told(|lines| prepared.diff(lines), prepared.side());

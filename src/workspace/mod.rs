@@ -9,6 +9,7 @@ mod leftovers;
 mod locks;
 mod near_names;
 mod open;
+mod permit;
 mod replace;
 mod resolve;
 mod roots;

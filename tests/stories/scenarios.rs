@@ -14,7 +14,7 @@
 //! `after`, `preview.txt` and `outcome.txt` are made from what happens, to be read before they are
 //! committed.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 use std::fs;
 use std::io::Read;
@@ -300,9 +300,10 @@ impl Tree {
     }
 
     fn difference(&self, other: &Self) -> String {
-        let paths = self.entries.keys().chain(other.entries.keys());
-        let differing = paths.filter(|path| self.entries.get(*path) != other.entries.get(*path));
-        differing
+        let paths: BTreeSet<&PathBuf> = self.entries.keys().chain(other.entries.keys()).collect();
+        paths
+            .into_iter()
+            .filter(|path| self.entries.get(*path) != other.entries.get(*path))
             .map(|path| {
                 let (here, there) = (self.entries.get(path), other.entries.get(path));
                 format!("{}: {here:?} and {there:?}", path.display())
