@@ -9,6 +9,7 @@
 //! - [`service`]: the protocol's ToolService over the provider; wire types end here.
 //! - [`provider`]: configuration, dispatch, validation, deadlines, cancellation, sessions.
 //! - [`tools`]: one file a tool.
+//! - [`process`]: a command behind the jail: its environment, its output, its end.
 //! - [`workspace`]: roots and handles; the only place that touches the file system.
 //! - [`text`]: encodings, line endings, matching, diffs; pure.
 //! - [`cli`]: the commands for a person.
@@ -18,6 +19,7 @@ compile_error!("provider-workspace runs on Linux only: its jail is made of Landl
 
 pub mod cli;
 pub mod goplugin;
+pub mod process;
 pub mod provider;
 pub mod service;
 pub mod text;

@@ -8,6 +8,9 @@ use provider_workspace::goplugin::server::{CookieCheck, HandshakeEnvironment};
 use provider_workspace::service::plugin::{self, COOKIE};
 
 fn main() -> ExitCode {
+    if sandbox::is_spawner_invocation() {
+        return sandbox::spawner_main();
+    }
     let environment = HandshakeEnvironment::from_process(&COOKIE);
     match environment.launched_by_host(&COOKIE) {
         CookieCheck::Launched => match plugin::run(environment) {

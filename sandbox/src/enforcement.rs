@@ -9,6 +9,8 @@ pub struct Enforcement {
     pub level: Level,
     /// The Landlock ABI in use; `None` where the kernel has no Landlock.
     pub landlock_abi: Option<u32>,
+    /// The Landlock rights in use, by their names in the kernel's documentation, in lower case.
+    pub rights: Vec<&'static str>,
     /// The ways out of a command, each open or closed.
     pub channels: Channels,
     /// What stays open and why, one sentence each.
@@ -20,6 +22,8 @@ pub struct Enforcement {
 pub enum Level {
     /// Nothing.
     Off,
+    /// Less than the kernel level: `left_open` says what is missing. Only `BestEffort` ends here.
+    Partial,
     /// Landlock and seccomp.
     Kernel,
     /// Namespaces, Landlock and seccomp.
@@ -40,8 +44,28 @@ pub enum Channel {
     Closed,
     /// It works as without a jail.
     Open,
-    /// It works, but only within the call.
+    /// It works, but only within the jail.
     Private,
+}
+
+impl Channels {
+    /// The state of the channel called `name`.
+    #[must_use]
+    pub fn state(&self, name: &str) -> Option<Channel> {
+        self.states.iter().find(|(known, _)| *known == name).map(|(_, state)| *state)
+    }
+}
+
+impl Channel {
+    /// The state's name as it is reported.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Channel::Closed => "closed",
+            Channel::Open => "open",
+            Channel::Private => "private",
+        }
+    }
 }
 
 impl Level {
@@ -50,6 +74,7 @@ impl Level {
     pub const fn name(self) -> &'static str {
         match self {
             Level::Off => "off",
+            Level::Partial => "partial",
             Level::Kernel => "kernel",
             Level::Full => "full",
         }
@@ -57,6 +82,12 @@ impl Level {
 }
 
 impl fmt::Display for Level {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+impl fmt::Display for Channel {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.name())
     }

@@ -1,61 +1,62 @@
-//! A built jail: its file workers, and what it achieved.
+//! A built jail: its file workers, its spawner, and what it achieved.
 
-use std::collections::VecDeque;
+use std::fs;
 use std::io;
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
-use std::thread;
-use std::time::Duration;
+use std::os::unix::fs::symlink;
+use std::path::{Path, PathBuf};
 
-use crate::{Channels, Enforcement, Level, Policy};
+use crate::command::{Command, Running, StartError};
+use crate::enforcement::Enforcement;
+use crate::explain::{self, Access, Explanation, Granted, Setting, Subject};
+use crate::grants::{GrantError, Grants, ordered};
+use crate::launcher::{Spawner, SpawnerError};
+use crate::plan::{Confinement, Plan, Setup};
+use crate::policy::{Limits, Mode, Namespaces, Network, Policy};
+use crate::private::{Private, PrivateError, PrivateFolders};
+use crate::report::{self, Facts, Isolation, User};
+use crate::rights::{DomainError, Grant, Holder, Rights, Tcp, domain};
+use crate::sys;
+use crate::workers::{Confine, FileJob, SubmitError, Workers};
 
-/// A piece of file work. It runs on a plain thread that carries no async runtime.
-pub type FileJob = Box<dyn FnOnce() + Send>;
-
-/// A jail. Dropping it lets running jobs end.
+/// A jail. Dropping it lets running jobs and commands end; the spawner ends after the last.
+#[derive(Debug)]
 pub struct Jail {
     enforcement: Enforcement,
-    pool: Arc<Pool>,
+    workers: Workers,
+    // Taken when the jail is dropped.
+    spawner: Option<Spawner>,
+    private: Private,
+    limits: Limits,
+    network: Network,
+    files: Vec<Grant>,
+    commands: Vec<Grant>,
 }
 
 /// Why a jail could not be built.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum JailError {
-    /// A worker thread could not be started.
-    #[error("cannot start a file worker")]
-    Worker(#[source] io::Error),
-}
-
-/// Why a job was not taken.
-#[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
-pub enum SubmitError {
-    /// Every worker is busy.
-    #[error("all {workers} file workers are busy")]
-    Busy {
-        /// How many there are.
-        workers: usize,
-    },
-    /// The worker thread could not be started.
-    #[error("cannot start a file worker")]
-    Worker(#[source] io::Error),
-}
-
-/// How long a worker waits for its next job before it ends.
-const IDLE: Duration = Duration::from_secs(10);
-
-struct Pool {
-    state: Mutex<State>,
-    wake: Condvar,
-    most: usize,
-}
-
-#[derive(Default)]
-struct State {
-    jobs: VecDeque<FileJob>,
-    idle: usize,
-    workers: usize,
-    closed: bool,
+    /// The kernel cannot enforce file rights, and the policy insists.
+    #[error(
+        "this kernel cannot enforce file rights: it has no Landlock (Linux 5.13 with `landlock` \
+         among its security modules); `sandbox = \"best_effort\"` would do with less"
+    )]
+    NoLandlock(#[source] io::Error),
+    /// A path of the policy cannot be granted.
+    #[error(transparent)]
+    Grant(#[from] GrantError),
+    /// The domain of the file workers could not be made.
+    #[error("cannot confine file jobs")]
+    Domain(#[from] DomainError),
+    /// A worker thread could not be started or confined.
+    #[error(transparent)]
+    Worker(#[from] SubmitError),
+    /// The private folders could not be made.
+    #[error(transparent)]
+    Private(#[from] PrivateError),
+    /// There is no spawner.
+    #[error(transparent)]
+    Spawner(#[from] SpawnerError),
 }
 
 impl Jail {
@@ -64,18 +65,41 @@ impl Jail {
     /// # Errors
     /// [`JailError`] when the policy cannot be enforced, or a thread or process cannot be started.
     pub fn build(policy: &Policy) -> Result<Self, JailError> {
-        let enforcement = Enforcement {
-            level: Level::Off,
-            landlock_abi: None,
-            channels: Channels::default(),
-            left_open: vec!["this build enforces nothing yet".to_owned()],
+        let grants = Grants::of(policy)?;
+        let landlock = match (policy.mode, sys::landlock_abi()) {
+            (Mode::Enforce, Err(error)) => return Err(JailError::NoLandlock(error)),
+            (_, found) => found.map_err(|error| error.to_string()),
         };
-        let pool = Pool {
-            state: Mutex::default(),
-            wake: Condvar::new(),
-            most: policy.file_workers.max(1),
+        let confinement = match (policy.mode, &landlock) {
+            (Mode::Off, _) => Confinement::None,
+            (_, Err(_)) => Confinement::WithoutLandlock,
+            (_, Ok(_)) => Confinement::Whole,
         };
-        Ok(Self { enforcement, pool: Arc::new(pool) })
+        let started = start(policy, &grants, confinement)?;
+        let mut files = grants.files;
+        files.push(own(&started.private.spool, Rights::ReadWrite));
+        let confine: Confine = match confinement {
+            Confinement::Whole => in_domain(&files)?,
+            Confinement::None | Confinement::WithoutLandlock => Box::new(|| Ok(())),
+        };
+        let root = rustix::process::geteuid().is_root();
+        let facts = Facts {
+            mode: policy.mode,
+            network: policy.network,
+            landlock,
+            namespaces: started.namespaces,
+            user: if root { User::Root } else { User::Ordinary },
+        };
+        Ok(Self {
+            enforcement: report::enforcement(&facts),
+            workers: Workers::new(policy.file_workers, confine)?,
+            spawner: Some(started.spawner),
+            private: started.private,
+            limits: policy.limits,
+            network: policy.network,
+            files,
+            commands: started.commands,
+        })
     }
 
     /// What the kernel enforces for this jail.
@@ -84,65 +108,242 @@ impl Jail {
         &self.enforcement
     }
 
+    /// Where the private folders are, for the environment of commands.
+    #[must_use]
+    pub fn private(&self) -> &Private {
+        &self.private
+    }
+
     /// Runs `job` on a file worker, soon and on its own thread. Returns without waiting.
     ///
     /// # Errors
     /// [`SubmitError`] when no worker is free and no more may be started.
     pub fn submit(&self, job: FileJob) -> Result<(), SubmitError> {
-        let mut state = self.pool.lock();
-        if state.idle > state.jobs.len() {
-            state.jobs.push_back(job);
-            drop(state);
-            self.pool.wake.notify_one();
-            return Ok(());
+        self.workers.submit(job)
+    }
+
+    /// Starts a command. Returns when its program runs, which takes about a millisecond; blocks
+    /// that long, so an async caller wants a thread of its own for it.
+    ///
+    /// # Errors
+    /// [`StartError`], with the step that failed.
+    pub fn start(&self, command: Command) -> Result<Running, StartError> {
+        let limits = command.limits.unwrap_or(self.limits);
+        match &self.spawner {
+            Some(spawner) => spawner.call(command, limits),
+            None => Err(StartError::SpawnerGone(io::ErrorKind::NotConnected.into())),
         }
-        if state.workers >= self.pool.most {
-            return Err(SubmitError::Busy { workers: self.pool.most });
+    }
+
+    /// Why `access` to `path` was refused, and which setting would grant it. `path` is absolute
+    /// and resolved. `None` where the policy grants it, so that the refusal has another cause.
+    #[must_use]
+    pub fn explain(&self, subject: Subject, access: Access, path: &Path) -> Option<Explanation> {
+        if self.enforcement.landlock_abi.is_none() {
+            return None;
         }
-        let pool = self.pool.clone();
-        thread::Builder::new()
-            .name("file-worker".to_owned())
-            .spawn(move || pool.work())
-            .map_err(SubmitError::Worker)?;
-        state.workers += 1;
-        state.jobs.push_back(job);
-        Ok(())
+        let grants = match subject {
+            Subject::FileJob => &self.files,
+            Subject::Command => &self.commands,
+        };
+        let granted: Vec<_> = grants
+            .iter()
+            .filter(|grant| !matches!(grant.rights, Rights::List | Rights::Device))
+            .map(|grant| Granted { path: &grant.path, writable: grant.rights == Rights::ReadWrite })
+            .collect();
+        explain::explain(&granted, subject, access, path)
+    }
+
+    /// Why a command has no network, where that is the policy's doing.
+    #[must_use]
+    pub fn explain_network(&self) -> Option<Explanation> {
+        let closed = self.network == Network::Deny && self.enforcement.level > crate::Level::Off;
+        closed.then(|| Explanation {
+            missing: "network",
+            setting: Setting::Network,
+            value: "allow".into(),
+            within: None,
+        })
     }
 }
 
 impl Drop for Jail {
     fn drop(&mut self) {
-        self.pool.lock().closed = true;
-        self.pool.wake.notify_all();
+        if let Some(spawner) = self.spawner.take() {
+            spawner.close();
+        }
     }
 }
 
-impl Pool {
-    fn lock(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
-    }
+/// A spawner and what belongs to it.
+struct Started {
+    spawner: Spawner,
+    private: Private,
+    commands: Vec<Grant>,
+    namespaces: Result<Isolation, String>,
+}
 
-    fn work(&self) {
-        let mut state = self.lock();
-        loop {
-            if let Some(job) = state.jobs.pop_front() {
-                drop(state);
-                job();
-                state = self.lock();
-                continue;
-            }
-            if state.closed {
-                break;
-            }
-            state.idle += 1;
-            let (woken, timeout) =
-                self.wake.wait_timeout(state, IDLE).unwrap_or_else(PoisonError::into_inner);
-            state = woken;
-            state.idle -= 1;
-            if timeout.timed_out() && state.jobs.is_empty() {
-                break;
+/// Starts a spawner in namespaces if it gets them, else one without.
+fn start(policy: &Policy, grants: &Grants, confinement: Confinement) -> Result<Started, JailError> {
+    let base = policy.private_in.clone().unwrap_or_else(std::env::temp_dir);
+    let itself = PathBuf::from("/proc/self/exe");
+    let program = policy.spawner_program.as_ref().unwrap_or(&itself);
+    let everything = grants.commands.iter().any(|grant| grant.path == Path::new("/"));
+    let refused = match (confinement, policy.namespaces) {
+        (Confinement::None, _) => "the policy says off".to_owned(),
+        (_, Namespaces::Never) => "the policy says never".to_owned(),
+        (_, Namespaces::Auto) if everything => "the policy grants the root folder".to_owned(),
+        (_, Namespaces::Auto) => {
+            let folders = PrivateFolders::make(&base)?;
+            let (plan, private) = in_namespaces(policy, grants, confinement, &folders)?;
+            match Spawner::start(program, &plan, folders) {
+                Ok((spawner, Setup::Ready { pid_limit, .. })) => {
+                    let namespaces = Ok(Isolation { pid_limit });
+                    return Ok(Started { spawner, private, commands: plan.grants, namespaces });
+                }
+                Err(error @ SpawnerError::Start { .. }) => return Err(error.into()),
+                Ok((_, Setup::Failed { .. })) => "the spawner is at odds with itself".to_owned(),
+                Err(refused) => refused.to_string(),
             }
         }
-        state.workers -= 1;
+    };
+    let folders = PrivateFolders::make(&base)?;
+    let (plan, private) = in_place(policy, grants, confinement, &folders)?;
+    let (spawner, _) = Spawner::start(program, &plan, folders)?;
+    Ok(Started { spawner, private, commands: plan.grants, namespaces: Err(refused) })
+}
+
+/// What calls may use when a policy sets no limit of processes.
+const PROCESSES: u64 = 8192;
+
+fn plan(policy: &Policy, grants: &Grants, confinement: Confinement, staging: PathBuf) -> Plan {
+    Plan {
+        confinement,
+        namespaces: Namespaces::Never,
+        network: policy.network,
+        grants: grants.commands.clone(),
+        sources: Vec::new(),
+        links: grants.links.clone().into_iter().collect(),
+        masks: Vec::new(),
+        staging,
+        processes: policy.limits.processes.unwrap_or(PROCESSES),
     }
+}
+
+fn own(path: &Path, rights: Rights) -> Grant {
+    Grant { path: path.to_owned(), rights, identity: None }
+}
+
+/// The plan where mounts can put private folders in the place of the machine's.
+fn in_namespaces(
+    policy: &Policy,
+    grants: &Grants,
+    confinement: Confinement,
+    folders: &PrivateFolders,
+) -> Result<(Plan, Private), PrivateError> {
+    let mut plan = plan(policy, grants, confinement, folders.staging());
+    plan.namespaces = Namespaces::Auto;
+    let mut tmp = folders.tmp();
+    for place in ["/tmp", "/var/tmp"].map(PathBuf::from) {
+        if place.is_dir() && !place.is_symlink() && !grants.holds(&place) {
+            plan.grants.push(own(&place, Rights::ReadWrite));
+            plan.sources.push((place.clone(), folders.tmp()));
+            if place == Path::new("/tmp") {
+                tmp = place;
+            }
+        }
+    }
+    if tmp == folders.tmp() {
+        plan.grants.push(own(&tmp, Rights::ReadWrite));
+    }
+    let cache = match &grants.home {
+        Some(home) => {
+            plan.grants.push(own(home, Rights::ReadWrite));
+            plan.sources.push((home.clone(), folders.home()));
+            folders.add(&folders.home().join(".cache"))?;
+            home.join(".cache")
+        }
+        None => {
+            plan.grants.push(own(&folders.cache(), Rights::ReadWrite));
+            folders.cache()
+        }
+    };
+    plan.grants.push(own(&folders.spool(), Rights::Read));
+    if rustix::process::geteuid().is_root() {
+        plan.masks = SECRETS.map(PathBuf::from).to_vec();
+    }
+    plan.grants = ordered(plan.grants);
+    let private = Private { tmp, cache, home: grants.home.clone(), spool: folders.spool() };
+    Ok((plan, private))
+}
+
+/// What only root may read in the granted system folders.
+const SECRETS: [&str; 8] = [
+    "/etc/shadow",
+    "/etc/shadow-",
+    "/etc/gshadow",
+    "/etc/gshadow-",
+    "/etc/ssh",
+    "/etc/ssl/private",
+    "/etc/sudoers",
+    "/etc/sudoers.d",
+];
+
+/// The plan where private folders are where they are, and a home folder is made of links.
+fn in_place(
+    policy: &Policy,
+    grants: &Grants,
+    confinement: Confinement,
+    folders: &PrivateFolders,
+) -> Result<(Plan, Private), PrivateError> {
+    let mut plan = plan(policy, grants, confinement, folders.staging());
+    let mut home = None;
+    let mut cache = folders.cache();
+    if let (Some(real), false) = (&grants.home, confinement == Confinement::None) {
+        link_home(grants, real, &folders.home())
+            .map_err(|source| PrivateError { path: folders.home(), source })?;
+        cache = folders.home().join(".cache");
+        folders.add(&cache)?;
+        plan.grants.push(own(&folders.home(), Rights::ReadWrite));
+        home = Some(folders.home());
+    }
+    plan.grants.push(own(&folders.tmp(), Rights::ReadWrite));
+    plan.grants.push(own(&folders.cache(), Rights::ReadWrite));
+    plan.grants.push(own(&folders.spool(), Rights::Read));
+    plan.grants = ordered(plan.grants);
+    let private = Private { tmp: folders.tmp(), cache, home, spool: folders.spool() };
+    Ok((plan, private))
+}
+
+/// Fills a folder with links to what is granted of the home folder.
+fn link_home(grants: &Grants, real: &Path, home: &Path) -> io::Result<()> {
+    let granted = grants.commands.iter().filter(|grant| grant.rights != Rights::List);
+    let mut paths: Vec<&Path> = granted.map(|grant| grant.path.as_path()).collect();
+    paths.extend(grants.links.keys().map(PathBuf::as_path));
+    paths.sort();
+    for path in paths {
+        let Ok(within) = path.strip_prefix(real) else { continue };
+        let place = home.join(within);
+        let linked = place.ancestors().skip(1).take_while(|folder| *folder != home);
+        if place == home || linked.into_iter().any(Path::is_symlink) {
+            continue;
+        }
+        if let Some(folder) = place.parent() {
+            fs::create_dir_all(folder)?;
+        }
+        match symlink(path, &place) {
+            Err(error) if error.kind() != io::ErrorKind::AlreadyExists => return Err(error),
+            _ => {}
+        }
+    }
+    Ok(())
+}
+
+/// Confines a thread to `files`.
+fn in_domain(files: &[Grant]) -> Result<Confine, DomainError> {
+    let domain = domain(Holder::FileJob, files, Tcp::Handled)?;
+    Ok(Box::new(move || {
+        domain.try_clone()?.restrict_self().map_err(io::Error::other)?;
+        Ok(())
+    }))
 }

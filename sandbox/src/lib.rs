@@ -2,11 +2,51 @@
 //!
 //! A [`Policy`] is plain data. [`Jail::build`] turns it into restricted file workers and a spawner
 //! process, and says in [`Enforcement`] what the kernel really enforces.
+//!
+//! The spawner is the running program itself, started once more: `main` must begin with
+//! ```no_run
+//! # use std::process::ExitCode;
+//! fn main() -> ExitCode {
+//!     if sandbox::is_spawner_invocation() {
+//!         return sandbox::spawner_main();
+//!     }
+//!     // …
+//! #   ExitCode::SUCCESS
+//! }
+//! ```
+#![deny(unsafe_code)]
 
+#[cfg(not(target_os = "linux"))]
+compile_error!("the jail is made of Landlock and seccomp, which only Linux has");
+
+mod command;
 mod enforcement;
+mod explain;
+mod filter;
+mod grants;
 mod jail;
+mod launcher;
+mod namespaces;
+mod plan;
 mod policy;
+mod private;
+mod report;
+mod rights;
+mod spawner;
+mod supervisor;
+mod sweep;
+mod sys;
+mod wire;
+mod workers;
 
+pub use command::{Command, ExitStatus, LimitHit, LostCall, Report, Running, Stage, StartError};
 pub use enforcement::{Channel, Channels, Enforcement, Level};
-pub use jail::{FileJob, Jail, JailError, SubmitError};
-pub use policy::{Limits, Mode, Network, Policy};
+pub use explain::{Access, Explanation, Setting, Subject};
+pub use grants::GrantError;
+pub use jail::{Jail, JailError};
+pub use launcher::SpawnerError;
+pub use policy::{Limits, Mode, Namespaces, Network, Policy};
+pub use private::{Private, PrivateError};
+pub use rights::DomainError;
+pub use spawner::{is_spawner_invocation, spawner_main};
+pub use workers::{FileJob, SubmitError};

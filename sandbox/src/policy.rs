@@ -1,5 +1,6 @@
 //! What a jail is asked to be: plain data, nothing enforced yet.
 
+use std::ffi::OsString;
 use std::path::PathBuf;
 
 /// What may be reached from inside a jail. All paths are absolute.
@@ -21,6 +22,21 @@ pub struct Policy {
     pub limits: Limits,
     /// How many file jobs may run at once.
     pub file_workers: usize,
+    /// Whether namespaces are tried.
+    pub namespaces: Namespaces,
+    /// The operator's home folder, whose toolchains and git settings commands may read.
+    /// `None` takes `HOME` from the environment.
+    pub home: Option<PathBuf>,
+    /// The folders that commands look for programs in, as in `PATH`; they become readable.
+    /// `None` takes `PATH` from the environment.
+    pub search_path: Option<OsString>,
+    /// Where the jail keeps its private folders. `None` takes the system's folder for temporary
+    /// files. It should not lie in a root.
+    pub private_in: Option<PathBuf>,
+    /// The program that is started as the spawner: one whose `main` begins with
+    /// [`is_spawner_invocation`](crate::is_spawner_invocation). `None` takes the running
+    /// executable itself.
+    pub spawner_program: Option<PathBuf>,
 }
 
 /// What happens where the kernel cannot enforce everything.
@@ -31,7 +47,7 @@ pub enum Mode {
     Enforce,
     /// What can be enforced is, and the rest is said.
     BestEffort,
-    /// Nothing is enforced.
+    /// Nothing is enforced; only the end of every process that a call started is still seen to.
     Off,
 }
 
@@ -41,19 +57,33 @@ pub enum Network {
     /// Nothing beyond the call: a private loopback where namespaces are granted, else no sockets.
     #[default]
     Deny,
-    /// As without a jail.
+    /// Internet sockets work as without a jail. Unix sockets outside the roots stay closed: behind
+    /// them sit daemons that would act for a command with rights that the command lacks.
     Allow,
+}
+
+/// Whether namespaces are tried.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Namespaces {
+    /// They are used where the machine grants them.
+    #[default]
+    Auto,
+    /// They are not tried.
+    Never,
 }
 
 /// Resource limits of each command; `None` leaves the inherited one.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Limits {
-    /// Address space of each process, in bytes.
+    /// Address space of each process, in bytes (`RLIMIT_AS`).
     pub memory_bytes: Option<u64>,
-    /// Number of processes and threads.
+    /// Number of processes and threads. At the full level the calls of one jail share them, root
+    /// is bound too (Linux 6.14), and `None` means 8192. At the kernel level this is
+    /// `RLIMIT_NPROC`, which counts every process of the user and does not bind root.
     pub processes: Option<u64>,
-    /// Largest file that may be written, in bytes.
+    /// Largest file that may be written, in bytes (`RLIMIT_FSIZE`). A process that goes beyond it
+    /// is ended by SIGXFSZ.
     pub file_size_bytes: Option<u64>,
-    /// Number of open descriptors of each process.
+    /// Number of open descriptors of each process (`RLIMIT_NOFILE`).
     pub open_files: Option<u64>,
 }

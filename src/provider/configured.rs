@@ -5,8 +5,9 @@ use std::sync::Arc;
 
 use sandbox::{Enforcement, Jail, Policy};
 
-use super::config::{Config, ConfigureError, Fault};
-use super::registry::{Registry, ToolFactory};
+use super::config::{Config, ConfigureError, Fault, Surroundings};
+use super::registry::{Registry, Setup, ToolFactory};
+use crate::process::{Environment, EnvironmentError, Requested};
 use crate::workspace::{Access, LockTable, RootError, RootFault, RootsSpec, Workspace};
 
 /// Previews run on file workers too, so there are more of those than calls.
@@ -18,7 +19,7 @@ pub(crate) struct Configured {
     pub(crate) config: Config,
     pub(crate) registry: Registry,
     pub(crate) workspace: Workspace,
-    pub(crate) jail: Jail,
+    pub(crate) jail: Arc<Jail>,
 }
 
 /// What a Configure achieved.
@@ -38,6 +39,7 @@ impl Configured {
     /// [`ConfigureError`] with everything that is wrong.
     pub(crate) fn build(
         config: Config,
+        surroundings: Surroundings,
         mut faults: Vec<Fault>,
         locks: &Arc<LockTable>,
         factory: &ToolFactory,
@@ -48,17 +50,24 @@ impl Configured {
             locks: locks.clone(),
         })
         .map_err(|errors| faults.extend(errors.iter().filter_map(root_fault)));
+        // Names that the decoder refused already are not in the configuration any more.
+        let environment = environment(&config, surroundings)
+            .map_err(|errors| faults.extend(errors.iter().map(environment_fault)));
         if let Some(error) = ConfigureError::of(faults) {
             return Err(error);
         }
-        // Without a workspace there was a fault.
-        let Ok(workspace) = workspace else {
+        // Where one of them is missing there was a fault.
+        let (Ok(workspace), Ok(environment)) = (workspace, environment) else {
             return Err(ConfigureError::single(Fault::written("roots", "names no folder")));
         };
-        let jail = Jail::build(&policy(&config, &workspace))
+        let policy = policy(&config, &workspace);
+        let jail = Jail::build(&policy)
             .map_err(|error| ConfigureError::single(Fault::machine("sandbox", chain(&error))))?;
+        let jail = Arc::new(jail);
         let report = Report { enforcement: jail.enforcement().clone(), notices: config.notices() };
-        let registry = Registry::new(factory(Some(&config)));
+        let setup =
+            Setup { config: &config, policy: &policy, jail: &jail, environment: &environment };
+        let registry = Registry::new(factory(Some(setup)));
         Ok((Arc::new(Self { config, registry, workspace, jail }), report))
     }
 }
@@ -99,7 +108,28 @@ fn policy(config: &Config, workspace: &Workspace) -> Policy {
         network: config.network,
         limits: config.limits,
         file_workers: config.max_concurrent_calls + PREVIEWS,
+        ..Policy::default()
     }
+}
+
+fn environment(
+    config: &Config,
+    surroundings: Surroundings,
+) -> Result<Environment, Vec<EnvironmentError>> {
+    let secret_env: Vec<String> =
+        config.secrets.iter().map(|secret| secret.name().to_owned()).collect();
+    Environment::choose(
+        surroundings.variables,
+        Requested {
+            env: Some(&config.env),
+            env_passthrough: &config.env_passthrough,
+            secret_env: &secret_env,
+        },
+    )
+}
+
+fn environment_fault(error: &EnvironmentError) -> Fault {
+    Fault::written(error.key(), error.to_string())
 }
 
 /// An error with everything that caused it, in one line.

@@ -96,7 +96,8 @@ impl Provider {
         })?;
         let mut faults = Vec::new();
         let config = Config::read(map, &surroundings, &mut faults);
-        let (configured, report) = Configured::build(config, faults, &self.locks, &self.factory)?;
+        let (configured, report) =
+            Configured::build(config, surroundings, faults, &self.locks, &self.factory)?;
         let old = {
             let mut slot = self.configured.write().unwrap_or_else(PoisonError::into_inner);
             slot.replace(configured)

@@ -21,7 +21,7 @@ pub use self::core::{Call, Provider};
 pub use config::{Config, ConfigureError, Surroundings};
 pub use configured::Report;
 pub use identity::Identity;
-pub use registry::{Registry, ToolFactory};
+pub use registry::{Registry, Setup, ToolFactory};
 pub use render::Stored;
 pub use stream::{EventStream, Outcome, StreamItem};
 

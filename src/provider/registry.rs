@@ -2,12 +2,29 @@
 
 use std::sync::Arc;
 
+use sandbox::{Jail, Policy};
+
 use super::Config;
+use super::config::Shell;
 use super::nearest::suggestion;
-use crate::tools::{EditFile, Overwrite, ReadFile, Tool, ToolError, WriteFile};
+use crate::process::Environment;
+use crate::tools::{Bash, BashSettings, EditFile, Overwrite, ReadFile, Tool, ToolError, WriteFile};
+
+/// What the tools of a configuration are made from.
+#[derive(Clone, Copy)]
+pub struct Setup<'a> {
+    /// What the operator wrote, as it is meant.
+    pub config: &'a Config,
+    /// What the jail was built from.
+    pub policy: &'a Policy,
+    /// The jail.
+    pub jail: &'a Arc<Jail>,
+    /// What commands see of our environment.
+    pub environment: &'a Environment,
+}
 
 /// Makes the tools for a configuration, or, without one, for what the defaults would be.
-pub type ToolFactory = Arc<dyn Fn(Option<&Config>) -> Vec<Arc<dyn Tool>> + Send + Sync>;
+pub type ToolFactory = Arc<dyn Fn(Option<Setup<'_>>) -> Vec<Arc<dyn Tool>> + Send + Sync>;
 
 /// The tools by name, in the order in which they are advertised.
 pub struct Registry {
@@ -24,12 +41,14 @@ impl Registry {
     /// The tools that this provider has.
     #[must_use]
     pub fn factory() -> ToolFactory {
-        Arc::new(|config| {
-            let overwrite = config.map_or(Overwrite::default(), |config| config.overwrite);
+        Arc::new(|setup| {
+            let overwrite = setup.map_or(Overwrite::default(), |setup| setup.config.overwrite);
+            let bash = setup.map_or_else(Bash::unconfigured, bash);
             vec![
                 Arc::new(ReadFile::new()),
                 Arc::new(WriteFile::new(overwrite)),
                 Arc::new(EditFile::new()),
+                Arc::new(bash),
             ]
         })
     }
@@ -51,4 +70,21 @@ impl Registry {
             ToolError::not_found(format!("no tool is called {shown:?}; {hint}")).with_hint(hint)
         })
     }
+}
+
+fn bash(setup: Setup<'_>) -> Bash {
+    let config = setup.config;
+    let shells = match &config.shell {
+        Shell::Usual(usual) => vec![usual.clone(), "/bin/sh".into()],
+        Shell::Named(named) => vec![named.clone()],
+    };
+    let settings = BashSettings {
+        timeout: config.bash_timeout,
+        max_timeout: config.bash_max_timeout,
+        output_bytes: config.bash_output_bytes,
+        shells,
+        environment: setup.environment.clone(),
+        policy: setup.policy.clone(),
+    };
+    Bash::new(settings, setup.jail.clone())
 }

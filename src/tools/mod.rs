@@ -4,6 +4,7 @@
 //! A tool works on a [`Context`] and reports to an [`EventSink`]; it knows neither the wire nor
 //! any async runtime, so the same code serves a kernel, the command line and a test.
 
+pub mod bash;
 pub mod cancel;
 pub mod edit_file;
 pub mod error;
@@ -18,6 +19,7 @@ mod change;
 mod fault;
 mod language;
 
+pub use bash::{Bash, BashSettings};
 pub use call::{Concurrency, RiskClass, ToolKind};
 pub use call::{Context, Phase, Tool, ToolSpec};
 pub use cancel::CancelToken;

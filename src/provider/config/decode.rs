@@ -10,10 +10,8 @@ use serde_json::Value;
 use super::table::{ATTRIBUTES, AttributeKind};
 use super::values::Values;
 use super::{Config, ConfigureError, Fault, Overwrite, Secret, Shell, Surroundings};
+use crate::process::{SHORTEST_SECRET as SHORTEST_MASKED, environment};
 use crate::tools::Payload;
-
-/// Below this length a secret is too short to be masked: it would blank out ordinary words.
-const SHORTEST_MASKED: usize = 6;
 
 impl Config {
     /// Decodes the provider's block, strictly. Null means that a key was left out.
@@ -192,13 +190,10 @@ fn refusal(name: &str, handshake_variable: &str) -> Option<String> {
     if !is_name {
         return Some(format!("{name:?} is no name of a variable"));
     }
-    let reason = match name {
-        "BASH_ENV" | "ENV" => "a shell runs the file that it names before every command",
-        _ if name.starts_with("LD_") => "the loader takes code from where it says",
-        _ if name.starts_with("PLUGIN_") => "it belongs to the handshake with the kernel",
-        _ if name == handshake_variable => "it belongs to the handshake with the kernel",
-        _ => return None,
-    };
+    if name == handshake_variable {
+        return Some(format!("{name} is refused: it belongs to the handshake with the kernel"));
+    }
+    let reason = environment::refusal(name)?;
     Some(format!("{name} is refused: {reason}"))
 }
 

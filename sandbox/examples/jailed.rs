@@ -1,0 +1,68 @@
+//! Runs a program in a jail: `cargo run -p sandbox --example jailed -- ROOT PROGRAM [ARGUMENT]…`
+//!
+//! ROOT is the one folder that can be written. Says what the jail enforces, then what the program
+//! says. JAILED_NAMESPACES=never does without namespaces.
+
+use std::error::Error;
+use std::io::Write as _;
+use std::os::fd::AsFd;
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use sandbox::{Command, Jail, Namespaces, Policy};
+
+fn main() -> ExitCode {
+    // First of all: the jail starts this very program once more as its spawner.
+    if sandbox::is_spawner_invocation() {
+        return sandbox::spawner_main();
+    }
+    match run() {
+        Ok(code) => ExitCode::from(code),
+        Err(error) => {
+            let _ = writeln!(std::io::stderr(), "jailed: {error}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn run() -> Result<u8, Box<dyn Error>> {
+    let mut arguments = std::env::args_os().skip(1);
+    let root = PathBuf::from(arguments.next().ok_or("usage: jailed ROOT PROGRAM [ARGUMENT]…")?);
+    let argv: Vec<_> = arguments.collect();
+    let program = PathBuf::from(argv.first().ok_or("which program?")?);
+
+    let namespaces = match std::env::var("JAILED_NAMESPACES").as_deref() {
+        Ok("never") => Namespaces::Never,
+        _ => Namespaces::Auto,
+    };
+    let roots = vec![root.clone()];
+    let jail = Jail::build(&Policy { roots, namespaces, ..Policy::default() })?;
+    let enforcement = jail.enforcement();
+    let mut errors = std::io::stderr();
+    writeln!(errors, "level {}", enforcement.level)?;
+    for sentence in &enforcement.left_open {
+        writeln!(errors, "open: {sentence}")?;
+    }
+
+    let private = jail.private();
+    let mut env = vec![
+        ("PATH".into(), std::env::var_os("PATH").unwrap_or_default()),
+        ("TMPDIR".into(), private.tmp.clone().into()),
+        ("XDG_CACHE_HOME".into(), private.cache.clone().into()),
+    ];
+    if let Some(home) = private.home.clone().or_else(|| std::env::var_os("HOME").map(Into::into)) {
+        env.push(("HOME".into(), home.into()));
+    }
+    let running = jail.start(Command {
+        program,
+        argv,
+        env,
+        cwd: root,
+        stdin: std::io::stdin().as_fd().try_clone_to_owned()?,
+        stdout: std::io::stdout().as_fd().try_clone_to_owned()?,
+        stderr: std::io::stderr().as_fd().try_clone_to_owned()?,
+        limits: None,
+    })?;
+    let report = running.wait()?;
+    Ok(u8::try_from(report.status.shell_code()).unwrap_or(1))
+}

@@ -1,0 +1,262 @@
+//! seccomp: the system calls that no command needs, or that Landlock does not cover.
+//!
+//! Two programs, because one program has one answer: EPERM for what is refused, and ENOSYS for
+//! what programs know how to do without. `clone3` is among the latter, as its flags lie behind a
+//! pointer that a filter cannot follow; C libraries fall back to `clone`, whose flags it can see.
+
+use std::collections::BTreeMap;
+use std::io;
+
+use libc::c_long;
+use seccompiler::{
+    BpfProgram, SeccompAction, SeccompCmpArgLen, SeccompCmpOp, SeccompCondition, SeccompFilter,
+    SeccompRule,
+};
+
+use crate::policy::Network;
+
+/// Which sockets a command may make.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Sockets {
+    /// Connected unix pairs only.
+    Pairs,
+    /// Those, and internet sockets.
+    PairsAndInternet,
+    /// Unix and internet sockets: what lies outside is out of their reach by other means.
+    UnixAndInternet,
+}
+
+/// Whether commands see the processes of others.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Processes {
+    /// They have process ids of their own.
+    Own,
+    /// They share them with the machine.
+    Shared,
+}
+
+/// Whether one process may trace another: safe where Landlock keeps it within its call.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Tracing {
+    Allowed,
+    Refused,
+}
+
+/// What the filters depend on.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Surroundings {
+    pub(crate) sockets: Sockets,
+    pub(crate) processes: Processes,
+    pub(crate) tracing: Tracing,
+}
+
+impl Sockets {
+    /// The sockets that a policy leaves, with a network namespace or without one.
+    pub(crate) fn of(network: Network, processes: Processes) -> Self {
+        match (network, processes) {
+            (_, Processes::Own) => Sockets::UnixAndInternet,
+            (Network::Deny, Processes::Shared) => Sockets::Pairs,
+            (Network::Allow, Processes::Shared) => Sockets::PairsAndInternet,
+        }
+    }
+}
+
+/// Installs both filters on the calling thread and all that it starts from now on.
+pub(crate) fn install(surroundings: Surroundings) -> io::Result<()> {
+    let programs = compile(surroundings).map_err(io::Error::other)?;
+    for program in &programs {
+        seccompiler::apply_filter(program).map_err(io::Error::other)?;
+    }
+    Ok(())
+}
+
+fn compile(surroundings: Surroundings) -> Result<[BpfProgram; 2], seccompiler::BackendError> {
+    let program = |rules, errno: i32| -> Result<BpfProgram, seccompiler::BackendError> {
+        let answer = SeccompAction::Errno(errno.unsigned_abs());
+        let arch = std::env::consts::ARCH.try_into()?;
+        SeccompFilter::new(rules, SeccompAction::Allow, answer, arch)?.try_into()
+    };
+    let absent = ABSENT.iter().map(|call| (*call, Vec::new())).collect();
+    Ok([program(refused(surroundings)?, libc::EPERM)?, without_x32(program(absent, libc::ENOSYS)?)])
+}
+
+type Rules = BTreeMap<c_long, Vec<SeccompRule>>;
+
+/// An empty list of rules refuses a call whatever its arguments.
+fn refused(surroundings: Surroundings) -> Result<Rules, seccompiler::BackendError> {
+    let mut rules: Rules = REFUSED.iter().map(|call| (*call, Vec::new())).collect();
+    if surroundings.tracing == Tracing::Refused {
+        rules.insert(libc::SYS_ptrace, Vec::new());
+    }
+    let namespaces = NAMESPACES
+        .iter()
+        .map(|flag| all(vec![bits(0, *flag, *flag)?]))
+        .collect::<Result<Vec<_>, _>>()?;
+    rules.insert(libc::SYS_unshare, namespaces.clone());
+    rules.insert(libc::SYS_clone, namespaces);
+    let typing = [libc::TIOCSTI, libc::TIOCLINUX]
+        .map(|request| all(vec![is(1, u64::from(request as u32))?]));
+    rules.insert(libc::SYS_ioctl, typing.into_iter().collect::<Result<_, _>>()?);
+    if surroundings.processes == Processes::Shared {
+        // Landlock has no say in these; a pid or a "who" of zero means the caller itself.
+        rules.insert(libc::SYS_prlimit64, vec![all(vec![is_not(0, 0)?])?]);
+        // Their "which" may also mean every process of a user.
+        for (call, of_user) in [(libc::SYS_setpriority, 2), (libc::SYS_ioprio_set, 3)] {
+            rules.insert(call, vec![all(vec![is_not(1, 0)?])?, all(vec![is(0, of_user)?])?]);
+        }
+        for call in
+            [libc::SYS_sched_setscheduler, libc::SYS_sched_setparam, libc::SYS_sched_setattr]
+        {
+            rules.insert(call, vec![all(vec![is_not(0, 0)?])?]);
+        }
+    }
+    let families: &[i32] = match surroundings.sockets {
+        Sockets::Pairs => &[],
+        Sockets::PairsAndInternet => &[libc::AF_INET, libc::AF_INET6, libc::AF_NETLINK],
+        Sockets::UnixAndInternet => {
+            &[libc::AF_UNIX, libc::AF_INET, libc::AF_INET6, libc::AF_NETLINK]
+        }
+    };
+    let others = families.iter().map(|family| is_not(0, family.unsigned_abs().into()));
+    let others = others.collect::<Result<Vec<_>, _>>()?;
+    let not_these = if others.is_empty() { Vec::new() } else { vec![all(others)?] };
+    rules.insert(libc::SYS_socket, not_these);
+    let mut pairs = vec![all(vec![is_not(0, libc::AF_UNIX.unsigned_abs().into())?])?];
+    if !families.contains(&libc::AF_UNIX) {
+        // Either end of a datagram pair can still send to a path: pairs of streams and of
+        // sequenced packets only. The flags of the type lie above its low four bits.
+        for kind in 0..16_u64 {
+            if kind != libc::SOCK_STREAM as u64 && kind != libc::SOCK_SEQPACKET as u64 {
+                pairs.push(all(vec![bits(1, 0xf, kind)?])?);
+            }
+        }
+    }
+    rules.insert(libc::SYS_socketpair, pairs);
+    Ok(rules)
+}
+
+/// Puts a check before a program: the x32 numbers, which the compiler of filters does not know,
+/// would pass by every rule. Kernels without x32 have no use for them either.
+fn without_x32(program: BpfProgram) -> BpfProgram {
+    if !cfg!(target_arch = "x86_64") {
+        return program;
+    }
+    let step =
+        |code: u32, jf: u8, k: u32| seccompiler::sock_filter { code: code as u16, jt: 0, jf, k };
+    const X32: u32 = 0x4000_0000;
+    let enosys = libc::SECCOMP_RET_ERRNO | libc::ENOSYS.unsigned_abs();
+    let mut whole = vec![
+        // The call's number lies at the start of seccomp_data.
+        step(libc::BPF_LD | libc::BPF_W | libc::BPF_ABS, 0, 0),
+        step(libc::BPF_JMP | libc::BPF_JGE | libc::BPF_K, 1, X32),
+        step(libc::BPF_RET | libc::BPF_K, 0, enosys),
+    ];
+    whole.extend(program);
+    whole
+}
+
+fn condition(
+    argument: u8,
+    operator: SeccompCmpOp,
+    value: u64,
+) -> Result<SeccompCondition, seccompiler::BackendError> {
+    // The kernel takes these arguments as 32 bits wide, so that garbage above must not matter.
+    SeccompCondition::new(argument, SeccompCmpArgLen::Dword, operator, value)
+}
+
+fn is(argument: u8, value: u64) -> Result<SeccompCondition, seccompiler::BackendError> {
+    condition(argument, SeccompCmpOp::Eq, value)
+}
+
+fn is_not(argument: u8, value: u64) -> Result<SeccompCondition, seccompiler::BackendError> {
+    condition(argument, SeccompCmpOp::Ne, value)
+}
+
+fn bits(
+    argument: u8,
+    mask: u64,
+    value: u64,
+) -> Result<SeccompCondition, seccompiler::BackendError> {
+    condition(argument, SeccompCmpOp::MaskedEq(mask), value)
+}
+
+fn all(conditions: Vec<SeccompCondition>) -> Result<SeccompRule, seccompiler::BackendError> {
+    SeccompRule::new(conditions)
+}
+
+const NAMESPACES: [u64; 8] = [
+    libc::CLONE_NEWUSER as u64,
+    libc::CLONE_NEWNS as u64,
+    libc::CLONE_NEWPID as u64,
+    libc::CLONE_NEWNET as u64,
+    libc::CLONE_NEWIPC as u64,
+    libc::CLONE_NEWUTS as u64,
+    libc::CLONE_NEWCGROUP as u64,
+    // For unshare; in clone this bit belongs to the exit signal, which is no signal above 64.
+    0x80,
+];
+
+/// Answered as if the kernel did not have them.
+const ABSENT: [c_long; 4] = [
+    libc::SYS_clone3,
+    // Its operations are no system calls, so that no filter would see them.
+    libc::SYS_io_uring_setup,
+    libc::SYS_io_uring_enter,
+    libc::SYS_io_uring_register,
+];
+
+/// Refused whatever their arguments.
+const REFUSED: [c_long; 46] = [
+    // mounts and roots
+    libc::SYS_mount,
+    libc::SYS_umount2,
+    libc::SYS_pivot_root,
+    libc::SYS_chroot,
+    libc::SYS_move_mount,
+    libc::SYS_open_tree,
+    libc::SYS_fsopen,
+    libc::SYS_fsmount,
+    libc::SYS_fsconfig,
+    libc::SYS_fspick,
+    libc::SYS_mount_setattr,
+    libc::SYS_setns,
+    libc::SYS_swapon,
+    libc::SYS_swapoff,
+    libc::SYS_quotactl,
+    libc::SYS_fanotify_init,
+    // around path walks
+    libc::SYS_open_by_handle_at,
+    libc::SYS_name_to_handle_at,
+    // other processes
+    libc::SYS_process_vm_readv,
+    libc::SYS_process_vm_writev,
+    libc::SYS_process_madvise,
+    libc::SYS_pidfd_getfd,
+    libc::SYS_kcmp,
+    // the kernel itself
+    libc::SYS_bpf,
+    libc::SYS_userfaultfd,
+    libc::SYS_perf_event_open,
+    libc::SYS_init_module,
+    libc::SYS_finit_module,
+    libc::SYS_delete_module,
+    libc::SYS_kexec_load,
+    libc::SYS_kexec_file_load,
+    libc::SYS_reboot,
+    libc::SYS_syslog,
+    libc::SYS_acct,
+    libc::SYS_lookup_dcookie,
+    libc::SYS_nfsservctl,
+    libc::SYS_vhangup,
+    // keys of the user, which belong to no call
+    libc::SYS_keyctl,
+    libc::SYS_add_key,
+    libc::SYS_request_key,
+    // clock and names of the machine
+    libc::SYS_settimeofday,
+    libc::SYS_clock_settime,
+    libc::SYS_clock_adjtime,
+    libc::SYS_adjtimex,
+    libc::SYS_sethostname,
+    libc::SYS_setdomainname,
+];

@@ -1,0 +1,370 @@
+//! From a policy to grants: the folders named in it, and what commands need besides.
+
+use std::collections::BTreeMap;
+use std::ffi::OsStr;
+use std::fs;
+use std::io;
+use std::path::{Component, Path, PathBuf};
+
+use crate::policy::{Network, Policy};
+use crate::rights::{Grant, Rights, identity};
+
+/// What a policy grants, with every path resolved.
+#[derive(Debug, Default)]
+pub(crate) struct Grants {
+    /// For file jobs.
+    pub(crate) files: Vec<Grant>,
+    /// For commands, without the private folders.
+    pub(crate) commands: Vec<Grant>,
+    /// Symbolic links on the way to what commands are granted, each with its target.
+    pub(crate) links: BTreeMap<PathBuf, PathBuf>,
+    /// The operator's home folder, where there is one that no root holds.
+    pub(crate) home: Option<PathBuf>,
+}
+
+/// Why a policy cannot become grants.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum GrantError {
+    /// A path of the policy cannot be opened. A missing root is never just left out.
+    #[error("{setting}: cannot use {}", path.display())]
+    Unusable {
+        /// The setting that names the path.
+        setting: &'static str,
+        /// The path.
+        path: PathBuf,
+        /// What the system said.
+        #[source]
+        source: io::Error,
+    },
+    /// A root is no folder.
+    #[error("{setting}: {} is not a folder", path.display())]
+    NotAFolder {
+        /// The setting that names the path.
+        setting: &'static str,
+        /// The path.
+        path: PathBuf,
+    },
+    /// A path of the policy is relative.
+    #[error("{setting}: {} is not absolute", path.display())]
+    Relative {
+        /// The setting that names the path.
+        setting: &'static str,
+        /// The path.
+        path: PathBuf,
+    },
+    /// A folder that is to stay unchanged lies in one that may be written, where the kernel cannot
+    /// protect it.
+    #[error("read_only_roots: {} lies in the writable root {}", path.display(), root.display())]
+    ReadOnlyInRoot {
+        /// The folder.
+        path: PathBuf,
+        /// The root.
+        root: PathBuf,
+    },
+}
+
+/// Folders of the system that commands may read and execute. All are optional.
+const SYSTEM: [&str; 11] = [
+    "/usr",
+    "/bin",
+    "/sbin",
+    "/lib",
+    "/lib32",
+    "/lib64",
+    "/libx32",
+    "/opt",
+    "/etc",
+    "/nix",
+    "/sys/devices/system/cpu",
+];
+/// Files that say how much of the machine a process may use.
+const READ: [&str; 1] = ["/sys/fs/cgroup"];
+/// Devices that commands may use, and the folders of terminals and shared memory.
+pub(crate) const DEVICES: [&str; 7] =
+    ["/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom", "/dev/tty", "/dev/ptmx"];
+pub(crate) const TERMINALS: &str = "/dev/pts";
+pub(crate) const SHARED_MEMORY: &str = "/dev/shm";
+pub(crate) const PROC: &str = "/proc";
+/// Parts of the operator's home: toolchains, and git's settings.
+const HOME: [&str; 6] = [".cargo", ".rustup", ".pyenv", ".nvm", ".gitconfig", ".config/git"];
+/// What stays hidden in them: tokens of registries and of git's credential store.
+const TOKENS: [&str; 3] = ["credentials", "credentials.toml", ".netrc"];
+
+impl Grants {
+    /// Resolves what `policy` names and finds what commands need besides.
+    pub(crate) fn of(policy: &Policy) -> Result<Self, GrantError> {
+        let mut grants = Self::default();
+        let named = [
+            ("roots", &policy.roots, Rights::ReadWrite),
+            ("read_only_roots", &policy.read_only_roots, Rights::ReadExecute),
+        ];
+        for (setting, paths, rights) in named {
+            for path in paths {
+                let grant = grants.name(setting, path, rights)?;
+                if !grant.path.is_dir() {
+                    return Err(GrantError::NotAFolder { setting, path: path.clone() });
+                }
+                grants.files.push(grant.clone());
+                grants.commands.push(grant);
+            }
+        }
+        grants.no_read_only_folder_in_a_root()?;
+        for path in &policy.command_write {
+            let grant = grants.name("bash_write", path, Rights::ReadWrite)?;
+            grants.commands.push(grant);
+        }
+        for path in &policy.command_read {
+            let grant = grants.name("bash_read", path, Rights::ReadExecute)?;
+            grants.commands.push(grant);
+        }
+        grants.system(policy);
+        grants.home(policy);
+        grants.search_path(policy);
+        Ok(grants)
+    }
+
+    fn name(
+        &mut self,
+        setting: &'static str,
+        path: &Path,
+        rights: Rights,
+    ) -> Result<Grant, GrantError> {
+        if !path.is_absolute() {
+            return Err(GrantError::Relative { setting, path: path.to_owned() });
+        }
+        self.resolved(path, rights).map_err(|source| GrantError::Unusable {
+            setting,
+            path: path.to_owned(),
+            source,
+        })
+    }
+
+    fn resolved(&mut self, path: &Path, rights: Rights) -> io::Result<Grant> {
+        let mut links = Vec::new();
+        let path = resolve(path, &mut links)?;
+        let identity = Some(identity(&path)?);
+        self.links.extend(links);
+        Ok(Grant { path, rights, identity })
+    }
+
+    /// Grants a path that is there, and passes over one that is not.
+    fn optional(&mut self, path: &Path, rights: Rights) {
+        if let Ok(grant) = self.resolved(path, rights) {
+            self.commands.push(grant);
+        }
+    }
+
+    fn no_read_only_folder_in_a_root(&self) -> Result<(), GrantError> {
+        let (roots, others): (Vec<_>, Vec<_>) =
+            self.files.iter().partition(|grant| grant.rights == Rights::ReadWrite);
+        for folder in others {
+            if let Some(root) = roots.iter().find(|root| folder.path.starts_with(&root.path)) {
+                let (path, root) = (folder.path.clone(), root.path.clone());
+                return Err(GrantError::ReadOnlyInRoot { path, root });
+            }
+        }
+        Ok(())
+    }
+
+    fn system(&mut self, policy: &Policy) {
+        for path in SYSTEM {
+            self.optional(Path::new(path), Rights::ReadExecute);
+        }
+        for path in READ {
+            self.optional(Path::new(path), Rights::Read);
+        }
+        // With a network, names are looked up where this file says; it is often a link to /run.
+        if policy.network == Network::Allow {
+            self.optional(Path::new("/etc/resolv.conf"), Rights::Read);
+        }
+    }
+
+    fn home(&mut self, policy: &Policy) {
+        let named = policy.home.clone().or_else(|| std::env::var_os("HOME").map(PathBuf::from));
+        let Some(named) = named.filter(|home| home.is_absolute()) else { return };
+        let mut links = Vec::new();
+        let Ok(home) = resolve(&named, &mut links) else { return };
+        if home.parent().is_none() || !home.is_dir() || self.holds(&home) {
+            return;
+        }
+        for part in HOME {
+            self.without_tokens(&named.join(part));
+        }
+        self.links.extend(links);
+        self.home = Some(home);
+    }
+
+    /// Grants a part of the home folder. Where it holds tokens, everything but these is granted,
+    /// which leaves out what is added to the folder later.
+    fn without_tokens(&mut self, path: &Path) {
+        let holds_tokens = TOKENS.iter().any(|name| path.join(name).symlink_metadata().is_ok());
+        if !holds_tokens {
+            self.optional(path, Rights::ReadExecute);
+            return;
+        }
+        self.optional(path, Rights::List);
+        for entry in fs::read_dir(path).into_iter().flatten().flatten() {
+            if !TOKENS.iter().any(|name| entry.file_name() == OsStr::new(name)) {
+                self.optional(&entry.path(), Rights::ReadExecute);
+            }
+        }
+    }
+
+    fn search_path(&mut self, policy: &Policy) {
+        let path = policy.search_path.clone().or_else(|| std::env::var_os("PATH"));
+        for folder in std::env::split_paths(&path.unwrap_or_default()) {
+            // A folder that holds the home folder would grant all of it.
+            let too_much = self.home.as_ref().is_some_and(|home| {
+                fs::canonicalize(&folder).is_ok_and(|folder| home.starts_with(folder))
+            });
+            if folder.is_absolute() && folder.parent().is_some() && !too_much {
+                self.optional(&folder, Rights::ReadExecute);
+            }
+        }
+    }
+
+    /// Whether what may be written holds `path`.
+    pub(crate) fn holds(&self, path: &Path) -> bool {
+        self.commands
+            .iter()
+            .any(|grant| grant.rights == Rights::ReadWrite && path.starts_with(&grant.path))
+    }
+}
+
+/// Orders grants so that a path comes after those that hold it, and joins those of one path.
+pub(crate) fn ordered(mut grants: Vec<Grant>) -> Vec<Grant> {
+    grants.sort_by(|a, b| a.path.cmp(&b.path).then(b.rights.cmp(&a.rights)));
+    grants.dedup_by(|later, kept| later.path == kept.path);
+    grants
+}
+
+/// How many links one path may lead through, as in the kernel.
+const MOST_LINKS: usize = 40;
+
+/// Resolves a path like the kernel and collects the links on the way.
+fn resolve(path: &Path, links: &mut Vec<(PathBuf, PathBuf)>) -> io::Result<PathBuf> {
+    let mut at = PathBuf::from("/");
+    let mut rest: Vec<PathBuf> = steps(path);
+    let mut followed = 0;
+    while let Some(step) = rest.pop() {
+        if step == Path::new("/") {
+            at = step;
+            continue;
+        }
+        if step == Path::new("..") {
+            at.pop();
+            continue;
+        }
+        let next = at.join(&step);
+        if !next.symlink_metadata()?.is_symlink() {
+            at = next;
+            continue;
+        }
+        followed += 1;
+        if followed > MOST_LINKS {
+            return Err(io::Error::from_raw_os_error(libc::ELOOP));
+        }
+        let target = fs::read_link(&next)?;
+        rest.extend(steps(&target));
+        links.push((next, target));
+    }
+    Ok(at)
+}
+
+/// The steps of a path, the last first.
+fn steps(path: &Path) -> Vec<PathBuf> {
+    let steps = path.components().filter(|step| *step != Component::CurDir);
+    steps.rev().map(|step| PathBuf::from(step.as_os_str())).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::symlink;
+
+    use super::*;
+
+    #[test]
+    fn a_path_is_resolved_and_its_links_are_kept() {
+        let base = tempfile::tempdir().unwrap();
+        let base = base.path().canonicalize().unwrap();
+        fs::create_dir_all(base.join("real/deep")).unwrap();
+        symlink("real", base.join("link")).unwrap();
+        symlink(base.join("link/deep/.."), base.join("far")).unwrap();
+        let mut links = Vec::new();
+        assert_eq!(resolve(&base.join("far/./deep"), &mut links).unwrap(), base.join("real/deep"));
+        let found: Vec<_> = links.into_iter().map(|(link, _)| link).collect();
+        assert_eq!(found, [base.join("far"), base.join("link")]);
+        symlink("loop", base.join("loop")).unwrap();
+        let looped = resolve(&base.join("loop"), &mut Vec::new()).unwrap_err();
+        assert_eq!(looped.raw_os_error(), Some(libc::ELOOP));
+    }
+
+    fn policy(base: &Path) -> Policy {
+        Policy {
+            roots: vec![base.join("root")],
+            home: Some(base.join("home")),
+            search_path: Some("".into()),
+            ..Policy::default()
+        }
+    }
+
+    fn rights(grants: &Grants, path: &Path) -> Option<Rights> {
+        grants.commands.iter().find(|grant| grant.path == path).map(|grant| grant.rights)
+    }
+
+    #[test]
+    fn toolchains_are_granted_and_the_tokens_in_them_are_not() {
+        let base = tempfile::tempdir().unwrap();
+        let base = base.path().canonicalize().unwrap();
+        for folder in ["root", "home/.cargo/bin", "home/.ssh", "home/.rustup"] {
+            fs::create_dir_all(base.join(folder)).unwrap();
+        }
+        fs::write(base.join("home/.cargo/credentials.toml"), "token").unwrap();
+        let grants = Grants::of(&policy(&base)).unwrap();
+        assert_eq!(rights(&grants, &base.join("home/.cargo")), Some(Rights::List));
+        assert_eq!(rights(&grants, &base.join("home/.cargo/bin")), Some(Rights::ReadExecute));
+        assert_eq!(rights(&grants, &base.join("home/.cargo/credentials.toml")), None);
+        assert_eq!(rights(&grants, &base.join("home/.rustup")), Some(Rights::ReadExecute));
+        assert_eq!(rights(&grants, &base.join("home/.ssh")), None);
+        assert_eq!(grants.home, Some(base.join("home")));
+    }
+
+    #[test]
+    fn a_search_path_never_grants_the_home_folder() {
+        let base = tempfile::tempdir().unwrap();
+        let base = base.path().canonicalize().unwrap();
+        for folder in ["root", "home/bin"] {
+            fs::create_dir_all(base.join(folder)).unwrap();
+        }
+        let mut policy = policy(&base);
+        let folders = [base.join("home"), base.clone(), base.join("home/bin"), "bin".into()];
+        policy.search_path = Some(std::env::join_paths(folders).unwrap());
+        let grants = Grants::of(&policy).unwrap();
+        assert_eq!(rights(&grants, &base.join("home/bin")), Some(Rights::ReadExecute));
+        assert_eq!(rights(&grants, &base.join("home")), None);
+        assert_eq!(rights(&grants, &base), None);
+    }
+
+    #[test]
+    fn what_cannot_be_granted_as_written_is_an_error() {
+        let base = tempfile::tempdir().unwrap();
+        let base = base.path().canonicalize().unwrap();
+        fs::create_dir_all(base.join("root/inner")).unwrap();
+        fs::create_dir_all(base.join("home")).unwrap();
+        fs::write(base.join("file"), "").unwrap();
+        let with = |change: &dyn Fn(&mut Policy)| {
+            let mut policy = policy(&base);
+            change(&mut policy);
+            Grants::of(&policy).map(|_| ()).unwrap_err()
+        };
+        let missing = with(&|policy| policy.roots.push(base.join("missing")));
+        assert!(matches!(missing, GrantError::Unusable { setting: "roots", .. }), "{missing}");
+        let file = with(&|policy| policy.read_only_roots.push(base.join("file")));
+        assert!(matches!(file, GrantError::NotAFolder { .. }), "{file}");
+        let relative = with(&|policy| policy.command_read.push("x".into()));
+        assert!(matches!(relative, GrantError::Relative { .. }), "{relative}");
+        let inner = with(&|policy| policy.read_only_roots.push(base.join("root/inner")));
+        assert!(matches!(inner, GrantError::ReadOnlyInRoot { .. }), "{inner}");
+    }
+}

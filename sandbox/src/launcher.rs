@@ -1,0 +1,172 @@
+//! The provider's side of the spawner: starting it, asking it for calls, seeing to its end.
+
+use std::ffi::{CString, OsStr};
+use std::io;
+use std::os::fd::{AsFd, OwnedFd};
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::process::CommandExt;
+use std::path::Path;
+use std::process::{Child, Stdio};
+use std::sync::mpsc::{Receiver, sync_channel};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread;
+use std::time::Duration;
+
+use crate::command::{Command, Running, StartError};
+use crate::plan::{Plan, Setup};
+use crate::policy::Limits;
+use crate::private::PrivateFolders;
+use crate::spawner::ARGUMENT;
+use crate::wire::{self, Began, Patience, Request};
+
+/// A spawner that is set up.
+#[derive(Debug)]
+pub(crate) struct Spawner {
+    socket: OwnedFd,
+    /// Disconnected once the process was waited for and the private folders are removed.
+    ended: Mutex<Receiver<()>>,
+    calls: Arc<()>,
+}
+
+/// Why there is no spawner.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum SpawnerError {
+    /// The process could not be started, or did not answer.
+    #[error("cannot start the jail's spawner {program}")]
+    Start {
+        /// The program.
+        program: String,
+        /// What the system said.
+        #[source]
+        source: io::Error,
+    },
+    /// It could not set up what the policy asks for.
+    #[error("the jail's spawner cannot set up {step}{}", because(.errno))]
+    SetUp {
+        /// The step that failed.
+        step: String,
+        /// Its errno, where there is one.
+        errno: Option<i32>,
+    },
+}
+
+fn because(errno: &Option<i32>) -> String {
+    errno.map_or_else(String::new, |errno| format!(": {}", io::Error::from_raw_os_error(errno)))
+}
+
+impl Spawner {
+    /// Starts a spawner and waits until it is set up. It keeps `folders` alive until it has ended.
+    pub(crate) fn start(
+        program: &Path,
+        plan: &Plan,
+        folders: PrivateFolders,
+    ) -> Result<(Self, Setup), SpawnerError> {
+        let failed =
+            |source| SpawnerError::Start { program: program.display().to_string(), source };
+        let (socket, theirs) = wire::pair().map_err(failed)?;
+        let child = std::process::Command::new(program)
+            .arg0("sandbox-spawner")
+            .arg(ARGUMENT)
+            .env_clear()
+            .current_dir("/")
+            .stdin(Stdio::from(theirs))
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .spawn()
+            .map_err(failed)?;
+        let ended = wait_for(child, folders).map_err(failed)?;
+        let setup = wire::send(&socket, &plan.encode(), &[])
+            .and_then(|()| wire::receive(&socket, Patience::Endless))
+            .and_then(|(message, _)| Setup::decode(&message))
+            .map_err(failed)?;
+        match setup {
+            Setup::Failed { step, errno } => Err(SpawnerError::SetUp { step, errno }),
+            ready @ Setup::Ready { .. } => {
+                Ok((Self { socket, ended: Mutex::new(ended), calls: Arc::new(()) }, ready))
+            }
+        }
+    }
+
+    /// Starts a command. Returns once its program runs.
+    pub(crate) fn call(&self, command: Command, limits: Limits) -> Result<Running, StartError> {
+        let request = request(&command, limits)?;
+        let (control, theirs) = wire::pair().map_err(StartError::HandOver)?;
+        let fds = [&theirs, &command.stdin, &command.stdout, &command.stderr].map(AsFd::as_fd);
+        wire::send(&self.socket, &request.encode(), &fds).map_err(|error| {
+            match error.raw_os_error() {
+                Some(libc::EPIPE | libc::ECONNRESET) => StartError::SpawnerGone(error),
+                _ => StartError::HandOver(error),
+            }
+        })?;
+        // The supervisor's death must show as the end of the socket.
+        drop(theirs);
+        drop(command);
+        match Began::receive(&control) {
+            Ok((Began::Running, pidfd)) => {
+                let pid = pidfd.as_ref().and_then(pid_of).unwrap_or_default();
+                Ok(Running::new(control, pid, pidfd, limits, self.calls.clone()))
+            }
+            Ok((Began::Failed(stage, errno), _)) => {
+                let source = io::Error::from_raw_os_error(errno);
+                Err(StartError::Stage { stage, source })
+            }
+            Err(error) => Err(StartError::SpawnerGone(error)),
+        }
+    }
+
+    /// Lets the spawner end when its calls have ended. Waits for that where no call runs.
+    pub(crate) fn close(self) {
+        let Self { socket, ended, calls } = self;
+        drop(socket);
+        if Arc::strong_count(&calls) == 1 {
+            // A spawner that is stopped or swapped out must not hold us up for ever.
+            let patience = Duration::from_secs(2);
+            let ended = ended.into_inner().unwrap_or_else(PoisonError::into_inner);
+            let _ = ended.recv_timeout(patience);
+        }
+    }
+}
+
+/// Waits for the process on a thread of its own, so that no zombie is left, and removes the
+/// folders after that: nothing of the jail uses them any more.
+fn wait_for(mut child: Child, folders: PrivateFolders) -> io::Result<Receiver<()>> {
+    let (say, ended) = sync_channel(0);
+    thread::Builder::new().name("spawner-wait".to_owned()).stack_size(64 * 1024).spawn(
+        move || {
+            let _ = child.wait();
+            drop(folders);
+            drop::<std::sync::mpsc::SyncSender<()>>(say);
+        },
+    )?;
+    Ok(ended)
+}
+
+fn request(command: &Command, limits: Limits) -> Result<Request, StartError> {
+    let argv = command.argv.iter().map(|text| c_string(text, "an argument"));
+    let env = command.env.iter().map(|(name, value)| {
+        let mut text = name.as_bytes().to_vec();
+        text.push(b'=');
+        text.extend_from_slice(value.as_bytes());
+        c_string(OsStr::from_bytes(&text), "a variable of the environment")
+    });
+    Ok(Request {
+        program: c_string(command.program.as_os_str(), "the program's path")?,
+        cwd: c_string(command.cwd.as_os_str(), "the working folder's path")?,
+        argv: argv.collect::<Result<_, _>>()?,
+        env: env.collect::<Result<_, _>>()?,
+        limits,
+    })
+}
+
+fn c_string(text: &OsStr, what: &'static str) -> Result<CString, StartError> {
+    CString::new(text.as_bytes()).map_err(|_| StartError::Nul { what })
+}
+
+/// The process behind a pidfd, by its number in our own process namespace.
+fn pid_of(pidfd: &OwnedFd) -> Option<u32> {
+    use std::os::fd::AsRawFd;
+    let info = std::fs::read_to_string(format!("/proc/self/fdinfo/{}", pidfd.as_raw_fd())).ok()?;
+    let pid = info.lines().find_map(|line| line.strip_prefix("Pid:"))?;
+    pid.trim().parse().ok()
+}

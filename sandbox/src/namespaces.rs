@@ -1,0 +1,276 @@
+//! Namespaces of the spawner's own: a new root that holds only what is granted, a loopback, process
+//! ids and message queues that nobody else sees.
+
+use std::ffi::CStr;
+use std::fs;
+use std::io;
+use std::os::unix::fs::{DirBuilderExt, symlink};
+use std::path::{Path, PathBuf};
+
+use libc::{
+    CLONE_NEWIPC, CLONE_NEWNET, CLONE_NEWNS, CLONE_NEWPID, CLONE_NEWUSER, MOUNT_ATTR_NODEV,
+    MOUNT_ATTR_NOSUID, MOUNT_ATTR_RDONLY,
+};
+use rustix::mount::{MountFlags, MountPropagationFlags, UnmountFlags};
+use rustix::process::{Signal, chdir, getgid, getuid, pivot_root};
+
+use crate::grants::{DEVICES, PROC, SHARED_MEMORY, TERMINALS};
+use crate::plan::{Plan, c_path};
+use crate::policy::Network;
+use crate::rights::Rights;
+use crate::sys::{self, Depth, Fork};
+
+/// A step that did not succeed.
+#[derive(Debug, thiserror::Error)]
+#[error("{step}")]
+pub(crate) struct Failure {
+    pub(crate) step: String,
+    #[source]
+    pub(crate) source: io::Error,
+}
+
+/// Which process this is after [`enter`].
+#[derive(Debug)]
+pub(crate) enum Side {
+    /// The one that stays outside and waits for the other.
+    Outside,
+    /// The first process of the new namespaces.
+    Inside(Inside),
+}
+
+/// What the namespaces are like.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Inside {
+    pub(crate) pid_limit: bool,
+    pub(crate) user_namespace: bool,
+}
+
+/// Moves into new namespaces. Process ids are new for children only, so that this forks: both
+/// sides return.
+pub(crate) fn enter(plan: &Plan) -> Result<Side, Failure> {
+    let mut flags = CLONE_NEWNS | CLONE_NEWIPC | CLONE_NEWPID;
+    if plan.network == Network::Deny {
+        flags |= CLONE_NEWNET;
+    }
+    let user_namespace = match sys::unshare(flags) {
+        Ok(()) => false,
+        Err(error) if error.raw_os_error() == Some(libc::EPERM) => {
+            own_user_namespace(flags)?;
+            true
+        }
+        Err(error) => return Err(failed("new namespaces")(error)),
+    };
+    if plan.network == Network::Deny {
+        sys::loopback_up().map_err(failed("the loopback interface"))?;
+    }
+    match sys::fork().map_err(failed("the first process of the namespaces"))? {
+        Fork::Parent(_) => Ok(Side::Outside),
+        Fork::Child => {
+            rustix::process::set_parent_process_death_signal(Some(Signal::KILL))
+                .map_err(os("the death signal"))?;
+            new_root(plan)?;
+            let pid_limit = limit_processes(plan.processes).is_ok();
+            close_root()?;
+            Ok(Side::Inside(Inside { pid_limit, user_namespace }))
+        }
+    }
+}
+
+/// Who may not make namespaces may make one for users, and in it all others.
+fn own_user_namespace(flags: libc::c_int) -> Result<(), Failure> {
+    let (user, group) = (getuid().as_raw(), getgid().as_raw());
+    sys::unshare(CLONE_NEWUSER | flags).map_err(failed("a user namespace"))?;
+    let write = |path: &str, text: String| fs::write(path, text).map_err(failed(path));
+    write("/proc/self/setgroups", "deny".to_owned())?;
+    write("/proc/self/uid_map", format!("{user} {user} 1"))?;
+    write("/proc/self/gid_map", format!("{group} {group} 1"))
+}
+
+/// Builds the new root and makes it the root of this process.
+fn new_root(plan: &Plan) -> Result<(), Failure> {
+    let private = MountPropagationFlags::PRIVATE | MountPropagationFlags::REC;
+    rustix::mount::mount_change("/", private).map_err(os("private mounts"))?;
+    let root = Root { at: &plan.staging };
+    root.mount("tmpfs", Path::new("/"), MountFlags::NOSUID | MountFlags::NODEV, c"mode=0755")?;
+    root.own_file_systems()?;
+    let mut bound: Vec<(&Path, &Path, Rights)> = Vec::new();
+    for grant in &plan.grants {
+        let (path, source) = (grant.path.as_path(), plan.source(&grant.path));
+        // Devices and process folders are here already, and listing needs the folder only.
+        if path.starts_with(PROC) || grant.rights == Rights::List {
+            continue;
+        }
+        let holder = bound.iter().rev().find(|(held, _, _)| path.starts_with(held));
+        let held = holder.is_some_and(|(held, from, rights)| {
+            let same = path.strip_prefix(held).is_ok_and(|rest| from.join(rest) == source);
+            same && *rights >= grant.rights
+        });
+        if !held {
+            root.bind(source, path, grant.rights)?;
+            bound.push((path, source, grant.rights));
+        }
+    }
+    for (link, target) in &plan.links {
+        root.link(link, target)?;
+    }
+    for path in &plan.masks {
+        root.mask(path)?;
+    }
+    chdir(&plan.staging).map_err(os("the new root"))?;
+    pivot_root(".", ".").map_err(os("pivot_root"))?;
+    rustix::mount::unmount(".", UnmountFlags::DETACH).map_err(os("leaving the old root"))?;
+    chdir("/").map_err(os("the new root"))
+}
+
+/// Nothing can be added to the new root's own folders from now on.
+fn close_root() -> Result<(), Failure> {
+    sys::mount_attributes(c"/", Depth::One, MOUNT_ATTR_RDONLY).map_err(failed("a read-only root"))
+}
+
+/// Limits the process ids of this namespace: pids below 300 are not given out again after the
+/// first round, so that the limit counts from there.
+fn limit_processes(most: u64) -> io::Result<()> {
+    // Before Linux 6.14 the number belongs to the whole machine, whose limit is not ours to set.
+    if kernel_version() < (6, 14) {
+        return Err(io::ErrorKind::Unsupported.into());
+    }
+    const RESERVED: u64 = 300;
+    let limit = RESERVED.saturating_add(most.clamp(1, 4_000_000));
+    fs::write("/proc/sys/kernel/pid_max", limit.to_string())?;
+    // Where this is refused, the first round has 300 more.
+    let _ = fs::write("/proc/sys/kernel/ns_last_pid", RESERVED.to_string());
+    Ok(())
+}
+
+fn kernel_version() -> (u32, u32) {
+    let name = rustix::system::uname();
+    let release = name.release().to_string_lossy().into_owned();
+    let mut numbers = release.split(['.', '-']).map(|part| part.parse().unwrap_or(0));
+    (numbers.next().unwrap_or(0), numbers.next().unwrap_or(0))
+}
+
+/// The new root while it is built.
+struct Root<'a> {
+    at: &'a Path,
+}
+
+impl Root<'_> {
+    /// Where a path of the new root lies for now.
+    fn place(&self, path: &Path) -> PathBuf {
+        self.at.join(path.strip_prefix("/").unwrap_or(path))
+    }
+
+    fn mount(
+        &self,
+        kind: &str,
+        path: &Path,
+        flags: MountFlags,
+        options: &CStr,
+    ) -> Result<(), Failure> {
+        let place = self.place(path);
+        make_folders(&place)?;
+        rustix::mount::mount(kind, &place, kind, flags, options)
+            .map_err(|error| failed(&format!("a {kind} on {}", path.display()))(error.into()))
+    }
+
+    /// What belongs to these namespaces: processes, devices, terminals, shared memory.
+    fn own_file_systems(&self) -> Result<(), Failure> {
+        let plain = MountFlags::NOSUID | MountFlags::NODEV | MountFlags::NOEXEC;
+        self.mount("proc", Path::new(PROC), plain, c"")?;
+        for device in DEVICES.map(Path::new) {
+            if device != Path::new("/dev/ptmx") && device.exists() {
+                self.bind_to(device, device, MOUNT_ATTR_NOSUID)?;
+            }
+        }
+        let terminals = MountFlags::NOSUID | MountFlags::NOEXEC;
+        let options = c"newinstance,ptmxmode=0666,mode=0620";
+        self.mount("devpts", Path::new(TERMINALS), terminals, options)?;
+        let shared = MountFlags::NOSUID | MountFlags::NODEV;
+        self.mount("tmpfs", Path::new(SHARED_MEMORY), shared, c"mode=1777")?;
+        let links = [
+            ("/dev/ptmx", "pts/ptmx"),
+            ("/dev/fd", "/proc/self/fd"),
+            ("/dev/stdin", "/proc/self/fd/0"),
+            ("/dev/stdout", "/proc/self/fd/1"),
+            ("/dev/stderr", "/proc/self/fd/2"),
+        ];
+        for (link, target) in links {
+            self.link(Path::new(link), Path::new(target))?;
+        }
+        make_folders(&self.place(Path::new("/run")))
+    }
+
+    fn bind(&self, source: &Path, path: &Path, rights: Rights) -> Result<(), Failure> {
+        let fixed = MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV;
+        let attributes = match rights {
+            Rights::ReadWrite => fixed,
+            Rights::Device => MOUNT_ATTR_NOSUID,
+            Rights::List | Rights::Read | Rights::ReadExecute => fixed | MOUNT_ATTR_RDONLY,
+        };
+        self.bind_to(source, path, attributes)
+    }
+
+    fn bind_to(&self, source: &Path, path: &Path, attributes: u64) -> Result<(), Failure> {
+        let step = || format!("{} in the new root", path.display());
+        let place = self.place(path);
+        let found = fs::metadata(source).map_err(failed(&step()))?;
+        if found.is_dir() {
+            make_folders(&place)?;
+        } else {
+            make_file(&place)?;
+        }
+        rustix::mount::mount_bind_recursive(source, &place)
+            .map_err(|error| failed(&step())(error.into()))?;
+        let place = c_path(&place).map_err(failed(&step()))?;
+        sys::mount_attributes(&place, Depth::Recursive, attributes).map_err(failed(&step()))
+    }
+
+    fn link(&self, link: &Path, target: &Path) -> Result<(), Failure> {
+        let place = self.place(link);
+        if place.symlink_metadata().is_ok() {
+            return Ok(());
+        }
+        if let Some(folder) = place.parent() {
+            make_folders(folder)?;
+        }
+        symlink(target, &place).map_err(failed(&format!("the link {}", link.display())))
+    }
+
+    fn mask(&self, path: &Path) -> Result<(), Failure> {
+        let place = self.place(path);
+        match fs::metadata(&place) {
+            Err(_) => Ok(()),
+            Ok(found) if found.is_dir() => {
+                let closed = MountFlags::RDONLY | MountFlags::NOSUID | MountFlags::NODEV;
+                self.mount("tmpfs", path, closed, c"mode=0755,size=4k")
+            }
+            Ok(_) => self.bind_to(Path::new("/dev/null"), path, MOUNT_ATTR_NOSUID),
+        }
+    }
+}
+
+fn make_folders(path: &Path) -> Result<(), Failure> {
+    let mut builder = fs::DirBuilder::new();
+    builder.recursive(true).mode(0o755);
+    builder.create(path).map_err(failed(&format!("the folder {}", path.display())))
+}
+
+fn make_file(path: &Path) -> Result<(), Failure> {
+    if path.symlink_metadata().is_ok() {
+        return Ok(());
+    }
+    if let Some(folder) = path.parent() {
+        make_folders(folder)?;
+    }
+    fs::write(path, "").map_err(failed(&format!("the file {}", path.display())))
+}
+
+pub(crate) fn failed(step: &str) -> impl FnOnce(io::Error) -> Failure {
+    let step = step.to_owned();
+    move |source| Failure { step, source }
+}
+
+fn os(step: &str) -> impl FnOnce(rustix::io::Errno) -> Failure {
+    let failed = failed(step);
+    move |error| failed(error.into())
+}

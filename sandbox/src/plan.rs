@@ -1,0 +1,158 @@
+//! What the spawner is to set up, worked out by the provider: plain data that travels once.
+
+use std::ffi::CString;
+use std::io;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+
+use crate::policy::{Namespaces, Network};
+use crate::rights::{Grant, Rights};
+use crate::wire::{Reader, Writer, malformed};
+
+/// What the spawner is to set up.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Plan {
+    /// How much of it is to be enforced.
+    pub(crate) confinement: Confinement,
+    /// Whether the spawner moves into namespaces of its own. `Auto` here means that it must.
+    pub(crate) namespaces: Namespaces,
+    pub(crate) network: Network,
+    /// What commands may reach, each path after every path that holds it.
+    pub(crate) grants: Vec<Grant>,
+    /// Where a granted path's content comes from, when not from the same path: private folders.
+    pub(crate) sources: Vec<(PathBuf, PathBuf)>,
+    /// Symbolic links on the way to granted paths, each with its target.
+    pub(crate) links: Vec<(PathBuf, PathBuf)>,
+    /// Files and folders within granted ones that are hidden where mounts can do that.
+    pub(crate) masks: Vec<PathBuf>,
+    /// The empty folder that the new root is mounted on.
+    pub(crate) staging: PathBuf,
+    /// The most processes and threads at once, where that can be enforced.
+    pub(crate) processes: u64,
+}
+
+/// How much the spawner enforces, leaving namespaces aside.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Confinement {
+    /// Nothing.
+    None,
+    /// What there is without Landlock: capabilities and seccomp.
+    WithoutLandlock,
+    /// Everything.
+    Whole,
+}
+
+impl Plan {
+    /// Where the content of the granted `path` comes from.
+    pub(crate) fn source<'a>(&'a self, path: &'a Path) -> &'a Path {
+        let other = self.sources.iter().find(|(granted, _)| granted == path);
+        other.map_or(path, |(_, source)| source)
+    }
+
+    pub(crate) fn encode(&self) -> Vec<u8> {
+        let mut to = Writer::default();
+        to.u64(self.confinement as u64);
+        to.u64(u64::from(self.namespaces == Namespaces::Never));
+        to.u64(u64::from(self.network == Network::Allow));
+        to.list(&self.grants, |to, grant| {
+            to.os(grant.path.as_os_str());
+            to.u64(grant.rights as u64);
+            to.optional(grant.identity.map(|(device, _)| device));
+            to.u64(grant.identity.map_or(0, |(_, inode)| inode));
+        });
+        for pairs in [&self.sources, &self.links] {
+            to.list(pairs, |to, (path, other)| {
+                to.os(path.as_os_str());
+                to.os(other.as_os_str());
+            });
+        }
+        to.list(&self.masks, |to, path| to.os(path.as_os_str()));
+        to.os(self.staging.as_os_str());
+        to.u64(self.processes);
+        to.0
+    }
+
+    pub(crate) fn decode(message: &[u8]) -> io::Result<Self> {
+        let mut from = Reader(message);
+        let confinement = match from.u64()? {
+            0 => Confinement::None,
+            1 => Confinement::WithoutLandlock,
+            2 => Confinement::Whole,
+            _ => return Err(malformed()),
+        };
+        let namespaces = if from.u64()? == 1 { Namespaces::Never } else { Namespaces::Auto };
+        let network = if from.u64()? == 1 { Network::Allow } else { Network::Deny };
+        let grants = from.list(|from| {
+            let path = from.path()?;
+            let rights = rights(from.u64()?)?;
+            let device = from.optional()?;
+            let inode = from.u64()?;
+            Ok(Grant { path, rights, identity: device.map(|device| (device, inode)) })
+        })?;
+        let pair = |from: &mut Reader<'_>| Ok((from.path()?, from.path()?));
+        Ok(Self {
+            confinement,
+            namespaces,
+            network,
+            grants,
+            sources: from.list(pair)?,
+            links: from.list(pair)?,
+            masks: from.list(Reader::path)?,
+            staging: from.path()?,
+            processes: from.u64()?,
+        })
+    }
+}
+
+fn rights(number: u64) -> io::Result<Rights> {
+    let all = [Rights::List, Rights::Read, Rights::ReadExecute, Rights::Device, Rights::ReadWrite];
+    all.into_iter().find(|rights| *rights as u64 == number).ok_or_else(malformed)
+}
+
+/// What the spawner answers once it is set up, or why it is not.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Setup {
+    Ready {
+        /// Whether the number of processes is limited for root too.
+        pid_limit: bool,
+        /// Whether a user namespace was needed.
+        user_namespace: bool,
+    },
+    /// The step that failed, and the errno where there is one.
+    Failed { step: String, errno: Option<i32> },
+}
+
+impl Setup {
+    pub(crate) fn encode(&self) -> Vec<u8> {
+        let mut to = Writer::default();
+        match self {
+            Setup::Ready { pid_limit, user_namespace } => {
+                to.u64(0);
+                to.u64(u64::from(*pid_limit));
+                to.u64(u64::from(*user_namespace));
+            }
+            Setup::Failed { step, errno } => {
+                to.u64(1);
+                to.bytes(step.as_bytes());
+                to.optional(errno.map(|number| u64::from(number.unsigned_abs())));
+            }
+        }
+        to.0
+    }
+
+    pub(crate) fn decode(message: &[u8]) -> io::Result<Self> {
+        let mut from = Reader(message);
+        Ok(match from.u64()? {
+            0 => Setup::Ready { pid_limit: from.u64()? != 0, user_namespace: from.u64()? != 0 },
+            _ => Setup::Failed {
+                step: String::from_utf8_lossy(from.bytes()?).into_owned(),
+                errno: from.optional()?.and_then(|number| i32::try_from(number).ok()),
+            },
+        })
+    }
+}
+
+/// A path for the kernel.
+pub(crate) fn c_path(path: &Path) -> io::Result<CString> {
+    CString::new(path.as_os_str().as_bytes()).map_err(|_| io::ErrorKind::InvalidInput.into())
+}

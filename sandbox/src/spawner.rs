@@ -1,0 +1,280 @@
+//! The spawner process: the program itself, started once more, jailed once, with one thread. It
+//! forks a supervisor for each call and holds nothing that a command may not see.
+
+use std::ffi::OsStr;
+use std::io;
+use std::os::fd::{AsFd, OwnedFd};
+use std::path::Path;
+use std::process::ExitCode;
+
+use rustix::event::{PollFd, PollFlags, poll};
+use rustix::fs::{Mode, OFlags};
+use rustix::process::{
+    DumpableBehavior, Pid, PidfdFlags, geteuid, getpid, pidfd_open, set_child_subreaper,
+    set_dumpable_behavior, setsid,
+};
+use rustix::thread::{
+    CapabilitySet, CapabilitySets, capabilities, clear_ambient_capability_set,
+    remove_capability_from_bounding_set, set_capabilities, set_no_new_privs,
+};
+
+use crate::command::Stage;
+use crate::filter::{self, Processes, Sockets, Surroundings, Tracing};
+use crate::grants::{DEVICES, PROC, SHARED_MEMORY, TERMINALS};
+use crate::namespaces::{self, Failure, Side, failed};
+use crate::plan::{Confinement, Plan, Setup};
+use crate::policy::{Namespaces, Network};
+use crate::rights::{Grant, Holder, Rights, Tcp, call_domain, domain};
+use crate::supervisor::{Call, supervise};
+use crate::sweep::sweep_strangers;
+use crate::sys::{self, Fork, Wait};
+use crate::wire::{self, Began, Patience};
+
+/// The argument that makes this program a spawner.
+pub(crate) const ARGUMENT: &str = "__sandbox-spawner";
+
+/// Whether this process was started as a jail's spawner. `main` asks this first of all, before any
+/// thread is started, and if so does nothing but return [`spawner_main`].
+#[must_use]
+pub fn is_spawner_invocation() -> bool {
+    std::env::args_os().nth(1).as_deref() == Some(OsStr::new(ARGUMENT))
+}
+
+/// Serves as a jail's spawner until the jail is dropped and its calls have ended. Its standard
+/// input is the jail's socket; started by anything but a jail it ends at once.
+#[must_use]
+pub fn spawner_main() -> ExitCode {
+    match sys::standard_input().and_then(serve) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(_) => ExitCode::FAILURE,
+    }
+}
+
+fn serve(socket: OwnedFd) -> io::Result<()> {
+    become_quiet()?;
+    let (message, _) = wire::receive(&socket, Patience::Endless)?;
+    let plan = Plan::decode(&message)?;
+    match set_up(&plan) {
+        Ok(Role::Waiting) => {
+            // The other side has its own copy; a second one would hide its end.
+            drop(socket);
+            wait_outside()
+        }
+        Ok(Role::Serving { setup, domain }) => {
+            wire::send(&socket, &setup.encode(), &[])?;
+            answer_calls(socket, domain.as_ref())
+        }
+        Err(Failure { step, source }) => {
+            let errno = source.raw_os_error();
+            let step = if errno.is_some() { step } else { format!("{step}: {source}") };
+            wire::send(&socket, &Setup::Failed { step, errno }.encode(), &[])
+        }
+    }
+}
+
+/// Lets nothing in from the process that started this one, and nothing out to commands.
+fn become_quiet() -> io::Result<()> {
+    let null = rustix::fs::open("/dev/null", OFlags::RDWR | OFlags::CLOEXEC, Mode::empty())?;
+    for target in 0..3 {
+        sys::replace_stdio(&null, target)?;
+    }
+    sys::close_all_on_exec()?;
+    sys::default_signals();
+    if sys::threads()? != 1 {
+        return Err(io::Error::other("the spawner must be entered before any thread is started"));
+    }
+    // Fails for the leader of a process group, which this is only when started by hand.
+    let _ = setsid();
+    Ok(())
+}
+
+enum Role {
+    /// Outside the namespaces, with nothing to do.
+    Waiting,
+    Serving {
+        setup: Setup,
+        domain: Option<OwnedFd>,
+    },
+}
+
+fn set_up(plan: &Plan) -> Result<Role, Failure> {
+    let (mut pid_limit, mut user_namespace, mut processes) = (false, false, Processes::Shared);
+    if plan.namespaces == Namespaces::Auto {
+        match namespaces::enter(plan)? {
+            Side::Outside => return Ok(Role::Waiting),
+            Side::Inside(inside) => {
+                (pid_limit, user_namespace) = (inside.pid_limit, inside.user_namespace);
+                processes = Processes::Own;
+            }
+        }
+    }
+    // What a dead supervisor leaves behind comes here, and can be ended.
+    set_child_subreaper(Some(getpid())).map_err(|e| failed("a subreaper")(e.into()))?;
+    let domain = confine(plan, processes)?;
+    Ok(Role::Serving { setup: Setup::Ready { pid_limit, user_namespace }, domain })
+}
+
+/// Takes from this process, and so from all commands, what is not granted. Answers with the rules
+/// of the domain that sets one call apart from others.
+fn confine(plan: &Plan, processes: Processes) -> Result<Option<OwnedFd>, Failure> {
+    if plan.confinement == Confinement::None {
+        return Ok(None);
+    }
+    let step = |step: &'static str| move |error: rustix::io::Errno| failed(step)(error.into());
+    set_dumpable_behavior(DumpableBehavior::NotDumpable).map_err(step("being undumpable"))?;
+    set_no_new_privs(true).map_err(step("no_new_privs"))?;
+    let mut call = None;
+    let mut tracing = Tracing::Refused;
+    if plan.confinement == Confinement::Whole {
+        call = landlock(plan, processes).map_err(|error| failed("Landlock")(chain(&error)))?;
+        tracing = Tracing::Allowed;
+    }
+    drop_capabilities().map_err(failed("dropping capabilities"))?;
+    let sockets = Sockets::of(plan.network, processes);
+    filter::install(Surroundings { sockets, processes, tracing }).map_err(failed("seccomp"))?;
+    Ok(call)
+}
+
+fn landlock(
+    plan: &Plan,
+    processes: Processes,
+) -> Result<Option<OwnedFd>, crate::rights::DomainError> {
+    let call = call_domain()?;
+    let mut grants = plan.grants.clone();
+    let fixture = |path: &'static str, rights| Grant { path: path.into(), rights, identity: None };
+    grants.push(fixture(PROC, Rights::Read));
+    grants.extend(DEVICES.map(|path| fixture(path, Rights::Device)));
+    grants.push(fixture(TERMINALS, Rights::Device));
+    grants.push(fixture(SHARED_MEMORY, Rights::ReadWrite));
+    if processes == Processes::Own {
+        // The new root holds what is granted and nothing else, so that its names are no secret.
+        grants.push(fixture("/", Rights::List));
+    }
+    // A machine may lack one of its own; what the policy names was found and is not passed over.
+    grants.retain(|grant| grant.identity.is_some() || Path::new(&grant.path).exists());
+    let own_network = processes == Processes::Own;
+    let tcp =
+        if plan.network == Network::Deny && !own_network { Tcp::Handled } else { Tcp::Untouched };
+    domain(Holder::Command, &grants, tcp)?.restrict_self()?;
+    Ok(call)
+}
+
+/// An error with its causes in one line: it travels as text.
+fn chain(error: &dyn std::error::Error) -> io::Error {
+    let mut text = error.to_string();
+    let mut cause = error.source();
+    while let Some(next) = cause {
+        text = format!("{text}: {next}");
+        cause = next.source();
+    }
+    io::Error::other(text)
+}
+
+/// Root keeps what lets it work on the files that it is granted; others keep nothing. The bounding
+/// set goes too: what it holds, a program of root would get back.
+fn drop_capabilities() -> io::Result<()> {
+    let keep = if geteuid().is_root() {
+        CapabilitySet::CHOWN
+            | CapabilitySet::DAC_OVERRIDE
+            | CapabilitySet::FOWNER
+            | CapabilitySet::FSETID
+            | CapabilitySet::KILL
+    } else {
+        CapabilitySet::empty()
+    };
+    // Without the right to do this there is nothing to drop, and no_new_privs keeps it so.
+    let _ = clear_ambient_capability_set();
+    for number in 0..u64::BITS {
+        let capability = CapabilitySet::from_bits_retain(1 << number);
+        if !keep.contains(capability) && remove_capability_from_bounding_set(capability).is_err() {
+            break;
+        }
+    }
+    let has = capabilities(None)?;
+    let left = CapabilitySets {
+        effective: has.effective & keep,
+        permitted: has.permitted & keep,
+        inheritable: CapabilitySet::empty(),
+    };
+    Ok(set_capabilities(None, left)?)
+}
+
+/// Waits for the end of the namespaces, whose first process is this one's child.
+fn wait_outside() -> io::Result<()> {
+    set_no_new_privs(true)?;
+    drop_capabilities()?;
+    sys::reap(Wait::Block).map(|_| ())
+}
+
+/// A supervisor that runs, by pid and pidfd.
+type Supervisor = (libc::pid_t, OwnedFd);
+
+fn answer_calls(socket: OwnedFd, domain: Option<&OwnedFd>) -> io::Result<()> {
+    let mut supervisors: Vec<Supervisor> = Vec::new();
+    loop {
+        let mut ready = vec![PollFd::new(&socket, PollFlags::IN)];
+        ready.extend(supervisors.iter().map(|(_, fd)| PollFd::new(fd, PollFlags::IN)));
+        match poll(&mut ready, None) {
+            Err(rustix::io::Errno::INTR) => continue,
+            other => other?,
+        };
+        let [asked, ended @ ..] = ready.as_slice() else { continue };
+        let asked = !asked.revents().is_empty();
+        if ended.iter().any(|fd| !fd.revents().is_empty()) {
+            bury(&mut supervisors);
+        }
+        if !asked {
+            continue;
+        }
+        let Ok((message, fds)) = wire::receive(&socket, Patience::Endless) else { break };
+        let Ok([control, stdin, stdout, stderr]) = <[OwnedFd; 4]>::try_from(fds) else { continue };
+        match sys::fork() {
+            Ok(Fork::Child) => {
+                drop(socket);
+                drop(supervisors);
+                let call = Call { control, stdio: [stdin, stdout, stderr], message };
+                supervise(call, domain.map(AsFd::as_fd));
+                sys::exit_now(0);
+            }
+            Ok(Fork::Parent(pid)) => match pidfd_of(pid) {
+                Ok(fd) => supervisors.push((pid, fd)),
+                // Nobody could watch over the call.
+                Err(_) => sys::signal(pid, libc::SIGKILL),
+            },
+            Err(error) => {
+                let errno = error.raw_os_error().unwrap_or(libc::EAGAIN);
+                let _ = Began::Failed(Stage::Supervisor, errno).send(&control, None);
+            }
+        }
+    }
+    // The jail is gone, or its provider. In either case the calls see to their own end.
+    while !supervisors.is_empty() {
+        let mut ready: Vec<_> =
+            supervisors.iter().map(|(_, fd)| PollFd::new(fd, PollFlags::IN)).collect();
+        if poll(&mut ready, None).is_ok() {
+            bury(&mut supervisors);
+        }
+    }
+    Ok(())
+}
+
+/// Waits for the supervisors that have ended. Where one did not end by itself, whatever it stood
+/// over has become this process's child, and is killed.
+fn bury(supervisors: &mut Vec<Supervisor>) {
+    let mut orphans = false;
+    supervisors.retain(|(pid, _)| match sys::end_of(*pid) {
+        None => true,
+        Some(wait_status) => {
+            orphans |= wait_status != 0;
+            false
+        }
+    });
+    if orphans {
+        let pids = supervisors.iter().map(|(pid, _)| *pid).collect();
+        sweep_strangers(&pids);
+    }
+}
+
+fn pidfd_of(pid: libc::pid_t) -> rustix::io::Result<OwnedFd> {
+    pidfd_open(Pid::from_raw(pid).ok_or(rustix::io::Errno::SRCH)?, PidfdFlags::empty())
+}

@@ -1,0 +1,168 @@
+//! The process that stands over one call: it starts the command, passes signals on, and sees to it
+//! that nothing of the call is left when it reports.
+
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::time::{Duration, Instant};
+
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::io::Errno;
+use rustix::process::{Resource, getpid, getrlimit, set_child_subreaper, setsid};
+
+use crate::command::Stage;
+use crate::policy::Limits;
+use crate::sweep::sweep;
+use crate::sys::{self, Launch, Reaped, Wait};
+use crate::wire::{Began, Ended, Order, Request, order};
+
+/// How often adopted processes that ended are reaped while the command runs.
+const REAP: Timespec = Timespec { tv_sec: 1, tv_nsec: 0 };
+
+/// How long what a command left behind may go on.
+const LINGER: Duration = Duration::from_millis(250);
+
+/// How often it is looked at meanwhile.
+const LINGER_STEP: Timespec = Timespec { tv_sec: 0, tv_nsec: 2_000_000 };
+
+/// A call as the spawner hands it over.
+pub(crate) struct Call {
+    pub(crate) control: OwnedFd,
+    pub(crate) stdio: [OwnedFd; 3],
+    pub(crate) message: Vec<u8>,
+}
+
+/// Serves the call to its end. `domain` is what sets it apart from other calls.
+pub(crate) fn supervise(call: Call, domain: Option<BorrowedFd<'_>>) {
+    let Call { control, stdio, message } = call;
+    match start(&stdio, &message, domain) {
+        Ok((pid, pidfd)) => {
+            // Else the readers of the command's output would never see its end.
+            drop(stdio);
+            // A provider that is gone shows in the next poll.
+            let _ = Began::Running.send(&control, Some(pidfd.as_fd()));
+            let patience = watch(&control, &pidfd, pid);
+            let early = if patience == Patience::ForRest { linger(&control, pid) } else { None };
+            let swept = sweep(pid);
+            if let (Patience::ForReport | Patience::ForRest, Some(main)) =
+                (patience, early.or(swept.main))
+            {
+                let ended = Ended {
+                    wait_status: main.wait_status,
+                    user_us: main.user_us,
+                    system_us: main.system_us,
+                    max_rss_kib: main.max_rss_kib,
+                    killed: swept.killed,
+                };
+                let _ = ended.send(&control);
+            }
+        }
+        Err((stage, errno)) => {
+            let _ = Began::Failed(stage, errno).send(&control, None);
+        }
+    }
+}
+
+fn start(
+    stdio: &[OwnedFd; 3],
+    message: &[u8],
+    domain: Option<BorrowedFd<'_>>,
+) -> Result<(libc::pid_t, OwnedFd), (Stage, i32)> {
+    let failed =
+        |error: io::Error| (Stage::Supervisor, error.raw_os_error().unwrap_or(libc::EINVAL));
+    setsid().map_err(|error| failed(error.into()))?;
+    set_child_subreaper(Some(getpid())).map_err(|error| failed(error.into()))?;
+    let _ = rustix::thread::set_name(c"call-supervisor");
+    let request = Request::decode(message).map_err(failed)?;
+    let limits = resources(&request.limits);
+    sys::launch(&Launch {
+        program: &request.program,
+        argv: &request.argv,
+        env: &request.env,
+        cwd: &request.cwd,
+        stdio: [stdio[0].as_fd(), stdio[1].as_fd(), stdio[2].as_fd()],
+        limits: &limits,
+        domain,
+    })
+}
+
+/// The limits as the kernel takes them, none above what this process may set.
+fn resources(limits: &Limits) -> Vec<(libc::c_int, u64)> {
+    let named = [
+        (limits.memory_bytes, Resource::As, libc::RLIMIT_AS),
+        (limits.processes, Resource::Nproc, libc::RLIMIT_NPROC),
+        (limits.file_size_bytes, Resource::Fsize, libc::RLIMIT_FSIZE),
+        (limits.open_files, Resource::Nofile, libc::RLIMIT_NOFILE),
+    ];
+    named
+        .into_iter()
+        .filter_map(|(limit, resource, number)| {
+            let most = getrlimit(resource).maximum.unwrap_or(u64::MAX);
+            Some((number as libc::c_int, limit?.min(most)))
+        })
+        .collect()
+}
+
+/// Whether anybody waits for the report.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Patience {
+    ForReport,
+    /// It does, and the command ended by itself, so that what it left may end so too.
+    ForRest,
+    Gone,
+}
+
+/// Watches over the command until it ends or its end is asked for.
+fn watch(control: &OwnedFd, pidfd: &OwnedFd, pid: libc::pid_t) -> Patience {
+    loop {
+        let mut ready = [PollFd::new(pidfd, PollFlags::IN), PollFd::new(control, PollFlags::IN)];
+        match poll(&mut ready, Some(&REAP)) {
+            Ok(0) => {
+                sys::reap_orphans(pid);
+                continue;
+            }
+            Ok(_) => {}
+            Err(Errno::INTR) => continue,
+            Err(_) => return Patience::ForReport,
+        }
+        let [ended, asked] = ready.map(|fd| !fd.revents().is_empty());
+        if asked {
+            match order(control) {
+                Ok(Order::Signal(signal)) => sys::signal(-pid, signal),
+                Ok(Order::Kill) => return Patience::ForReport,
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
+                Err(_) => return Patience::Gone,
+            }
+        }
+        if ended {
+            return Patience::ForRest;
+        }
+    }
+}
+
+/// The command has ended. What it left behind may still pass its output on, as a process
+/// substitution does, and has a moment to end by itself. That moment is over when nothing is left,
+/// when the caller says so (by an order to kill), or when it is gone. Returns how the command ended,
+/// if it was waited for.
+fn linger(control: &OwnedFd, pid: libc::pid_t) -> Option<Reaped> {
+    let mut main = None;
+    let end = Instant::now() + LINGER;
+    loop {
+        loop {
+            match sys::reap(Wait::Poll) {
+                Ok(Some(ended)) if ended.pid == pid => main = Some(ended),
+                Ok(Some(_)) => {}
+                Ok(None) => break,
+                Err(_) => return main,
+            }
+        }
+        let asked = match poll(&mut [PollFd::new(control, PollFlags::IN)], Some(&LINGER_STEP)) {
+            Ok(0) | Err(Errno::INTR) => false,
+            // A signal goes to a group that has lost its leader, which is no end either.
+            Ok(_) => !matches!(order(control), Ok(Order::Signal(_))),
+            Err(_) => true,
+        };
+        if asked || Instant::now() >= end {
+            return main;
+        }
+    }
+}

@@ -1,0 +1,171 @@
+//! Ending every process below this one. The proof is the kernel's: a subreaper that has no child
+//! left to wait for has no descendant left either.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::thread;
+use std::time::Duration;
+
+use libc::pid_t;
+
+use crate::sys::{self, Reaped, Wait};
+
+/// What a sweep found.
+#[derive(Debug, Default)]
+pub(crate) struct Swept {
+    /// How many processes were alive and got SIGKILL.
+    pub(crate) killed: u64,
+    /// How the process that was asked for ended, where it had not been waited for before.
+    pub(crate) main: Option<Reaped>,
+}
+
+/// How many times the tree is listed anew while it is being frozen. Whatever forks on is met in
+/// the next round.
+const LISTINGS: usize = 8;
+
+/// Kills and reaps all descendants of this process, which must be a subreaper with one thread.
+pub(crate) fn sweep(main: pid_t) -> Swept {
+    let mut swept = Swept::default();
+    let mut met = BTreeSet::new();
+    let mut first = true;
+    loop {
+        loop {
+            match sys::reap(Wait::Poll) {
+                Ok(Some(ended)) => swept.note(ended, main),
+                Ok(None) => break,
+                Err(_) => return swept,
+            }
+        }
+        // Most trees are dead after one round. What is left forks faster than it is listed, so it
+        // is frozen first.
+        let targets = if first { descendants() } else { freeze() };
+        first = false;
+        for pid in &targets {
+            if met.insert(*pid) && is_alive(*pid) {
+                swept.killed += 1;
+            }
+            sys::signal(*pid, libc::SIGKILL);
+        }
+        if targets.is_empty() {
+            // A child that was not listed yet, being made just now.
+            thread::sleep(Duration::from_millis(1));
+        } else if let Ok(Some(ended)) = sys::reap(Wait::Block) {
+            swept.note(ended, main);
+        }
+    }
+}
+
+impl Swept {
+    fn note(&mut self, ended: Reaped, main: pid_t) {
+        if ended.pid == main {
+            self.main = Some(ended);
+        }
+    }
+}
+
+/// Kills what was left to this process by a supervisor that died: every child that is not one of
+/// `supervisors`, with all descendants.
+pub(crate) fn sweep_strangers(supervisors: &BTreeSet<pid_t>) {
+    loop {
+        let mut strangers = children(own_pid());
+        strangers.retain(|pid| !supervisors.contains(pid));
+        if strangers.is_empty() {
+            return;
+        }
+        for pid in below(strangers.clone()) {
+            sys::signal(pid, libc::SIGKILL);
+        }
+        strangers.retain(|pid| sys::end_of(*pid).is_none());
+        if !strangers.is_empty() {
+            thread::sleep(Duration::from_millis(1));
+        }
+    }
+}
+
+fn freeze() -> Vec<pid_t> {
+    let mut frozen = BTreeSet::new();
+    for _ in 0..LISTINGS {
+        let tree = descendants();
+        let before = frozen.len();
+        for pid in &tree {
+            if frozen.insert(*pid) {
+                sys::signal(*pid, libc::SIGSTOP);
+            }
+        }
+        if frozen.len() == before {
+            return tree;
+        }
+    }
+    descendants()
+}
+
+fn descendants() -> Vec<pid_t> {
+    let own = own_pid();
+    if fs::metadata(format!("/proc/self/task/{own}/children")).is_ok() {
+        return below(children(own));
+    }
+    below_in(&parents(), own)
+}
+
+/// The processes of a list and all below them.
+fn below(mut tree: Vec<pid_t>) -> Vec<pid_t> {
+    let mut at = 0;
+    while let Some(pid) = tree.get(at) {
+        tree.extend(children(*pid));
+        at += 1;
+    }
+    tree
+}
+
+fn children(pid: pid_t) -> Vec<pid_t> {
+    let mut found = Vec::new();
+    for task in fs::read_dir(format!("/proc/{pid}/task")).into_iter().flatten().flatten() {
+        let list = fs::read_to_string(task.path().join("children")).unwrap_or_default();
+        found.extend(list.split_ascii_whitespace().filter_map(|pid| pid.parse::<pid_t>().ok()));
+    }
+    found
+}
+
+/// For a kernel that does not list children: every process with its children.
+fn parents() -> BTreeMap<pid_t, Vec<pid_t>> {
+    let mut children = BTreeMap::<_, Vec<_>>::new();
+    for entry in fs::read_dir("/proc").into_iter().flatten().flatten() {
+        let Some(pid) = entry.file_name().to_str().and_then(|name| name.parse().ok()) else {
+            continue;
+        };
+        if let Some(parent) = stat(pid).and_then(|(_, parent)| parent) {
+            children.entry(parent).or_default().push(pid);
+        }
+    }
+    children
+}
+
+fn below_in(children: &BTreeMap<pid_t, Vec<pid_t>>, top: pid_t) -> Vec<pid_t> {
+    let mut tree = children.get(&top).cloned().unwrap_or_default();
+    let mut at = 0;
+    while let Some(pid) = tree.get(at) {
+        tree.extend(children.get(pid).into_iter().flatten());
+        at += 1;
+    }
+    tree
+}
+
+/// Whether a process has not ended yet. A process whose first thread has ended shows as a zombie
+/// while others run, so this is for counting only.
+fn is_alive(pid: pid_t) -> bool {
+    stat(pid).is_some_and(|(state, _)| state != 'Z' && state != 'X')
+}
+
+/// State and parent from `/proc/PID/stat`, where the name before them may hold anything.
+fn stat(pid: pid_t) -> Option<(char, Option<pid_t>)> {
+    let text = fs::read(format!("/proc/{pid}/stat")).ok()?;
+    let after_name = text.iter().rposition(|byte| *byte == b')')? + 1;
+    let rest = String::from_utf8_lossy(text.get(after_name..)?).into_owned();
+    let mut fields = rest.split_ascii_whitespace();
+    let state = fields.next()?.chars().next()?;
+    Some((state, fields.next().and_then(|parent| parent.parse().ok())))
+}
+
+fn own_pid() -> pid_t {
+    std::process::id().cast_signed()
+}

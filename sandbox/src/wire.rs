@@ -1,0 +1,445 @@
+//! What the provider, the spawner and the supervisors say to one another over their sockets.
+//!
+//! Everything runs between processes of one build, so the format may change at will. Both sides
+//! treat what arrives as untrusted: a message that does not parse is an error, never a panic.
+
+use std::ffi::{CString, OsStr, OsString};
+use std::io::{self, IoSlice, IoSliceMut};
+use std::mem::MaybeUninit;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::path::PathBuf;
+use std::time::Duration;
+
+use rustix::fs::{MemfdFlags, memfd_create};
+use rustix::io::{Errno, retry_on_intr};
+use rustix::net::{
+    AddressFamily, RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendAncillaryBuffer,
+    SendAncillaryMessage, SendFlags, SocketFlags, SocketType, recvmsg, sendmsg, socketpair,
+};
+
+use crate::command::{ExitStatus, LimitHit, Report, Stage};
+use crate::policy::Limits;
+
+/// The largest message that is sent as such; a longer one travels in a memory file. Well below the
+/// least send buffer that a machine may be set to.
+const INLINE: usize = 16 * 1024;
+/// The largest message at all: Linux limits arguments and environment to 6 MiB in any case.
+const MOST: u64 = 16 * 1024 * 1024;
+/// The most descriptors that travel with one message.
+const MOST_FDS: usize = 5;
+
+/// What the provider asks a supervisor to do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Order {
+    /// Send a signal to the command's process group.
+    Signal(i32),
+    /// Kill the whole call.
+    Kill,
+}
+
+/// How long to wait for a message.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Patience {
+    None,
+    Endless,
+}
+
+/// What a supervisor reports in the end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Ended {
+    /// As from wait(2).
+    pub(crate) wait_status: i32,
+    pub(crate) user_us: u64,
+    pub(crate) system_us: u64,
+    pub(crate) max_rss_kib: u64,
+    pub(crate) killed: u64,
+}
+
+/// What a supervisor says first.
+#[derive(Debug)]
+pub(crate) enum Began {
+    /// The program runs.
+    Running,
+    /// It does not: the step that failed and its errno.
+    Failed(Stage, i32),
+}
+
+/// A command as it travels to the spawner, beside its descriptors.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Request {
+    pub(crate) program: CString,
+    pub(crate) argv: Vec<CString>,
+    pub(crate) env: Vec<CString>,
+    pub(crate) cwd: CString,
+    pub(crate) limits: Limits,
+}
+
+/// A pair of sockets that keep message borders and tell of the other end's death.
+pub(crate) fn pair() -> io::Result<(OwnedFd, OwnedFd)> {
+    Ok(socketpair(AddressFamily::UNIX, SocketType::SEQPACKET, SocketFlags::CLOEXEC, None)?)
+}
+
+/// Sends one message of any length with up to [`MOST_FDS`] − 1 descriptors.
+pub(crate) fn send(socket: impl AsFd, message: &[u8], fds: &[BorrowedFd<'_>]) -> io::Result<()> {
+    if message.len() <= INLINE {
+        return send_packet(socket.as_fd(), b"i", message, fds);
+    }
+    let file = memfd_create("message", MemfdFlags::CLOEXEC)?;
+    let mut rest = message;
+    while !rest.is_empty() {
+        let written = retry_on_intr(|| rustix::io::write(&file, rest))?;
+        rest = &rest[written..];
+    }
+    let mut with_file = fds.to_vec();
+    with_file.push(file.as_fd());
+    send_packet(socket.as_fd(), b"m", &(message.len() as u64).to_le_bytes(), &with_file)
+}
+
+fn send_packet(
+    socket: BorrowedFd<'_>,
+    kind: &[u8; 1],
+    body: &[u8],
+    fds: &[BorrowedFd<'_>],
+) -> io::Result<()> {
+    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(MOST_FDS))];
+    let mut control = SendAncillaryBuffer::new(&mut space);
+    if !fds.is_empty() && !control.push(SendAncillaryMessage::ScmRights(fds)) {
+        return Err(io::Error::from(io::ErrorKind::InvalidInput));
+    }
+    let parts = [IoSlice::new(kind), IoSlice::new(body)];
+    retry_on_intr(|| sendmsg(socket, &parts, &mut control, SendFlags::NOSIGNAL))?;
+    Ok(())
+}
+
+/// Receives one message. An empty answer of the socket (the other end is closed) is
+/// [`io::ErrorKind::UnexpectedEof`].
+pub(crate) fn receive(
+    socket: impl AsFd,
+    patience: Patience,
+) -> io::Result<(Vec<u8>, Vec<OwnedFd>)> {
+    let mut buffer = vec![0; INLINE + 1];
+    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(MOST_FDS))];
+    let mut control = RecvAncillaryBuffer::new(&mut space);
+    let mut flags = RecvFlags::CMSG_CLOEXEC;
+    flags.set(RecvFlags::DONTWAIT, patience == Patience::None);
+    let mut once_more = true;
+    let message = loop {
+        let mut parts = [IoSliceMut::new(&mut buffer)];
+        match recvmsg(&socket, &mut parts, &mut control, flags) {
+            Err(Errno::INTR) => {}
+            // The other end was closed with a message of ours unread. What it sent before that is
+            // still queued behind this answer.
+            Err(Errno::CONNRESET) if once_more => once_more = false,
+            other => break other?,
+        }
+    };
+    let mut fds = Vec::new();
+    for part in control.drain() {
+        if let RecvAncillaryMessage::ScmRights(received) = part {
+            fds.extend(received);
+        }
+    }
+    match (message.bytes, buffer.first()) {
+        (0, _) => Err(io::ErrorKind::UnexpectedEof.into()),
+        (length, Some(b'i')) => Ok((buffer[1..length].to_vec(), fds)),
+        (9, Some(b'm')) => {
+            let length = Reader(&buffer[1..9]).u64()?;
+            let file = fds.pop().ok_or_else(malformed)?;
+            Ok((read_file(&file, length)?, fds))
+        }
+        _ => Err(malformed()),
+    }
+}
+
+fn read_file(file: &OwnedFd, length: u64) -> io::Result<Vec<u8>> {
+    if length > MOST {
+        return Err(malformed());
+    }
+    let mut message = vec![0; usize::try_from(length).map_err(|_| malformed())?];
+    let mut at = 0;
+    while at < message.len() {
+        match retry_on_intr(|| rustix::io::pread(file, &mut message[at..], at as u64))? {
+            0 => return Err(malformed()),
+            count => at += count,
+        }
+    }
+    Ok(message)
+}
+
+/// Tells a supervisor what to do. One that has ended is past obeying, which is no error.
+pub(crate) fn tell(control: impl AsFd, order: Order) -> io::Result<()> {
+    let mut message = Writer::default();
+    match order {
+        Order::Signal(signal) => message.u64(u64::from(signal.unsigned_abs())),
+        Order::Kill => message.u64(u64::MAX),
+    }
+    match send(control, &message.0, &[]) {
+        Err(error) if Errno::from_io_error(&error) == Some(Errno::PIPE) => Ok(()),
+        Err(error) if Errno::from_io_error(&error) == Some(Errno::CONNRESET) => Ok(()),
+        other => other,
+    }
+}
+
+/// The supervisor's end of [`tell`].
+pub(crate) fn order(control: impl AsFd) -> io::Result<Order> {
+    let (message, _) = receive(control, Patience::None)?;
+    match Reader(&message).u64()? {
+        u64::MAX => Ok(Order::Kill),
+        signal => i32::try_from(signal).map(Order::Signal).map_err(|_| malformed()),
+    }
+}
+
+/// Receives a supervisor's report.
+pub(crate) fn report(control: impl AsFd, patience: Patience) -> io::Result<Ended> {
+    let (message, _) = receive(control, patience)?;
+    let mut from = Reader(&message);
+    Ok(Ended {
+        wait_status: from.u64()? as u32 as i32,
+        user_us: from.u64()?,
+        system_us: from.u64()?,
+        max_rss_kib: from.u64()?,
+        killed: from.u64()?,
+    })
+}
+
+impl Ended {
+    /// The supervisor's end of [`report`].
+    pub(crate) fn send(&self, control: impl AsFd) -> io::Result<()> {
+        let mut message = Writer::default();
+        message.u64(u64::from(self.wait_status as u32));
+        message.u64(self.user_us);
+        message.u64(self.system_us);
+        message.u64(self.max_rss_kib);
+        message.u64(self.killed);
+        send(control, &message.0, &[])
+    }
+
+    pub(crate) fn into_report(self) -> Report {
+        let signal = self.wait_status & 0x7f;
+        let status = match signal {
+            0 => ExitStatus::Exited((self.wait_status >> 8) & 0xff),
+            signal => ExitStatus::Signaled(signal),
+        };
+        let too_large = status.shell_code() == 128 + libc::SIGXFSZ;
+        Report {
+            status,
+            user_time: Duration::from_micros(self.user_us),
+            system_time: Duration::from_micros(self.system_us),
+            max_rss_bytes: self.max_rss_kib.saturating_mul(1024),
+            processes_killed: self.killed,
+            limit: too_large.then_some(LimitHit::FileSize),
+        }
+    }
+}
+
+impl Began {
+    /// Tells the provider, with the command's pidfd where it runs.
+    pub(crate) fn send(&self, control: impl AsFd, pidfd: Option<BorrowedFd<'_>>) -> io::Result<()> {
+        let mut message = Writer::default();
+        match self {
+            Began::Running => message.u64(u64::MAX),
+            Began::Failed(stage, errno) => {
+                message.u64(*stage as u64);
+                message.u64(u64::from(errno.unsigned_abs()));
+            }
+        }
+        send(control, &message.0, pidfd.as_slice())
+    }
+
+    /// The provider's end of [`Began::send`].
+    pub(crate) fn receive(control: impl AsFd) -> io::Result<(Self, Option<OwnedFd>)> {
+        let (message, mut fds) = receive(control, Patience::Endless)?;
+        let mut from = Reader(&message);
+        let began = match from.u64()? {
+            u64::MAX => Began::Running,
+            stage => {
+                let stage = usize::try_from(stage).ok().and_then(|n| Stage::ALL.get(n));
+                let errno = i32::try_from(from.u64()?).map_err(|_| malformed())?;
+                Began::Failed(*stage.ok_or_else(malformed)?, errno)
+            }
+        };
+        Ok((began, fds.pop()))
+    }
+}
+
+impl Request {
+    pub(crate) fn encode(&self) -> Vec<u8> {
+        let mut to = Writer::default();
+        to.bytes(self.program.to_bytes());
+        to.bytes(self.cwd.to_bytes());
+        to.list(&self.argv, |to, text| to.bytes(text.to_bytes()));
+        to.list(&self.env, |to, text| to.bytes(text.to_bytes()));
+        to.limits(&self.limits);
+        to.0
+    }
+
+    pub(crate) fn decode(message: &[u8]) -> io::Result<Self> {
+        let mut from = Reader(message);
+        Ok(Self {
+            program: from.c_string()?,
+            cwd: from.c_string()?,
+            argv: from.list(Reader::c_string)?,
+            env: from.list(Reader::c_string)?,
+            limits: from.limits()?,
+        })
+    }
+}
+
+pub(crate) fn malformed() -> io::Error {
+    io::Error::new(io::ErrorKind::InvalidData, "a message of the jail's processes is malformed")
+}
+
+/// Writes numbers and length-prefixed bytes.
+#[derive(Default)]
+pub(crate) struct Writer(pub(crate) Vec<u8>);
+
+impl Writer {
+    pub(crate) fn u64(&mut self, value: u64) {
+        self.0.extend_from_slice(&value.to_le_bytes());
+    }
+
+    pub(crate) fn bytes(&mut self, value: &[u8]) {
+        self.u64(value.len() as u64);
+        self.0.extend_from_slice(value);
+    }
+
+    pub(crate) fn os(&mut self, value: &OsStr) {
+        self.bytes(value.as_bytes());
+    }
+
+    pub(crate) fn list<T>(&mut self, items: &[T], mut each: impl FnMut(&mut Self, &T)) {
+        self.u64(items.len() as u64);
+        for item in items {
+            each(self, item);
+        }
+    }
+
+    pub(crate) fn optional(&mut self, value: Option<u64>) {
+        self.u64(u64::from(value.is_some()));
+        self.u64(value.unwrap_or_default());
+    }
+
+    pub(crate) fn limits(&mut self, limits: &Limits) {
+        self.optional(limits.memory_bytes);
+        self.optional(limits.processes);
+        self.optional(limits.file_size_bytes);
+        self.optional(limits.open_files);
+    }
+}
+
+/// Reads what [`Writer`] wrote.
+pub(crate) struct Reader<'a>(pub(crate) &'a [u8]);
+
+impl<'a> Reader<'a> {
+    pub(crate) fn u64(&mut self) -> io::Result<u64> {
+        let (head, rest) = self.0.split_first_chunk().ok_or_else(malformed)?;
+        self.0 = rest;
+        Ok(u64::from_le_bytes(*head))
+    }
+
+    pub(crate) fn bytes(&mut self) -> io::Result<&'a [u8]> {
+        let length = usize::try_from(self.u64()?).map_err(|_| malformed())?;
+        let (head, rest) = self.0.split_at_checked(length).ok_or_else(malformed)?;
+        self.0 = rest;
+        Ok(head)
+    }
+
+    pub(crate) fn path(&mut self) -> io::Result<PathBuf> {
+        Ok(OsString::from_vec(self.bytes()?.to_vec()).into())
+    }
+
+    pub(crate) fn c_string(&mut self) -> io::Result<CString> {
+        CString::new(self.bytes()?).map_err(|_| malformed())
+    }
+
+    pub(crate) fn list<T>(
+        &mut self,
+        mut each: impl FnMut(&mut Self) -> io::Result<T>,
+    ) -> io::Result<Vec<T>> {
+        (0..self.u64()?).map(|_| each(self)).collect()
+    }
+
+    pub(crate) fn optional(&mut self) -> io::Result<Option<u64>> {
+        let there = self.u64()? != 0;
+        let value = self.u64()?;
+        Ok(there.then_some(value))
+    }
+
+    pub(crate) fn limits(&mut self) -> io::Result<Limits> {
+        Ok(Limits {
+            memory_bytes: self.optional()?,
+            processes: self.optional()?,
+            file_size_bytes: self.optional()?,
+            open_files: self.optional()?,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn request(argument: usize) -> Request {
+        Request {
+            program: c"/bin/sh".to_owned(),
+            argv: vec![c"sh".to_owned(), CString::new(vec![b'a'; argument]).unwrap()],
+            env: vec![c"A=b".to_owned()],
+            cwd: c"/w".to_owned(),
+            limits: Limits { processes: Some(7), ..Limits::default() },
+        }
+    }
+
+    #[test]
+    fn requests_survive_the_way_whatever_their_length() {
+        let (here, there) = pair().unwrap();
+        for length in [0, 100, INLINE, 130_000, 1_000_000] {
+            let sent = request(length);
+            send(&here, &sent.encode(), &[here.as_fd(), there.as_fd()]).unwrap();
+            let (message, fds) = receive(&there, Patience::None).unwrap();
+            assert_eq!(Request::decode(&message).unwrap(), sent);
+            assert_eq!(fds.len(), 2);
+        }
+    }
+
+    #[test]
+    fn a_cut_message_is_an_error_at_every_length() {
+        let whole = request(30).encode();
+        for length in 0..whole.len() {
+            assert!(Request::decode(&whole[..length]).is_err(), "{length} bytes");
+        }
+    }
+
+    #[test]
+    fn a_closed_end_is_an_end_of_file_and_orders_to_it_are_no_error() {
+        let (here, there) = pair().unwrap();
+        drop(there);
+        assert_eq!(
+            report(&here, Patience::Endless).unwrap_err().kind(),
+            io::ErrorKind::UnexpectedEof
+        );
+        tell(&here, Order::Kill).unwrap();
+    }
+
+    #[test]
+    fn a_report_behind_an_unread_order_is_still_read() {
+        let (provider, supervisor) = pair().unwrap();
+        let ended = Ended { wait_status: 256, user_us: 1, system_us: 2, max_rss_kib: 3, killed: 4 };
+        tell(&provider, Order::Signal(15)).unwrap();
+        ended.send(&supervisor).unwrap();
+        drop(supervisor);
+        assert_eq!(report(&provider, Patience::Endless).unwrap(), ended);
+        assert_eq!(ended.into_report().status, ExitStatus::Exited(1));
+    }
+
+    #[test]
+    fn the_file_size_limit_is_told_from_the_signal() {
+        let hit = |wait_status| {
+            let ended = Ended { wait_status, user_us: 0, system_us: 0, max_rss_kib: 0, killed: 0 };
+            ended.into_report().limit
+        };
+        assert_eq!(hit(libc::SIGXFSZ), Some(LimitHit::FileSize));
+        assert_eq!(hit((128 + libc::SIGXFSZ) << 8), Some(LimitHit::FileSize));
+        assert_eq!(hit(libc::SIGKILL), None);
+    }
+}

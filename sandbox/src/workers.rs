@@ -1,0 +1,221 @@
+//! The file workers: plain threads in a Landlock domain of their own, never more than asked for.
+
+use std::collections::VecDeque;
+use std::fmt;
+use std::io;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::mpsc::sync_channel;
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::thread;
+use std::time::Duration;
+
+/// A piece of file work. It runs on a plain thread that carries no async runtime.
+pub type FileJob = Box<dyn FnOnce() + Send>;
+
+/// Confines the calling thread, for good.
+pub(crate) type Confine = Box<dyn Fn() -> io::Result<()> + Send + Sync>;
+
+/// Why a job was not taken.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum SubmitError {
+    /// Every worker is busy.
+    #[error("all {workers} file workers are busy")]
+    Busy {
+        /// How many there are.
+        workers: usize,
+    },
+    /// The worker thread could not be started.
+    #[error("cannot start a file worker")]
+    Worker(#[source] io::Error),
+    /// The worker thread could not be confined, so that it must not run anything.
+    #[error("cannot confine a file worker")]
+    Confine(#[source] io::Error),
+}
+
+/// How long a worker waits for its next job before it ends.
+const IDLE: Duration = Duration::from_secs(10);
+
+/// The workers. Dropping them lets running jobs end.
+pub(crate) struct Workers(Arc<Pool>);
+
+impl fmt::Debug for Workers {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Workers").field("most", &self.0.most).finish_non_exhaustive()
+    }
+}
+
+struct Pool {
+    state: Mutex<State>,
+    wake: Condvar,
+    most: usize,
+    confine: Confine,
+}
+
+#[derive(Default)]
+struct State {
+    jobs: VecDeque<FileJob>,
+    running: usize,
+    workers: usize,
+    closed: bool,
+}
+
+impl Workers {
+    /// A pool of at most `most` workers. The first is started at once, so that a machine that
+    /// cannot confine it is found out here and not at the first job.
+    pub(crate) fn new(most: usize, confine: Confine) -> Result<Self, SubmitError> {
+        let state = Mutex::new(State { workers: 1, ..State::default() });
+        let pool = Pool { state, wake: Condvar::new(), most: most.max(1), confine };
+        let workers = Self(Arc::new(pool));
+        workers.start(None)?;
+        Ok(workers)
+    }
+
+    /// See [`Jail::submit`](crate::Jail::submit). A worker counts as busy until a moment after its
+    /// job returned.
+    pub(crate) fn submit(&self, job: FileJob) -> Result<(), SubmitError> {
+        let mut state = self.0.lock();
+        let load = state.running + state.jobs.len();
+        if load >= self.0.most {
+            return Err(SubmitError::Busy { workers: self.0.most });
+        }
+        if load < state.workers {
+            state.jobs.push_back(job);
+            drop(state);
+            self.0.wake.notify_one();
+            return Ok(());
+        }
+        state.workers += 1;
+        state.running += 1;
+        drop(state);
+        let started = self.start(Some(job));
+        if started.is_err() {
+            let mut state = self.0.lock();
+            state.workers -= 1;
+            state.running -= 1;
+        }
+        started
+    }
+
+    /// Starts a worker with its first job. The job runs only where the thread is confined.
+    fn start(&self, job: Option<FileJob>) -> Result<(), SubmitError> {
+        let pool = self.0.clone();
+        let (say, hear) = sync_channel(1);
+        thread::Builder::new()
+            .name("file-worker".to_owned())
+            .spawn(move || {
+                let confined = (pool.confine)();
+                let works = confined.is_ok();
+                // The caller waits for this answer, so that it cannot be lost.
+                let _ = say.send(confined);
+                if works {
+                    pool.work(job);
+                }
+            })
+            .map_err(SubmitError::Worker)?;
+        match hear.recv() {
+            Ok(confined) => confined.map_err(SubmitError::Confine),
+            Err(_) => Err(SubmitError::Confine(io::Error::other("the thread died"))),
+        }
+    }
+}
+
+impl Drop for Workers {
+    fn drop(&mut self) {
+        self.0.lock().closed = true;
+        self.0.wake.notify_all();
+    }
+}
+
+impl Pool {
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Runs `first`, which is counted as running already, and then what comes.
+    fn work(&self, first: Option<FileJob>) {
+        let mut state = match first {
+            Some(job) => self.run(job),
+            None => self.lock(),
+        };
+        loop {
+            if let Some(job) = state.jobs.pop_front() {
+                state.running += 1;
+                drop(state);
+                state = self.run(job);
+                continue;
+            }
+            if state.closed {
+                break;
+            }
+            let (woken, timeout) =
+                self.wake.wait_timeout(state, IDLE).unwrap_or_else(PoisonError::into_inner);
+            state = woken;
+            if timeout.timed_out() && state.jobs.is_empty() {
+                break;
+            }
+        }
+        state.workers -= 1;
+    }
+
+    /// Runs a job whose panic, if any, stays its own: the worker lives on, and whoever waits for
+    /// the job sees its channel close.
+    fn run(&self, job: FileJob) -> MutexGuard<'_, State> {
+        let _ = catch_unwind(AssertUnwindSafe(job));
+        let mut state = self.lock();
+        state.running -= 1;
+        state
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::mpsc::channel;
+
+    use super::*;
+
+    #[test]
+    fn a_panic_costs_no_worker() {
+        let workers = Workers::new(1, Box::new(|| Ok(()))).unwrap();
+        let (say, hear) = channel();
+        for round in 0..3 {
+            let say = say.clone();
+            let job = move || {
+                say.send(round).unwrap();
+                drop(say);
+                std::panic::resume_unwind(Box::new(()));
+            };
+            submit(&workers, Box::new(job));
+            assert_eq!(hear.recv().unwrap(), round);
+        }
+    }
+
+    #[test]
+    fn no_job_runs_on_a_thread_that_cannot_be_confined() {
+        let refuse = Box::new(|| Err(io::Error::from_raw_os_error(libc::EPERM)));
+        let refused = Workers::new(1, refuse).err();
+        assert!(matches!(refused, Some(SubmitError::Confine(_))), "{refused:?}");
+    }
+
+    #[test]
+    fn more_jobs_than_workers_are_refused() {
+        let workers = Workers::new(2, Box::new(|| Ok(()))).unwrap();
+        let gate = Arc::new(Mutex::new(()));
+        let closed = gate.lock().unwrap();
+        for _ in 0..2 {
+            let gate = gate.clone();
+            workers.submit(Box::new(move || drop(gate.lock().unwrap()))).unwrap();
+        }
+        let third = workers.submit(Box::new(|| {}));
+        assert!(matches!(third, Err(SubmitError::Busy { workers: 2 })), "{third:?}");
+        drop(closed);
+    }
+
+    /// Submits as soon as the worker that the last job ran on has noticed its end.
+    fn submit(workers: &Workers, job: FileJob) {
+        while workers.0.lock().running >= workers.0.most {
+            thread::yield_now();
+        }
+        workers.submit(job).unwrap();
+    }
+}

@@ -1,0 +1,287 @@
+//! Nothing outlives its call, however it hides, and nothing outlives the provider.
+
+use std::io::{BufRead as _, BufReader};
+use std::os::fd::AsFd;
+use std::process::Stdio;
+
+use rustix::event::{PollFd, PollFlags, poll};
+use rustix::process::{Pid, Signal, kill_process};
+use sandbox::{ExitStatus, Namespaces};
+
+use crate::support::{
+    Story, at_each_level, await_file, installed, processes, spawner, until, with_policy, zombies,
+};
+
+/// Runs `script`, whose sleepers are called `$MARK`, and sees to it that none is left.
+fn leaves_nothing(mark: &str, script: &str, killed: impl Fn(u64) -> bool) {
+    at_each_level(|story| {
+        let mark = format!("mark-{mark}-{}", story.level);
+        let script = format!(
+            "export MARK={mark}
+             sleeper() {{ : > $ROOT/up.$BASHPID; exec -a $MARK sleep 1000; }}; export -f sleeper
+             up() {{ until [ $(ls $ROOT | grep -c ^up) -ge $1 ]; do sleep 0.01; done; }}
+             {script}"
+        );
+        let outcome = story.run(&script);
+        assert_eq!(outcome.code(), 0, "{outcome:?}");
+        assert_eq!(processes(&mark), [], "{outcome:?}");
+        assert!(killed(outcome.report.processes_killed), "{outcome:?}");
+    });
+}
+
+#[test]
+fn a_quiet_command_kills_nothing() {
+    leaves_nothing("none", "true & wait; true", |killed| killed == 0);
+}
+
+#[test]
+fn a_process_in_a_session_of_its_own_ends_with_its_call() {
+    let script = "setsid bash -c sleeper & disown; up 1";
+    leaves_nothing("session", script, |killed| killed == 1);
+}
+
+#[test]
+fn a_daemon_that_forks_twice_ends_with_its_call() {
+    // Descriptors closed, parent gone twice: what daemon(3) does.
+    let script = "(setsid bash -c '(exec 0<&- 1>&- 2>&-; sleeper) & exit' & exit); up 1";
+    leaves_nothing("daemon", script, |killed| killed == 1);
+}
+
+#[test]
+fn neither_nohup_nor_traps_help() {
+    let script = "nohup bash -c sleeper >/dev/null 2>&1 & \
+                  (trap '' TERM HUP INT QUIT; sleeper) & up 2";
+    leaves_nothing("nohup", script, |killed| killed == 2);
+}
+
+#[test]
+fn two_hundred_jobs_end_with_their_call() {
+    let script = "for i in {1..100}; do sleeper & setsid bash -c sleeper & done; up 200";
+    leaves_nothing("many", script, |killed| killed == 200);
+}
+
+#[test]
+fn stopped_processes_end_with_their_call() {
+    let script = "sleeper & kill -STOP $!; setsid bash -c sleeper & up 2";
+    leaves_nothing("stopped", script, |killed| killed == 2);
+}
+
+#[test]
+fn processes_that_fork_faster_than_they_are_listed_end_with_their_call() {
+    // Each parent ends right after its fork, so that every list is old when it is read.
+    let script = r#"for i in 1 2 3 4; do
+        perl -e '$0 = $ENV{MARK}; for ($n = 0;; $n++) {
+            exit if fork; open F, ">", "up.'$i'" if $n == 20 }' &
+    done; up 4"#;
+    leaves_nothing("chaser", script, |killed| killed >= 1);
+}
+
+#[test]
+fn a_deep_tree_is_killed_on_request() {
+    at_each_level(|story| {
+        let mark = format!("mark-deep-{}", story.level);
+        let script = format!(
+            "deep() {{ if [ $1 -gt 0 ]; then deep $(($1 - 1)) & wait; else touch $ROOT/deep; \
+             exec -a {mark} sleep 1000; fi; }}; deep 12"
+        );
+        let talking = story.start(&script);
+        await_file(&story.root.join("deep"));
+        talking.running.kill().unwrap();
+        let outcome = talking.end();
+        assert_eq!(outcome.report.status, ExitStatus::Signaled(libc::SIGKILL));
+        assert_eq!(outcome.report.processes_killed, 13);
+        assert_eq!(processes(&mark), []);
+    });
+}
+
+#[test]
+fn a_signal_reaches_the_whole_group_and_a_trap_can_answer_it() {
+    at_each_level(|story| {
+        let script = "trap 'echo bye; exit 7' TERM; touch $ROOT/ready; sleep 1000 & wait";
+        let talking = story.start(script);
+        await_file(&story.root.join("ready"));
+        talking.running.signal(libc::SIGTERM).unwrap();
+        let outcome = talking.end();
+        assert_eq!((outcome.code(), outcome.out.as_str()), (7, "bye\n"));
+        assert_eq!(outcome.report.processes_killed, 0, "the group got the signal, sleep too");
+    });
+}
+
+#[test]
+fn the_descriptor_tells_of_the_end() {
+    at_each_level(|story| {
+        let mut talking = story.start("sleep 1000");
+        assert!(talking.running.try_wait().unwrap().is_none());
+        talking.running.kill().unwrap();
+        let mut ready = [PollFd::from_borrowed_fd(talking.running.as_fd(), PollFlags::IN)];
+        poll(&mut ready, None).unwrap();
+        assert!(talking.running.try_wait().unwrap().is_some());
+    });
+}
+
+#[test]
+fn dropping_the_handle_kills_the_call() {
+    at_each_level(|story| {
+        let mark = format!("mark-drop-{}", story.level);
+        let talking = story.start(&format!("touch $ROOT/up; exec -a {mark} sleep 1000"));
+        await_file(&story.root.join("up"));
+        until("the sleeper has its name", || !processes(&mark).is_empty());
+        drop(talking);
+        until("the call is gone", || processes(&mark).is_empty());
+    });
+}
+
+#[test]
+fn killing_one_call_leaves_its_neighbour_alone() {
+    at_each_level(|story| {
+        let one = story.start("sleep 1000 & setsid sleep 1000 & wait");
+        let two = story.start("until [ -e $ROOT/go ]; do sleep 0.01; done; echo done");
+        one.running.kill().unwrap();
+        one.end();
+        std::fs::write(story.root.join("go"), "").unwrap();
+        assert_eq!(two.end().out, "done\n");
+    });
+}
+
+#[test]
+fn zombies_do_not_pile_up() {
+    let before = zombies();
+    at_each_level(|story| {
+        for _ in 0..100 {
+            story.succeeds("true");
+        }
+        for _ in 0..20 {
+            let talking = story.start("sleep 60");
+            talking.running.kill().unwrap();
+            talking.end();
+            story.succeeds("(sleep 1 &); exit 0");
+        }
+    });
+    until("the spawners have ended and were waited for", || zombies() <= before);
+}
+
+#[test]
+fn a_dropped_jail_lets_its_calls_end_and_a_second_one_works_beside_it() {
+    for namespaces in [Namespaces::Auto, Namespaces::Never] {
+        let first = Story::begin(namespaces, |_, _| {});
+        let (root, base) = (first.root.clone(), first.jail.private().spool.clone());
+        let talking = first.start(
+            "until [ -e $ROOT/go ]; do sleep 0.01; done; echo $TMPDIR; \
+                                   touch $TMPDIR/x && echo late",
+        );
+        let second = Story::begin(namespaces, |_, _| {});
+        assert_eq!(second.succeeds("echo second"), "second\n");
+        let Story { jail, _base, .. } = first;
+        drop(jail);
+        assert!(base.exists(), "the call still uses the private folders");
+        std::fs::write(root.join("go"), "").unwrap();
+        assert!(talking.end().out.ends_with("late\n"));
+        until("the private folders are removed", || !base.exists());
+    }
+}
+
+#[test]
+fn a_supervisor_that_dies_takes_its_call_with_it() {
+    with_policy(
+        |_, _| {},
+        |story| {
+            let mark = format!("mark-orphan-{}", story.level);
+            let script = format!(
+                "setsid bash -c 'exec -a {mark} sleep 1000' & \
+                 touch $ROOT/up; exec -a {mark} sleep 1000"
+            );
+            let talking = story.start(&script);
+            await_file(&story.root.join("up"));
+            until("both sleep", || processes(&mark).len() == 2);
+            let supervisor = parent_of(talking.running.pid());
+            kill_process(supervisor, Signal::KILL).unwrap();
+            assert!(talking.running.wait().is_err(), "there is nobody to report");
+            until("the call is gone", || processes(&mark).is_empty());
+            assert_eq!(story.succeeds("echo next"), "next\n");
+        },
+    );
+}
+
+fn parent_of(pid: u32) -> Pid {
+    let status = std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap();
+    let parent = status.lines().find_map(|line| line.strip_prefix("PPid:")).unwrap();
+    Pid::from_raw(parent.trim().parse().unwrap()).unwrap()
+}
+
+#[test]
+fn nothing_is_left_when_the_provider_is_killed() {
+    if !installed(&["setsid"]) {
+        return;
+    }
+    let base = tempfile::tempdir().unwrap();
+    for (number, script) in [
+        "setsid bash -c 'exec -a $0 sleep 1000' MARK & echo up; exec -a MARK sleep 1000",
+        "(setsid bash -c '(exec 0<&- 1>&- 2>&-; exec -a $0 sleep 1000) & exit' MARK & exit); \
+         trap '' TERM HUP; echo up; exec -a MARK sleep 1000",
+    ]
+    .into_iter()
+    .enumerate()
+    {
+        for namespaces in ["auto", "never"] {
+            let mark = format!("mark-provider-{number}-{namespaces}");
+            let mut provider = std::process::Command::new(spawner())
+                .arg(base.path())
+                .args(["/bin/bash", "-c", &script.replace("MARK", &mark)])
+                .env("JAILED_NAMESPACES", namespaces)
+                .env("TMPDIR", base.path())
+                .stdout(Stdio::piped())
+                .stderr(Stdio::null())
+                .spawn()
+                .unwrap();
+            let mut line = String::new();
+            BufReader::new(provider.stdout.take().unwrap()).read_line(&mut line).unwrap();
+            assert_eq!(line, "up\n");
+            provider.kill().unwrap();
+            provider.wait().unwrap();
+            // Zombies of a dead provider are for the machine's first process to reap.
+            let alive = || processes(&mark).into_iter().filter(|(_, state)| *state != 'Z').count();
+            until("every process is gone", || alive() == 0);
+            until("the spawner is gone", || {
+                processes("sandbox-spawner").into_iter().all(|(pid, _)| !orphaned(pid))
+            });
+        }
+    }
+}
+
+/// Whether a process lost its provider: other tests' spawners have theirs.
+fn orphaned(pid: i32) -> bool {
+    let status = std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
+    let running = !status.contains("State:\tZ");
+    running && status.lines().any(|line| line == "PPid:\t1")
+}
+
+#[test]
+fn what_a_killed_provider_leaves_on_the_disk_is_swept_by_the_next() {
+    let base = tempfile::tempdir().unwrap();
+    let jails = || {
+        let user = rustix::process::geteuid().as_raw();
+        let own = base.path().join(format!("provider-workspace-{user}"));
+        let names = std::fs::read_dir(own).into_iter().flatten().flatten();
+        names.filter(|entry| entry.file_name().to_string_lossy().starts_with("jail-")).count()
+    };
+    let mut provider = std::process::Command::new(spawner())
+        .arg(base.path())
+        .args(["/bin/bash", "-c", "echo $TMPDIR > $TMPDIR/left; echo up; sleep 1000"])
+        .env("TMPDIR", base.path())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap();
+    let mut line = String::new();
+    BufReader::new(provider.stdout.take().unwrap()).read_line(&mut line).unwrap();
+    assert_eq!(jails(), 1);
+    provider.kill().unwrap();
+    provider.wait().unwrap();
+    let private = base.path().to_owned();
+    let next = Story::begin(Namespaces::Never, move |policy, _| {
+        policy.private_in = Some(private.clone());
+    });
+    assert_eq!(jails(), 1, "the dead one's folder is gone, the new one's is there");
+    drop(next);
+    assert_eq!(jails(), 0);
+}

@@ -1,0 +1,143 @@
+//! One of a child's output streams, on its way from the pipe to whoever takes it.
+
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+
+use bytes::Bytes;
+use rustix::buffer::spare_capacity;
+use rustix::fs::OFlags;
+use rustix::io::Errno;
+use rustix::pipe::PipeFlags;
+
+use super::utf8::Utf8Gate;
+use super::{Masker, Secrets, Stream};
+
+/// The most that one read takes, and so the most that one piece holds.
+pub(crate) const READ_BYTES: usize = 64 * 1024;
+
+/// Asked for each pipe: three times the throughput of the default for a program that writes big
+/// blocks. A user near its limit of pipe pages gets less, which is fine.
+const PIPE_BYTES: usize = 256 * 1024;
+
+/// A piece that leaves this much of its buffer empty is copied, so that what waits for a slow
+/// reader takes no more memory than it has bytes.
+const COPIED_BELOW: usize = READ_BYTES / 4;
+
+/// The reading end of one stream.
+#[derive(Debug)]
+pub(crate) struct Channel {
+    pub(crate) stream: Stream,
+    pipe: Option<OwnedFd>,
+    /// Bytes that were read and not yet passed on.
+    fresh: Vec<u8>,
+    masker: Masker,
+    gate: Utf8Gate,
+    received: u64,
+    state: State,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum State {
+    Open,
+    /// The pipe has ended; what is still held has to be passed on.
+    Ending,
+    Closed,
+}
+
+impl Channel {
+    /// A channel, and the end that the child writes to.
+    pub(crate) fn new(stream: Stream, secrets: &Secrets) -> rustix::io::Result<(Self, OwnedFd)> {
+        let (reading, writing) = rustix::pipe::pipe_with(PipeFlags::CLOEXEC)?;
+        // Only our end: the child's must block, as every program expects.
+        rustix::fs::fcntl_setfl(&reading, OFlags::RDONLY | OFlags::NONBLOCK)?;
+        let _ = rustix::pipe::fcntl_setpipe_size(&reading, PIPE_BYTES);
+        let channel = Self {
+            stream,
+            pipe: Some(reading),
+            fresh: Vec::new(),
+            masker: secrets.masker(),
+            gate: Utf8Gate::default(),
+            received: 0,
+            state: State::Open,
+        };
+        Ok((channel, writing))
+    }
+
+    /// The pipe, while there is more to come.
+    pub(crate) fn pipe(&self) -> Option<BorrowedFd<'_>> {
+        self.pipe.as_ref().map(AsFd::as_fd)
+    }
+
+    /// How many bytes the child wrote, as far as they were read.
+    pub(crate) fn received(&self) -> u64 {
+        self.received
+    }
+
+    /// Whether everything was passed on.
+    pub(crate) fn is_closed(&self) -> bool {
+        self.state == State::Closed
+    }
+
+    /// Whether something waits to be passed on.
+    pub(crate) fn is_waiting(&self) -> bool {
+        !self.fresh.is_empty() || self.state == State::Ending
+    }
+
+    /// Whether waiting for more would not make the next piece much larger.
+    pub(crate) fn is_full(&self) -> bool {
+        self.fresh.len() >= READ_BYTES / 2 || self.state == State::Ending
+    }
+
+    /// Reads what there is, once.
+    pub(crate) fn read(&mut self) -> Readiness {
+        let Some(pipe) = &self.pipe else { return Readiness::Drained };
+        self.fresh.reserve(READ_BYTES - self.fresh.len().min(READ_BYTES / 2));
+        match rustix::io::read(pipe, spare_capacity(&mut self.fresh)) {
+            Ok(0) => self.end(),
+            Ok(count) => {
+                self.received += count as u64;
+                return Readiness::More;
+            }
+            Err(Errno::AGAIN) => {}
+            Err(Errno::INTR) => return Readiness::More,
+            Err(_) => self.end(),
+        }
+        Readiness::Drained
+    }
+
+    /// Nothing more is read, whether or not somebody could still write.
+    pub(crate) fn end(&mut self) {
+        self.pipe = None;
+        if self.state == State::Open {
+            self.state = State::Ending;
+        }
+    }
+
+    /// Passes on what may be shown of what was read: secrets masked, no character split.
+    pub(crate) fn take(&mut self) -> Bytes {
+        let mut piece = self.masker.push(std::mem::take(&mut self.fresh));
+        if self.state == State::Ending {
+            piece.extend(self.masker.finish());
+        }
+        let mut piece = self.gate.push(piece);
+        if self.state == State::Ending {
+            piece.extend(self.gate.finish());
+            self.state = State::Closed;
+        }
+        if piece.len() >= COPIED_BELOW {
+            return Bytes::from(piece);
+        }
+        let small = Bytes::copy_from_slice(&piece);
+        piece.clear();
+        self.fresh = piece;
+        small
+    }
+}
+
+/// What a read left behind.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Readiness {
+    /// There may be more at once.
+    More,
+    /// The pipe is empty or at its end.
+    Drained,
+}

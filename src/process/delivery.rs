@@ -1,0 +1,89 @@
+//! Handing output to whoever listens, without losing sight of the child when they are slow.
+
+use std::time::{Duration, Instant};
+
+use bytes::Bytes;
+
+use super::{Listener, NotTaken, Stream};
+
+/// How long one attempt to hand a piece over may take: a stop is served at least this often.
+const ATTEMPT: Duration = Duration::from_millis(20);
+
+/// Pieces on their way to a listener: at most one waits.
+pub(crate) struct Delivery<'a> {
+    listener: &'a mut dyn Listener,
+    waiting: Option<(Stream, Bytes)>,
+    state: State,
+    delivered: u64,
+    dropped: u64,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum State {
+    Open,
+    /// A piece was dropped, so that none of the later ones would be in its place.
+    Broken,
+    /// Nobody listens any more.
+    Gone,
+}
+
+impl<'a> Delivery<'a> {
+    pub(crate) fn new(listener: &'a mut dyn Listener) -> Self {
+        Self { listener, waiting: None, state: State::Open, delivered: 0, dropped: 0 }
+    }
+
+    /// Whether a piece waits, so that no other should be offered.
+    pub(crate) fn is_waiting(&self) -> bool {
+        self.waiting.is_some()
+    }
+
+    /// Whether nobody listens any more.
+    pub(crate) fn is_gone(&self) -> bool {
+        self.state == State::Gone
+    }
+
+    /// How many bytes were handed over.
+    pub(crate) fn delivered(&self) -> u64 {
+        self.delivered
+    }
+
+    /// How many bytes were not, because the listener did not take them in time.
+    pub(crate) fn dropped(&self) -> u64 {
+        self.dropped
+    }
+
+    /// Offers the next piece. One that still waits was not taken in time: it is dropped, and so is
+    /// everything after it.
+    pub(crate) fn offer(&mut self, stream: Stream, piece: Bytes) {
+        if self.waiting.is_some() {
+            self.give_up();
+        }
+        if self.state != State::Open {
+            self.dropped += piece.len() as u64;
+            return;
+        }
+        self.waiting = Some((stream, piece));
+        self.retry();
+    }
+
+    /// Tries once more to hand over the piece that waits.
+    pub(crate) fn retry(&mut self) {
+        let Some((stream, piece)) = self.waiting.take() else { return };
+        match self.listener.output(stream, piece.clone(), Instant::now() + ATTEMPT) {
+            Ok(()) => self.delivered += piece.len() as u64,
+            Err(NotTaken::Later) => self.waiting = Some((stream, piece)),
+            Err(NotTaken::Never) => {
+                self.dropped += piece.len() as u64;
+                self.state = State::Gone;
+            }
+        }
+    }
+
+    /// Stops waiting for the listener.
+    pub(crate) fn give_up(&mut self) {
+        if let Some((_, piece)) = self.waiting.take() {
+            self.dropped += piece.len() as u64;
+            self.state = State::Broken;
+        }
+    }
+}

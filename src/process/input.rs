@@ -1,0 +1,51 @@
+//! What a command reads, fed without ever waiting for it.
+
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+
+use rustix::fs::OFlags;
+use rustix::io::Errno;
+use rustix::pipe::PipeFlags;
+
+/// The writing end of a command's input, and what has still to be written.
+#[derive(Debug)]
+pub(crate) struct Input {
+    pipe: OwnedFd,
+    text: Vec<u8>,
+    written: usize,
+}
+
+impl Input {
+    /// An input, and the end that the child reads from.
+    pub(crate) fn new(text: Vec<u8>) -> rustix::io::Result<(Self, OwnedFd)> {
+        let (reading, writing) = rustix::pipe::pipe_with(PipeFlags::CLOEXEC)?;
+        rustix::fs::fcntl_setfl(&writing, OFlags::WRONLY | OFlags::NONBLOCK)?;
+        Ok((Self { pipe: writing, text, written: 0 }, reading))
+    }
+
+    pub(crate) fn pipe(&self) -> BorrowedFd<'_> {
+        self.pipe.as_fd()
+    }
+
+    /// Writes what fits. Says whether there is more to write; a command that no longer reads wants
+    /// no more.
+    pub(crate) fn feed(&mut self) -> Appetite {
+        while self.written < self.text.len() {
+            match rustix::io::write(&self.pipe, &self.text[self.written..]) {
+                Ok(count) => self.written += count,
+                Err(Errno::INTR) => {}
+                Err(Errno::AGAIN) => return Appetite::Later,
+                Err(_) => break,
+            }
+        }
+        Appetite::Sated
+    }
+}
+
+/// Whether an input has to be kept.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Appetite {
+    /// The pipe is full; there is more.
+    Later,
+    /// Nothing is left to write, or nobody reads it.
+    Sated,
+}

@@ -1,0 +1,207 @@
+//! What a person or a model should know beside a command's output: what the jail had to do with a
+//! failure, which limit was hit, what was left out.
+
+use std::path::Path;
+
+use sandbox::{Access, ExitStatus, Explanation, LimitHit, Limits, Subject};
+
+use super::folder::normal;
+use crate::process::{FullOutput, SPOOL_FILE_BYTES};
+
+/// Where a jail's reasons come from: the jail itself, or a test.
+pub(super) trait Reasons {
+    /// Why a command may not do this, where that is the jail's doing.
+    fn explain(&self, access: Access, path: &Path) -> Option<Explanation>;
+    /// Why a command has no network, where that is the jail's doing.
+    fn explain_network(&self) -> Option<Explanation>;
+}
+
+impl Reasons for sandbox::Jail {
+    fn explain(&self, access: Access, path: &Path) -> Option<Explanation> {
+        self.explain(Subject::Command, access, path)
+    }
+
+    fn explain_network(&self) -> Option<Explanation> {
+        self.explain_network()
+    }
+}
+
+/// What a notice is made from.
+pub(super) struct Facts<'a> {
+    pub(super) status: ExitStatus,
+    pub(super) limit: Option<LimitHit>,
+    pub(super) output: &'a str,
+    pub(super) cwd: &'a Path,
+    pub(super) reasons: &'a dyn Reasons,
+    pub(super) limits: Limits,
+    /// A git folder outside the roots that a `.git` file points to.
+    pub(super) git_folder: Option<&'a Path>,
+}
+
+/// The texts with which programs and the C library tell that something is not allowed, and what
+/// they say about it.
+const REFUSALS: [(&str, &[Access]); 4] = [
+    ("Permission denied", &[Access::Read, Access::Execute, Access::Write]),
+    ("Read-only file system", &[Access::Write]),
+    ("Operation not permitted", &[Access::Write]),
+    // With namespaces, what is not granted is not there.
+    ("No such file or directory", &[Access::Read]),
+];
+
+/// What programs say when there is no network.
+const NO_NETWORK: [&str; 12] = [
+    "Network is unreachable",
+    "network is unreachable",
+    "ENETUNREACH",
+    "EAI_AGAIN",
+    "Could not resolve host",
+    "could not resolve host",
+    "Temporary failure in name resolution",
+    "Temporary failure resolving",
+    "Name or service not known",
+    "getaddrinfo",
+    "failed to lookup address",
+    "dial tcp",
+];
+
+/// At most this many refused paths are explained: the first ones tell the rest.
+const MOST_PATHS: usize = 2;
+
+/// Why a command failed, as far as the jail or a limit had to do with it: one sentence each.
+pub(super) fn of_failure(facts: &Facts<'_>) -> Vec<String> {
+    let mut notices = Vec::new();
+    if facts.status == ExitStatus::Exited(0) {
+        return notices;
+    }
+    notices.extend(limits(facts));
+    if let Some(reason) = facts.reasons.explain_network()
+        && (NO_NETWORK.iter().any(|text| facts.output.contains(text)) || no_sockets(facts.output))
+    {
+        notices.push(format!("the command seems to have needed the network: {reason}"));
+    }
+    notices.extend(paths(facts));
+    if let Some(folder) = facts.git_folder
+        && (facts.output.contains("fatal:") || facts.output.contains("git"))
+    {
+        notices.push(format!(
+            "the .git file here points to a git folder outside the roots; such a file never \
+             widens what commands may reach, so git cannot work here unless the operator puts {} \
+             into bash_write",
+            folder.display()
+        ));
+    }
+    notices
+}
+
+/// What happened to output that did not fit.
+pub(super) fn of_full_output(full: Option<&FullOutput>) -> Option<String> {
+    match full? {
+        FullOutput::Complete(_) => None,
+        FullOutput::Beginning { bytes, .. } => Some(format!(
+            "full_output_path holds only the first {bytes} bytes: the most that is kept of one \
+             call is {} MiB",
+            SPOOL_FILE_BYTES >> 20
+        )),
+        FullOutput::Failed(error) => {
+            Some(format!("the whole output could not be kept in a file: {error}"))
+        }
+    }
+}
+
+/// Processes that outlived their shell.
+pub(super) fn of_leftovers(killed: u64) -> Option<String> {
+    let text = match killed {
+        0 => return None,
+        1 => "1 process that the command left running was".to_owned(),
+        many => format!("{many} processes that the command left running were"),
+    };
+    Some(format!("{text} ended: nothing outlives its call"))
+}
+
+/// Without a network namespace the jail refuses the socket itself.
+fn no_sockets(output: &str) -> bool {
+    output.lines().any(|line| {
+        line.contains("socket")
+            && ["Operation not permitted", "Permission denied", "EPERM", "EACCES"]
+                .iter()
+                .any(|text| line.contains(text))
+    })
+}
+
+fn limits(facts: &Facts<'_>) -> Option<String> {
+    let limits = facts.limits;
+    let says = |texts: &[&str]| texts.iter().any(|text| facts.output.contains(text));
+    if let Some(most) = limits.file_size_bytes
+        && (facts.limit == Some(LimitHit::FileSize) || says(&["File too large"]))
+    {
+        return Some(format!("limits.file_size_bytes ({most}) was hit"));
+    }
+    if let Some(most) = limits.memory_bytes
+        && says(&["Cannot allocate memory", "out of memory", "Out of memory", "MemoryError"])
+    {
+        return Some(format!("limits.memory_bytes ({most} for each process) seems to be hit"));
+    }
+    if says(&[
+        "Resource temporarily unavailable",
+        "Cannot fork",
+        "fork: retry",
+        "can't start new thread",
+    ]) {
+        let most = limits.processes.map_or_else(String::new, |most| format!(" ({most})"));
+        return Some(format!("the limit of processes, limits.processes{most}, seems to be hit"));
+    }
+    if let Some(most) = limits.open_files
+        && says(&["Too many open files"])
+    {
+        return Some(format!("limits.open_files ({most} for each process) seems to be hit"));
+    }
+    None
+}
+
+fn paths(facts: &Facts<'_>) -> Vec<String> {
+    let mut notices: Vec<String> = Vec::new();
+    for line in facts.output.lines() {
+        for (refusal, accesses) in REFUSALS {
+            let Some((before, after)) = line.split_once(refusal) else { continue };
+            let reason = candidates(before, after).find_map(|candidate| {
+                let path = normal(&facts.cwd.join(candidate));
+                accesses.iter().find_map(|&access| facts.reasons.explain(access, &path))
+            });
+            if let Some(reason) = reason {
+                let notice = reason.to_string();
+                if !notices.contains(&notice) {
+                    notices.push(notice);
+                }
+            }
+            break;
+        }
+        if notices.len() == MOST_PATHS {
+            break;
+        }
+    }
+    notices
+}
+
+/// What may be the path that an error is about: `cat: PATH: text`, `open 'PATH': text`,
+/// `text: 'PATH'`.
+fn candidates<'a>(before: &'a str, after: &'a str) -> impl Iterator<Item = &'a str> {
+    const QUOTES: &[char] = &['\'', '"', '`', '‘', '’', '“', '”'];
+    let quoted = |text: &'a str| {
+        let from = text.find(QUOTES)?;
+        let rest = text[from..].trim_start_matches(QUOTES);
+        rest.split(QUOTES).next()
+    };
+    let last = before.trim_end().trim_end_matches(':');
+    let last = last.rsplit(": ").next().unwrap_or(last);
+    let words = before
+        .split(|c: char| c.is_whitespace() || QUOTES.contains(&c) || ":,;()[]<>=".contains(c))
+        .filter(|word| word.starts_with('/'));
+    [quoted(last), Some(last.trim()), quoted(after)]
+        .into_iter()
+        .flatten()
+        .chain(words)
+        .filter(|text| !text.is_empty() && text.len() < 4096)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,127 @@
+use std::path::PathBuf;
+
+use sandbox::Setting;
+
+use super::*;
+
+/// A jail with one root /w, one read-only root /ro, and no network.
+struct Jail;
+
+impl Reasons for Jail {
+    fn explain(&self, access: Access, path: &Path) -> Option<Explanation> {
+        let within = path.starts_with("/ro").then(|| PathBuf::from("/ro"));
+        let granted = path.starts_with("/w") || (within.is_some() && access != Access::Write);
+        (!granted).then(|| Explanation {
+            missing: access.name(),
+            setting: if access == Access::Write { Setting::BashWrite } else { Setting::BashRead },
+            value: path.to_owned(),
+            within,
+        })
+    }
+
+    fn explain_network(&self) -> Option<Explanation> {
+        Some(Explanation {
+            missing: "network",
+            setting: Setting::Network,
+            value: "allow".into(),
+            within: None,
+        })
+    }
+}
+
+fn failed(output: &str) -> Facts<'_> {
+    Facts {
+        status: ExitStatus::Exited(1),
+        limit: None,
+        output,
+        cwd: Path::new("/w/app"),
+        reasons: &Jail,
+        limits: Limits::default(),
+        git_folder: None,
+    }
+}
+
+#[test]
+fn refused_paths_are_found_in_what_programs_print() {
+    for (line, path, setting) in [
+        ("cat: /etc/secret: Permission denied", "/etc/secret", "bash_read"),
+        ("cat: ../../other: No such file or directory", "/other", "bash_read"),
+        ("bash: line 1: /opt/x: Permission denied", "/opt/x", "bash_read"),
+        ("PermissionError: [Errno 13] Permission denied: '/etc/x y'", "/etc/x y", "bash_read"),
+        ("touch: cannot touch '/ro/f': Read-only file system", "/ro/f", "bash_write"),
+        ("touch: cannot touch ‘/ro/f’: Permission denied", "/ro/f", "bash_write"),
+        (
+            "chmod: changing permissions of '/usr/bin/x': Operation not permitted",
+            "/usr/bin/x",
+            "bash_write",
+        ),
+    ] {
+        let notices = of_failure(&failed(line));
+        assert_eq!(notices.len(), 1, "{line}: {notices:?}");
+        assert!(notices[0].contains(path) && notices[0].contains(setting), "{line}: {notices:?}");
+    }
+}
+
+#[test]
+fn what_is_granted_or_went_well_is_not_explained() {
+    for line in [
+        "cat: missing.txt: No such file or directory",
+        "bash: ./noexec: Permission denied",
+        "bash: nosuch: command not found",
+        "error: socket hang up",
+    ] {
+        let notices = of_failure(&failed(line));
+        assert!(notices.is_empty(), "{line}: {notices:?}");
+    }
+    let fine =
+        Facts { status: ExitStatus::Exited(0), ..failed("cat: /etc/secret: Permission denied") };
+    assert!(of_failure(&fine).is_empty());
+}
+
+#[test]
+fn a_missing_network_is_named_with_its_setting() {
+    for line in [
+        "curl: (6) Could not resolve host: example.org",
+        "connect: Network is unreachable",
+        "socket: Operation not permitted",
+    ] {
+        let notices = of_failure(&failed(line));
+        assert!(notices[0].contains("network"), "{line}: {notices:?}");
+    }
+}
+
+#[test]
+fn the_limit_that_was_hit_is_named() {
+    let limits = Limits {
+        memory_bytes: Some(1),
+        processes: Some(2),
+        file_size_bytes: Some(3),
+        open_files: Some(4),
+    };
+    for (line, name) in [
+        ("cc1: out of memory allocating 65536 bytes", "memory_bytes"),
+        ("bash: fork: retry: Resource temporarily unavailable", "processes"),
+        ("dd: error writing 'x': File too large", "file_size_bytes"),
+        ("OSError: [Errno 24] Too many open files", "open_files"),
+    ] {
+        let notices = of_failure(&Facts { limits, ..failed(line) });
+        assert!(notices[0].contains(name), "{line}: {notices:?}");
+    }
+    let killed = Facts {
+        limit: Some(LimitHit::FileSize),
+        status: ExitStatus::Signaled(25),
+        limits,
+        ..failed("")
+    };
+    assert!(of_failure(&killed)[0].contains("file_size_bytes (3)"));
+}
+
+#[test]
+fn a_git_folder_outside_is_named_for_bash_write() {
+    let facts = Facts {
+        git_folder: Some(Path::new("/main/.git")),
+        ..failed("fatal: not a git repository: /main/.git/worktrees/wt")
+    };
+    let notices = of_failure(&facts);
+    assert!(notices.iter().any(|notice| notice.contains("/main/.git into bash_write")));
+}

@@ -1,0 +1,196 @@
+//! What a person sees of a call: before it, and ever after.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use sandbox::{Jail, Level, Network};
+use serde_json::Value;
+
+use super::plain::{shortened, visible, without_escapes};
+use super::{Arguments, BashSettings};
+use crate::process::Secrets;
+use crate::tools::view::{Fold, Style, View};
+use crate::tools::{Payload, ToolError};
+
+/// The longest line that stands for a command.
+const TITLE_BYTES: usize = 100;
+
+/// What the call would do.
+pub(super) fn preview(
+    arguments: &Arguments<'_>,
+    settings: &BashSettings,
+    jail: Option<&Jail>,
+    cwd: Result<PathBuf, ToolError>,
+) -> View {
+    let secrets = settings.environment.secrets();
+    let mut parts = command(arguments.command, secrets);
+    let fact = |name: &str, text: &str| View::text(format!("{name}: {text}"), Style::Dim);
+    match cwd {
+        Ok(cwd) => parts.push(fact("folder", &visible(&cwd.to_string_lossy()))),
+        Err(error) => parts.push(View::text(error.to_string(), Style::Error)),
+    }
+    parts.push(fact("timeout", &duration(arguments.timeout)));
+    parts.push(fact("network", network(settings.policy.network)));
+    parts.push(fact("may write", &writable(settings)));
+    match jail {
+        Some(jail) => parts.extend(enforcement(jail)),
+        None => parts.push(View::text("not configured: no roots", Style::Error)),
+    }
+    if let Some(stdin) = arguments.stdin {
+        parts.push(View::Collapsible {
+            summary: format!("stdin: {} bytes", stdin.len()),
+            children: vec![View::code(None, visible(&secrets.mask_text(stdin)))],
+            initially: Fold::Closed,
+        });
+    }
+    if let Some(description) = arguments.description {
+        // Written by whoever asks for approval, so it is told as theirs.
+        let description = secrets.mask_text(description);
+        parts.push(View::text(format!("described as: {}", visible(&description)), Style::Italic));
+    }
+    View::Group(parts)
+}
+
+/// A call, from nothing but its arguments.
+pub(super) fn call(arguments: &Payload, secrets: &Secrets) -> View {
+    let text = |name: &str| arguments.get(name).and_then(Value::as_str);
+    let mut parts = Vec::new();
+    if let Some(description) = text("description") {
+        parts.push(View::text(visible(&secrets.mask_text(description)), Style::Italic));
+    }
+    parts.extend(command(text("command").unwrap_or_default(), secrets));
+    if let Some(cwd) = text("cwd") {
+        parts.push(View::text(format!("folder: {}", visible(cwd)), Style::Dim));
+    }
+    View::Group(parts)
+}
+
+/// A result of this or an older version: what is missing is not shown.
+pub(super) fn result(payload: &Payload, secrets: &Secrets) -> View {
+    let text = |name: &str| payload.get(name).and_then(Value::as_str);
+    let number = |name: &str| payload.get(name).and_then(Value::as_f64);
+    let (badge, style) = badge(number("exit_code"), text("signal"));
+    let title = text("command").map(|command| {
+        let first = command.lines().find(|line| !line.trim().is_empty()).unwrap_or_default();
+        let more = if command.trim().lines().nth(1).is_some() { " …" } else { "" };
+        let title = secrets.mask_text(first);
+        format!("{}{more}", shortened(&visible(&title), TITLE_BYTES))
+    });
+    let summary = [title.as_deref(), Some(badge.as_str())].into_iter().flatten();
+    let summary: Vec<&str> = summary.filter(|text| !text.is_empty()).collect();
+
+    let mut children = Vec::new();
+    if let Some(command_text) = text("command") {
+        children.extend(command(command_text, secrets));
+    }
+    match text("output") {
+        Some("") => children.push(View::text("(no output)", Style::Dim)),
+        Some(output) => {
+            let plain = without_escapes(output);
+            children.push(View::code(None, visible(&secrets.mask_text(&plain))));
+        }
+        None => {}
+    }
+    if !badge.is_empty() {
+        children.push(View::text(badge.clone(), style));
+    }
+    let facts: Vec<String> = [
+        number("duration_ms")
+            .and_then(|ms| Duration::try_from_secs_f64(ms / 1000.0).ok())
+            .map(duration),
+        text("cwd").map(|cwd| format!("in {}", visible(cwd))),
+        text("full_output_path").map(|path| format!("whole output: {}", visible(path))),
+    ]
+    .into_iter()
+    .flatten()
+    .collect();
+    if !facts.is_empty() {
+        children.push(View::text(facts.join(" · "), Style::Dim));
+    }
+    if let Some(notice) = text("notice") {
+        children.push(View::text(visible(&secrets.mask_text(notice)), Style::Warning));
+    }
+    View::Collapsible {
+        summary: if summary.is_empty() { super::NAME.to_owned() } else { summary.join(" — ") },
+        children,
+        initially: if style == Style::Error { Fold::Open } else { Fold::Closed },
+    }
+}
+
+/// A command as it is, and a warning where not all of it could be seen.
+fn command(command: &str, secrets: &Secrets) -> Vec<View> {
+    let masked = secrets.mask_text(command);
+    let shown = visible(&masked);
+    let mut parts = Vec::with_capacity(2);
+    if shown != masked {
+        let warning = "the command holds characters that cannot be seen; they are shown as \\u{…}";
+        parts.push(View::text(warning, Style::Warning));
+    }
+    parts.insert(0, View::code(Some("bash"), shown));
+    parts
+}
+
+fn badge(exit_code: Option<f64>, signal: Option<&str>) -> (String, Style) {
+    match (exit_code, signal) {
+        (_, Some(signal)) => (format!("ended by {}", visible(signal)), Style::Error),
+        (Some(0.0), None) => ("exit 0".to_owned(), Style::Success),
+        (Some(code), None) => (format!("exit {code}"), Style::Error),
+        (None, None) => (String::new(), Style::Normal),
+    }
+}
+
+fn network(network: Network) -> &'static str {
+    match network {
+        Network::Deny => "closed",
+        Network::Allow => "open",
+    }
+}
+
+fn writable(settings: &BashSettings) -> String {
+    let policy = &settings.policy;
+    let paths: Vec<String> = policy
+        .roots
+        .iter()
+        .chain(&policy.command_write)
+        .map(|path| visible(&path.to_string_lossy()).into_owned())
+        .collect();
+    paths.join(", ")
+}
+
+fn enforcement(jail: &Jail) -> Vec<View> {
+    let achieved = jail.enforcement();
+    let (text, style) = match achieved.level {
+        Level::Full => ("jail: full (namespaces, Landlock, seccomp)", Style::Dim),
+        Level::Kernel => ("jail: kernel (Landlock, seccomp)", Style::Dim),
+        Level::Partial => ("jail: partial", Style::Warning),
+        Level::Off => {
+            ("jail: off; the command may do whatever the provider's user may", Style::Warning)
+        }
+    };
+    let mut parts = vec![View::text(text, style)];
+    if !achieved.left_open.is_empty() {
+        parts.push(View::text(format!("left open: {}", achieved.left_open.join("; ")), style));
+    }
+    parts
+}
+
+fn duration(duration: Duration) -> String {
+    let ms = duration.as_millis();
+    match ms {
+        0..1000 => format!("{ms} ms"),
+        1000..60_000 => format!("{} s", decimal(ms, 1000)),
+        _ => format!("{} min", decimal(ms, 60_000)),
+    }
+}
+
+/// `count / unit` with at most one decimal.
+fn decimal(count: u128, unit: u128) -> String {
+    let tenths = count * 10 / unit;
+    match tenths % 10 {
+        0 => (tenths / 10).to_string(),
+        tenth => format!("{}.{tenth}", tenths / 10),
+    }
+}
+
+#[cfg(test)]
+mod tests;

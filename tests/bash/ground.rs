@@ -1,0 +1,301 @@
+//! What every story stands on: a root, a place outside it, a jail, and a listener.
+
+use std::path::{Path, PathBuf};
+use std::sync::mpsc::{Receiver, channel};
+use std::sync::{Arc, Condvar, Mutex, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
+use std::time::{Duration, Instant};
+
+use provider_workspace::tools::{
+    Bash, BashSettings, CancelToken, Context, EmitError, Event, EventSink, OutputStream, Payload,
+    Phase, Tool, ToolError,
+};
+use provider_workspace::workspace::{Session, Workspace};
+use sandbox::{Jail, Policy};
+use serde_json::{Value, json};
+use tempfile::TempDir;
+
+/// Stories that count descriptors, threads or processes of this process run alone.
+static ALONE: RwLock<()> = RwLock::new(());
+
+/// Long enough for anything that is not stuck, on a loaded machine too.
+pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
+
+pub(crate) struct Ground {
+    pub(crate) root: PathBuf,
+    pub(crate) outside: PathBuf,
+    jail: Arc<Jail>,
+    stage: Arc<Stage>,
+    _folders: [TempDir; 2],
+    _company: Company,
+}
+
+/// What a call uses, on whatever thread it runs.
+struct Stage {
+    bash: Bash,
+    root: PathBuf,
+    workspace: Workspace,
+    session: Session,
+}
+
+#[expect(dead_code, reason = "held, not read")]
+enum Company {
+    Shared(RwLockReadGuard<'static, ()>),
+    Alone(RwLockWriteGuard<'static, ()>),
+}
+
+pub(crate) type Outcome = Result<Payload, ToolError>;
+
+/// What came of a call.
+pub(crate) struct Told {
+    pub(crate) events: Vec<Event>,
+    pub(crate) outcome: Outcome,
+    pub(crate) took: Duration,
+}
+
+/// Takes every event at once, and lets others wait for what it took.
+#[derive(Default)]
+pub(crate) struct Collector {
+    events: Mutex<Vec<Event>>,
+    more: Condvar,
+}
+
+impl Ground {
+    pub(crate) fn new() -> Self {
+        Self::with(|_| {})
+    }
+
+    /// A ground whose settings `change` adapts.
+    pub(crate) fn with(change: impl FnOnce(&mut BashSettings)) -> Self {
+        let guard = ALONE.read().unwrap_or_else(PoisonError::into_inner);
+        Self::make(Company::Shared(guard), change)
+    }
+
+    /// A ground that no other story shares the process with.
+    pub(crate) fn alone() -> Self {
+        let guard = ALONE.write().unwrap_or_else(PoisonError::into_inner);
+        Self::make(Company::Alone(guard), |_| {})
+    }
+
+    fn make(company: Company, change: impl FnOnce(&mut BashSettings)) -> Self {
+        let folders = [TempDir::new().unwrap(), TempDir::new().unwrap()];
+        let [root, outside] =
+            [0, 1].map(|index: usize| folders[index].path().canonicalize().unwrap());
+        let mut settings = BashSettings {
+            policy: Policy {
+                roots: vec![root.clone()],
+                file_workers: 4,
+                spawner_program: Some(env!("CARGO_BIN_EXE_provider-workspace").into()),
+                ..Policy::default()
+            },
+            environment: environment(),
+            ..BashSettings::default()
+        };
+        change(&mut settings);
+        let jail = Arc::new(Jail::build(&settings.policy).unwrap());
+        let workspace = workspace();
+        let bash = Bash::new(settings, jail.clone());
+        let stage = Stage { bash, root: root.clone(), workspace, session: Session::default() };
+        Self { root, outside, jail, stage: Arc::new(stage), _folders: folders, _company: company }
+    }
+
+    pub(crate) fn bash(&self) -> &Bash {
+        &self.stage.bash
+    }
+
+    /// Runs a call to its end.
+    pub(crate) fn run(&self, arguments: Value) -> Told {
+        let collector = Arc::new(Collector::default());
+        let started = Instant::now();
+        let outcome = self.run_into(arguments, collector.clone(), &CancelToken::new(), None);
+        Told { events: collector.taken(), outcome, took: started.elapsed() }
+    }
+
+    /// Runs a command to its end, which must be a result.
+    pub(crate) fn result(&self, command: &str) -> Payload {
+        let told = self.run(json!({ "command": command }));
+        told.outcome.unwrap_or_else(|error| panic!("{command}: {error} {:?}", error.details()))
+    }
+
+    /// Runs a command in a folder to its end, which must be a result.
+    pub(crate) fn result_in(&self, folder: &Path, command: &str) -> Payload {
+        let told = self.run(json!({ "command": command, "cwd": folder.to_str().unwrap() }));
+        told.outcome.unwrap_or_else(|error| panic!("{command}: {error} {:?}", error.details()))
+    }
+
+    /// Runs a call whose events go to `sink`.
+    pub(crate) fn run_into(
+        &self,
+        arguments: Value,
+        sink: Arc<dyn EventSink>,
+        cancel: &CancelToken,
+        deadline: Option<Instant>,
+    ) -> Outcome {
+        self.start(arguments, sink, cancel, deadline).recv().unwrap()
+    }
+
+    /// Starts a call as the provider does: on a file worker of the jail.
+    pub(crate) fn start(
+        &self,
+        arguments: Value,
+        sink: Arc<dyn EventSink>,
+        cancel: &CancelToken,
+        deadline: Option<Instant>,
+    ) -> Receiver<Outcome> {
+        let Value::Object(arguments) = arguments else { panic!("arguments are an object") };
+        let (stage, cancel) = (self.stage.clone(), cancel.clone());
+        let (answer, answered) = channel();
+        let job = move || {
+            let phase = Phase::default();
+            let context = Context {
+                workspace: &stage.workspace,
+                session: &stage.session,
+                working_directory: stage.root.to_str(),
+                sink: &*sink,
+                cancel: &cancel,
+                deadline,
+                phase: &phase,
+            };
+            let outcome = stage.bash.run(&arguments, &context);
+            // The answer comes last, so that nothing of the call is left when it is there.
+            drop((stage, sink, cancel));
+            answer.send(outcome).unwrap();
+        };
+        self.jail.submit(Box::new(job)).unwrap();
+        answered
+    }
+
+    /// Runs a call and cancels it once it has printed `cue`.
+    pub(crate) fn cancelled(&self, arguments: Value, cue: &str) -> Told {
+        let collector = Arc::new(Collector::default());
+        let cancel = CancelToken::new();
+        let answer = self.start(arguments, collector.clone(), &cancel, None);
+        collector.wait_for(cue);
+        let cancelled = Instant::now();
+        cancel.cancel();
+        let outcome = answer.recv().unwrap();
+        Told { events: collector.taken(), outcome, took: cancelled.elapsed() }
+    }
+}
+
+fn environment() -> provider_workspace::process::Environment {
+    use provider_workspace::process::{Environment, Requested};
+    Environment::choose(std::env::vars_os(), Requested::default()).unwrap()
+}
+
+fn workspace() -> Workspace {
+    Workspace {}
+}
+
+impl Told {
+    pub(crate) fn result(&self) -> &Payload {
+        self.outcome.as_ref().unwrap_or_else(|error| panic!("{error} {:?}", error.details()))
+    }
+
+    pub(crate) fn error(&self) -> &ToolError {
+        match &self.outcome {
+            Ok(payload) => panic!("a result: {payload:?}"),
+            Err(error) => error,
+        }
+    }
+
+    /// What was streamed, as (stream, text) with neighbours of one stream joined.
+    pub(crate) fn streamed(&self) -> Vec<(OutputStream, String)> {
+        let mut joined: Vec<(OutputStream, Vec<u8>)> = Vec::new();
+        for event in &self.events {
+            let Event::Output { stream, data } = event else { continue };
+            match joined.last_mut() {
+                Some((last, bytes)) if last == stream => bytes.extend_from_slice(data),
+                _ => joined.push((*stream, data.to_vec())),
+            }
+        }
+        let text = |bytes| String::from_utf8(bytes).unwrap();
+        joined.into_iter().map(|(stream, bytes)| (stream, text(bytes))).collect()
+    }
+
+    /// The exit status that was told, and that it was told after all output.
+    pub(crate) fn exit(&self) -> (i32, Option<String>) {
+        let at = self.events.iter().position(|event| matches!(event, Event::Exit { .. }));
+        let at = at.unwrap_or_else(|| panic!("no exit status: {:?}", self.events));
+        let later = &self.events[at + 1..];
+        assert!(
+            !later.iter().any(|event| matches!(event, Event::Output { .. } | Event::Exit { .. })),
+            "after the exit status: {later:?}"
+        );
+        match &self.events[at] {
+            Event::Exit { code, signal } => (*code, signal.clone()),
+            _ => unreachable!(),
+        }
+    }
+}
+
+impl Collector {
+    pub(crate) fn taken(&self) -> Vec<Event> {
+        self.events.lock().unwrap().clone()
+    }
+
+    /// Waits until the output so far contains `cue`.
+    pub(crate) fn wait_for(&self, cue: &str) {
+        let seen = |events: &Vec<Event>| {
+            let output: Vec<u8> = events
+                .iter()
+                .filter_map(|event| match event {
+                    Event::Output { data, .. } => Some(data.to_vec()),
+                    _ => None,
+                })
+                .flatten()
+                .collect();
+            String::from_utf8_lossy(&output).contains(cue)
+        };
+        let events = self.events.lock().unwrap();
+        let (_events, timeout) =
+            self.more.wait_timeout_while(events, PATIENCE, |events| !seen(events)).unwrap();
+        assert!(!timeout.timed_out(), "{cue:?} never came");
+    }
+}
+
+impl EventSink for Collector {
+    fn emit_until(&self, event: Event, _deadline: Option<Instant>) -> Result<(), EmitError> {
+        self.events.lock().unwrap().push(event);
+        self.more.notify_all();
+        Ok(())
+    }
+}
+
+/// The processes of this machine whose command line holds `text`, zombies left out.
+pub(crate) fn processes_with(text: &str) -> Vec<String> {
+    let mut found = Vec::new();
+    for entry in std::fs::read_dir("/proc").unwrap().flatten() {
+        let Ok(line) = std::fs::read(entry.path().join("cmdline")) else { continue };
+        let line = String::from_utf8_lossy(&line).replace('\0', " ");
+        if line.contains(text) {
+            found.push(line);
+        }
+    }
+    found
+}
+
+/// Whether a program is there; a story that needs a missing one says so and passes, except in CI.
+pub(crate) fn has(program: &str) -> bool {
+    let found = std::env::var_os("PATH").is_some_and(|path| {
+        std::env::split_paths(&path).any(|folder| folder.join(program).is_file())
+    });
+    assert!(found || std::env::var_os("CI").is_none(), "{program} is missing");
+    if !found {
+        skipped(program);
+    }
+    found
+}
+
+#[expect(clippy::print_stderr, reason = "a skipped story says so")]
+fn skipped(program: &str) {
+    eprintln!("SKIPPED: {program} is missing");
+}
+
+pub(crate) fn read(path: impl AsRef<Path>) -> String {
+    std::fs::read_to_string(path).unwrap()
+}
+
+/// A result's notice, or nothing.
+pub(crate) fn notice(result: &Payload) -> &str {
+    result.get("notice").and_then(Value::as_str).unwrap_or_default()
+}
