@@ -16,6 +16,7 @@ mod render;
 mod running;
 mod sessions;
 mod stream;
+mod sweep;
 
 pub use self::core::{Call, Provider};
 pub use config::{Config, ConfigureError, Surroundings};
