@@ -1,0 +1,128 @@
+//! A write that is cancelled, or whose time is up, is applied or not, and it is known which.
+
+use std::collections::HashMap;
+use std::fs;
+use std::time::{Duration, Instant};
+
+use provider_workspace::goplugin::host::LogLine;
+use provider_workspace::provider::Call;
+use provider_workspace::service::Failure;
+use provider_workspace::tools::Payload;
+use serde_json::{Value, json};
+use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
+
+use crate::harness::{Story, call};
+
+const ROUNDS: u32 = 40;
+const OLD: &str = "the old content\n";
+
+fn new() -> String {
+    "the new content\n".repeat(100_000)
+}
+
+/// A story whose log can be read to its end, and how long one of its writes takes.
+async fn prepared() -> (Story, UnboundedReceiver<LogLine>, Duration) {
+    let (say, hear) = unbounded_channel();
+    let mut story =
+        Story::launched_with(|launch| launch.on_log(move |line| drop(say.send(line)))).await;
+    story.configure(json!({})).await.unwrap();
+    for round in 0..ROUNDS {
+        story.write(&format!("{round}"), OLD);
+    }
+    story.write("measured", OLD);
+    let started = Instant::now();
+    story.result("write_file", json!({"path": "measured", "content": new()})).await;
+    (story, hear, started.elapsed())
+}
+
+/// Alternately a write and an edit, so that a success leaves the new content.
+fn change(round: u32) -> Call {
+    let path = round.to_string();
+    let call = if round.is_multiple_of(2) {
+        call("write_file", json!({"path": path, "content": new()}))
+    } else {
+        call("edit_file", json!({"path": path, "old_string": OLD, "new_string": new()}))
+    };
+    Call { id: format!("call-{round}"), ..call }
+}
+
+/// What the log says became of the calls whose answer nobody took: whether they were applied.
+async fn logged(mut hear: UnboundedReceiver<LogLine>) -> HashMap<String, bool> {
+    let mut applied = HashMap::new();
+    // It ends with the provider's standard error.
+    while let Some(line) = hear.recv().await {
+        let text = |name: &str| line.fields.get(name).and_then(Value::as_str);
+        let (Some(id), Some(details)) = (text("call_id"), text("details")) else { continue };
+        let details: Payload = serde_json::from_str(details).unwrap();
+        let is_applied = match text("outcome") {
+            Some("completed") => Some(true),
+            Some("cancelled" | "timeout") => details.get("applied").and_then(Value::as_bool),
+            other => panic!("{id} ended as {other:?}"),
+        };
+        applied.insert(id.to_owned(), is_applied.unwrap_or_else(|| panic!("{id}: {details:?}")));
+    }
+    applied
+}
+
+/// Holds what was heard of each call against its file.
+async fn check(
+    story: Story,
+    hear: UnboundedReceiver<LogLine>,
+    answers: HashMap<u32, Result<Payload, Failure>>,
+) {
+    let folder = story.path("");
+    let keep = story.end_and_keep().await;
+    let logged = logged(hear).await;
+    let mut counts = [0, 0];
+    for round in 0..ROUNDS {
+        let content = fs::read_to_string(folder.join(round.to_string())).unwrap();
+        let is_new = content == new();
+        assert!(is_new || content == OLD, "round {round}: neither old nor new");
+        counts[usize::from(is_new)] += 1;
+        let heard = match answers.get(&round) {
+            Some(Ok(_)) => Some(true),
+            Some(Err(failure)) => {
+                assert!(["timeout", "cancelled"].contains(&&*failure.category), "{failure}");
+                Some(failure.details["applied"].as_bool().unwrap())
+            }
+            None => logged.get(&format!("call-{round}")).copied(),
+        };
+        match heard {
+            Some(applied) => assert_eq!(applied, is_new, "round {round}"),
+            // It never began.
+            None => assert!(!is_new, "round {round}: applied, and nobody heard of it"),
+        }
+    }
+    eprintln!("{} of {ROUNDS} were applied", counts[1]);
+    drop(keep);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_cancelled_write_is_applied_or_not_and_the_log_says_which() {
+    let (story, hear, usual) = prepared().await;
+    let mut answers = HashMap::new();
+    for round in 0..ROUNDS {
+        let mut client = story.client.clone();
+        let patience = usual * round * 2 / ROUNDS;
+        if let Ok(answer) =
+            tokio::time::timeout(patience, client.invoke_to_end(change(round))).await
+        {
+            answers.insert(round, answer.unwrap().1);
+        }
+    }
+    check(story, hear, answers).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_write_whose_time_is_up_is_applied_or_not_and_says_which() {
+    let (mut story, hear, usual) = prepared().await;
+    let mut answers = HashMap::new();
+    for round in 0..ROUNDS {
+        let deadline = Some(Instant::now() + usual * round * 2 / ROUNDS);
+        // An error is the client's own: it did not get the answer in time.
+        if let Ok(answer) = story.client.invoke_to_end(Call { deadline, ..change(round) }).await {
+            answers.insert(round, answer.1);
+        }
+    }
+    check(story, hear, answers).await;
+}
