@@ -23,61 +23,70 @@ const ROUNDS: usize = 100;
 /// or that it has taken its place.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_killed_write_leaves_the_old_or_the_new_content() {
+    let [even, odd] = [0, 1].map(|first| tokio::spawn(kill_rounds(first)));
+    let (even, odd) = (even.await.unwrap(), odd.await.unwrap());
+    let kept = even.kept + odd.kept;
+    let swept = even.swept + odd.swept;
+    eprintln!("of {ROUNDS} writes {kept} came to nothing, and {swept} left something to sweep");
+    assert!(kept >= ROUNDS / 2 && swept >= ROUNDS / 2 && kept < ROUNDS);
+}
+
+#[derive(Default)]
+struct Killed {
+    kept: usize,
+    swept: usize,
+}
+
+/// Every second round.
+async fn kill_rounds(first: usize) -> Killed {
     let mut story = Story::launched().await;
-    let (mut torn, mut kept, mut replaced) = (0, 0, 0);
-    for round in 0..ROUNDS {
+    let mut killed = Killed::default();
+    let (grown, rewritten) = (grown(), file("new"));
+    for round in (first..ROUNDS).step_by(2) {
         story.configure(json!({})).await.unwrap();
         assert!(names(&story.path("")).len() <= 1, "round {round}: {:?}", names(&story.path("")));
         // Mostly a small file becomes a large one, which costs the least before the writing; now and
         // then a large one becomes another.
-        let large = round % 25 == 24;
-        let old = if large { file("old", b'x') } else { b"^y$".repeat(1000) };
-        let new = if large { file("new", b'x') } else { grown() };
-        story.write("f", &old);
-        let edit = if large {
-            json!({"path": "f", "edits": [
+        let (old, new, edit) = if round % 25 == 24 {
+            let edits = json!([
                 {"old_string": "old begins\n", "new_string": "new begins\n"},
                 {"old_string": "old ends\n", "new_string": "new ends\n"},
-            ]})
+            ]);
+            (file("old"), &rewritten, json!({"path": "f", "edits": edits}))
         } else {
             let piece = "z".repeat(LARGE / 1000);
-            json!({"path": "f", "old_string": "y", "new_string": piece, "replace_all": true})
+            let all = json!({"old_string": "y", "new_string": piece, "replace_all": true});
+            (b"^y$".repeat(1000), &grown, json!({"path": "f", "edits": [all]}))
         };
+        story.write("f", &old);
         let mut client = story.client.clone();
-        let writing =
-            tokio::spawn(async move { client.invoke_to_end(call("edit_file", edit)).await });
-        // From "it is made" to "it has taken its place" and a bit beyond.
+        let edit = call("edit_file", edit);
+        let writing = tokio::spawn(async move { client.invoke_to_end(edit).await });
+        // From "it is made" to "it has taken its place".
         let threshold = LARGE * round / (ROUNDS - 12);
         let (folder, pid) = (story.path(""), story.pid());
-        let seen =
-            tokio::task::spawn_blocking(move || kill_at(threshold, &folder, pid)).await.unwrap();
+        let seen = tokio::task::spawn_blocking(move || kill_at(threshold, &folder, pid));
+        let seen = seen.await.unwrap();
         story.plugin.wait().await.unwrap();
         let _ = writing.await.unwrap();
 
         let left = names(&story.path(""));
-        torn += usize::from(left.len() > 1);
         let content = fs::read(story.path("f")).unwrap();
-        assert!(content == old || content == new, "round {round}: killed at {seen}, {left:?}");
-        if content == old {
-            kept += 1
-        } else {
-            replaced += 1
-        }
+        assert!(content == old || content == *new, "round {round}: killed at {seen}, {left:?}");
+        killed.kept += usize::from(content == old);
+        killed.swept += usize::from(left.len() > 1);
         story.clear_tmp();
         story.relaunch().await;
     }
     story.configure(json!({})).await.unwrap();
     assert_eq!(names(&story.path("")), ["f"]);
-    eprintln!(
-        "{kept} writes came to nothing, {replaced} were done, {torn} left something to sweep"
-    );
-    assert!(kept >= ROUNDS / 2 && torn >= ROUNDS / 2 && replaced > 0);
     story.end().await;
+    killed
 }
 
-fn file(word: &str, filling: u8) -> Vec<u8> {
+fn file(word: &str) -> Vec<u8> {
     let mut content = format!("{word} begins\n").into_bytes();
-    let line = [vec![filling; 99], vec![b'\n']].concat();
+    let line = [vec![b'x'; 99], vec![b'\n']].concat();
     content.extend(line.repeat((LARGE - 32) / 100));
     content.extend(format!("{word} ends\n").into_bytes());
     content
@@ -103,7 +112,7 @@ fn kill_at(threshold: usize, folder: &Path, pid: u32) -> String {
                 .unwrap();
             return format!("{size:?} of {threshold}, replaced: {replaced}");
         }
-        std::hint::spin_loop();
+        std::thread::yield_now();
     }
 }
 
