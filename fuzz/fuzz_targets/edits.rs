@@ -5,11 +5,12 @@
 
 use libfuzzer_sys::fuzz_target;
 use provider_workspace::text::diff::{Side, of_patch, parse_unified, unified};
-use provider_workspace::text::edit::{Edit, Refusal, Scope, apply};
+use provider_workspace::text::edit::{Bounds, Edit, Refusal, Scope, apply};
 use provider_workspace::text::encoding::{Detected, Encoding, detect};
-use provider_workspace::text::units::Unit;
+use provider_workspace::text::lines::Unit;
 
 const LIMIT: usize = 1 << 20;
+const BOUNDS: Bounds<'static> = Bounds { size: LIMIT, should_stop: &|| false };
 
 fuzz_target!(|input: (Vec<u8>, String, String, bool)| {
     let (content, old, new, all) = input;
@@ -19,7 +20,7 @@ fuzz_target!(|input: (Vec<u8>, String, String, bool)| {
     };
     let body = &content[encoding.bom().len()..];
     let scope = if all { Scope::All } else { Scope::Only };
-    match apply(body, encoding, &[Edit { old: &old, new: &new, scope }], LIMIT) {
+    match apply(body, encoding, &[Edit { old: &old, new: &new, scope }], BOUNDS) {
         Ok(edited) => {
             let after = edited.patch.apply(body);
             assert!(after.len() <= LIMIT);

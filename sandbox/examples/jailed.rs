@@ -1,7 +1,8 @@
 //! Runs a program in a jail: `cargo run -p sandbox --example jailed -- ROOT PROGRAM [ARGUMENT]…`
 //!
 //! ROOT is the one folder that can be written. Says what the jail enforces, then what the program
-//! says. JAILED_NAMESPACES=never does without namespaces.
+//! says. JAILED_NAMESPACES=never does without namespaces; JAILED_MODE is enforce, best_effort or
+//! off.
 
 use std::error::Error;
 use std::io::Write as _;
@@ -9,14 +10,14 @@ use std::os::fd::AsFd;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use sandbox::{Command, Jail, Namespaces, Policy};
+use sandbox::{Command, Jail, Mode, Namespaces, Policy, harden_provider};
 
 fn main() -> ExitCode {
     // First of all: the jail starts this very program once more as its spawner.
     if sandbox::is_spawner_invocation() {
         return sandbox::spawner_main();
     }
-    match run() {
+    match harden_provider().map_err(Into::into).and_then(|()| run()) {
         Ok(code) => ExitCode::from(code),
         Err(error) => {
             let _ = writeln!(std::io::stderr(), "jailed: {error}");
@@ -35,8 +36,13 @@ fn run() -> Result<u8, Box<dyn Error>> {
         Ok("never") => Namespaces::Never,
         _ => Namespaces::Auto,
     };
+    let mode = match std::env::var("JAILED_MODE").as_deref() {
+        Ok("best_effort") => Mode::BestEffort,
+        Ok("off") => Mode::Off,
+        _ => Mode::Enforce,
+    };
     let roots = vec![root.clone()];
-    let jail = Jail::build(&Policy { roots, namespaces, ..Policy::default() })?;
+    let jail = Jail::build(&Policy { roots, namespaces, mode, ..Policy::default() })?;
     let enforcement = jail.enforcement();
     let mut errors = std::io::stderr();
     writeln!(errors, "level {}", enforcement.level)?;

@@ -145,15 +145,17 @@ impl Running {
         Self { control, pid, main, limits, _alive: alive }
     }
 
-    /// A descriptor that becomes readable when the command's own process has ended, which is up to
-    /// 250 ms before the report where it left others behind: they have that long to pass on what
-    /// is on its way. [`kill`](Self::kill) ends them earlier. `None` where the system gave none.
+    /// A descriptor that becomes readable when the command's own process has ended. Where it left
+    /// others behind the report comes up to 250 ms later, or up to 10 s after a signal was sent:
+    /// they have that long to pass on what is on its way and to end by themselves.
+    /// [`kill`](Self::kill) ends them at once. `None` where the system gave no descriptor.
     #[must_use]
     pub fn main(&self) -> Option<BorrowedFd<'_>> {
         self.main.as_ref().map(AsFd::as_fd)
     }
 
-    /// The process id of the command as this process (and the machine) sees it. Inside the jail
+    /// The process id of the command as this process (and the machine) sees it, or, where `/proc`
+    /// does not tell that, as the jail does. Inside the jail
     /// `$$` may be another number: at the full level commands have their own process ids.
     /// For people and logs only: signals go through [`signal`](Self::signal), which cannot hit a
     /// process that took the number over.

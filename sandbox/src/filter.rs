@@ -46,7 +46,6 @@ pub(crate) enum Tracing {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Surroundings {
     pub(crate) sockets: Sockets,
-    pub(crate) processes: Processes,
     pub(crate) tracing: Tracing,
 }
 
@@ -97,18 +96,15 @@ fn refused(surroundings: Surroundings) -> Result<Rules, seccompiler::BackendErro
     let typing = [libc::TIOCSTI, libc::TIOCLINUX]
         .map(|request| all(vec![is(1, u64::from(request as u32))?]));
     rules.insert(libc::SYS_ioctl, typing.into_iter().collect::<Result<_, _>>()?);
-    if surroundings.processes == Processes::Shared {
-        // Landlock has no say in these; a pid or a "who" of zero means the caller itself.
-        rules.insert(libc::SYS_prlimit64, vec![all(vec![is_not(0, 0)?])?]);
-        // Their "which" may also mean every process of a user.
-        for (call, of_user) in [(libc::SYS_setpriority, 2), (libc::SYS_ioprio_set, 3)] {
-            rules.insert(call, vec![all(vec![is_not(1, 0)?])?, all(vec![is(0, of_user)?])?]);
-        }
-        for call in
-            [libc::SYS_sched_setscheduler, libc::SYS_sched_setparam, libc::SYS_sched_setattr]
-        {
-            rules.insert(call, vec![all(vec![is_not(0, 0)?])?]);
-        }
+    // Landlock has no say in these; a pid or a "who" of zero means the caller itself. At the full
+    // level they are still needed: the calls of one jail see each other, and their supervisors.
+    rules.insert(libc::SYS_prlimit64, vec![all(vec![is_not(0, 0)?])?]);
+    // Their "which" may also mean every process of a user.
+    for (call, of_user) in [(libc::SYS_setpriority, 2), (libc::SYS_ioprio_set, 3)] {
+        rules.insert(call, vec![all(vec![is_not(1, 0)?])?, all(vec![is(0, of_user)?])?]);
+    }
+    for call in [libc::SYS_sched_setscheduler, libc::SYS_sched_setparam, libc::SYS_sched_setattr] {
+        rules.insert(call, vec![all(vec![is_not(0, 0)?])?]);
     }
     let families: &[i32] = match surroundings.sockets {
         Sockets::Pairs => &[],

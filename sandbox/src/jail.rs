@@ -11,7 +11,7 @@ use crate::explain::{self, Access, Explanation, Granted, Setting, Subject};
 use crate::grants::{GrantError, Grants, ordered};
 use crate::launcher::{Spawner, SpawnerError};
 use crate::plan::{Confinement, Plan, Setup};
-use crate::policy::{Limits, Mode, Namespaces, Network, Policy};
+use crate::policy::{Commands, Limits, Mode, Namespaces, Network, Policy};
 use crate::private::{Private, PrivateError, PrivateFolders};
 use crate::report::{self, Facts, Isolation, User};
 use crate::rights::{DomainError, Grant, Holder, Rights, Tcp, domain};
@@ -93,7 +93,7 @@ impl Jail {
         Ok(Self {
             enforcement: report::enforcement(&facts),
             workers: Workers::new(policy.file_workers, confine)?,
-            spawner: Some(started.spawner),
+            spawner: started.spawner,
             private: started.private,
             limits: policy.limits,
             network: policy.network,
@@ -139,9 +139,8 @@ impl Jail {
     /// and resolved. `None` where the policy grants it, so that the refusal has another cause.
     #[must_use]
     pub fn explain(&self, subject: Subject, access: Access, path: &Path) -> Option<Explanation> {
-        if self.enforcement.landlock_abi.is_none() {
-            return None;
-        }
+        // Without Landlock the policy is not what refuses.
+        self.enforcement.landlock_abi?;
         let grants = match subject {
             Subject::FileJob => &self.files,
             Subject::Command => &self.commands,
@@ -177,7 +176,8 @@ impl Drop for Jail {
 
 /// A spawner and what belongs to it.
 struct Started {
-    spawner: Spawner,
+    // None where the policy wants no commands.
+    spawner: Option<Spawner>,
     private: Private,
     commands: Vec<Grant>,
     namespaces: Result<Isolation, String>,
@@ -189,6 +189,12 @@ fn start(policy: &Policy, grants: &Grants, confinement: Confinement) -> Result<S
     let itself = PathBuf::from("/proc/self/exe");
     let program = policy.spawner_program.as_ref().unwrap_or(&itself);
     let everything = grants.commands.iter().any(|grant| grant.path == Path::new("/"));
+    if policy.commands == Commands::Never {
+        let folders = PrivateFolders::make(&base)?;
+        let (plan, private) = in_place(policy, grants, confinement, &folders)?;
+        let namespaces = Err("the policy wants no commands".to_owned());
+        return Ok(Started { spawner: None, private, commands: plan.grants, namespaces });
+    }
     let refused = match (confinement, policy.namespaces) {
         (Confinement::None, _) => "the policy says off".to_owned(),
         (_, Namespaces::Never) => "the policy says never".to_owned(),
@@ -199,7 +205,13 @@ fn start(policy: &Policy, grants: &Grants, confinement: Confinement) -> Result<S
             match Spawner::start(program, &plan, folders) {
                 Ok((spawner, Setup::Ready { pid_limit, .. })) => {
                     let namespaces = Ok(Isolation { pid_limit });
-                    return Ok(Started { spawner, private, commands: plan.grants, namespaces });
+                    // What a private folder hides is not what the machine calls by that path.
+                    let overlaid = |path: &PathBuf| plan.sources.iter().any(|(at, _)| at == path);
+                    let commands =
+                        plan.grants.iter().filter(|grant| !overlaid(&grant.path)).cloned();
+                    let commands = commands.collect();
+                    let spawner = Some(spawner);
+                    return Ok(Started { spawner, private, commands, namespaces });
                 }
                 Err(error @ SpawnerError::Start { .. }) => return Err(error.into()),
                 Ok((_, Setup::Failed { .. })) => "the spawner is at odds with itself".to_owned(),
@@ -210,6 +222,7 @@ fn start(policy: &Policy, grants: &Grants, confinement: Confinement) -> Result<S
     let folders = PrivateFolders::make(&base)?;
     let (plan, private) = in_place(policy, grants, confinement, &folders)?;
     let (spawner, _) = Spawner::start(program, &plan, folders)?;
+    let spawner = Some(spawner);
     Ok(Started { spawner, private, commands: plan.grants, namespaces: Err(refused) })
 }
 

@@ -12,12 +12,25 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 use std::time::Duration;
 
+use rustix::process::{DumpableBehavior, set_dumpable_behavior};
+
 use crate::command::{Command, Running, StartError};
 use crate::plan::{Plan, Setup};
 use crate::policy::Limits;
 use crate::private::PrivateFolders;
 use crate::spawner::ARGUMENT;
+use crate::sys;
 use crate::wire::{self, Began, Patience, Request};
+
+/// Hardens the provider itself; `main` calls this once, before it starts a thread: no other process
+/// of the user may read its memory, and no descriptor that it was started with reaches a child.
+///
+/// # Errors
+/// When the kernel refuses, which no kernel that runs this program does.
+pub fn harden_provider() -> io::Result<()> {
+    set_dumpable_behavior(DumpableBehavior::NotDumpable)?;
+    sys::close_all_on_exec()
+}
 
 /// A spawner that is set up.
 #[derive(Debug)]
@@ -103,8 +116,8 @@ impl Spawner {
         drop(theirs);
         drop(command);
         match Began::receive(&control) {
-            Ok((Began::Running, pidfd)) => {
-                let pid = pidfd.as_ref().and_then(pid_of).unwrap_or_default();
+            Ok((Began::Running(inner), pidfd)) => {
+                let pid = pidfd.as_ref().and_then(pid_of).unwrap_or(inner);
                 Ok(Running::new(control, pid, pidfd, limits, self.calls.clone()))
             }
             Ok((Began::Failed(stage, errno), _)) => {

@@ -24,6 +24,8 @@ pub struct Policy {
     pub file_workers: usize,
     /// Whether namespaces are tried.
     pub namespaces: Namespaces,
+    /// Whether commands can be started at all.
+    pub commands: Commands,
     /// The operator's home folder, whose toolchains and git settings commands may read.
     /// `None` takes `HOME` from the environment.
     pub home: Option<PathBuf>,
@@ -60,6 +62,18 @@ pub enum Network {
     /// Internet sockets work as without a jail. Unix sockets outside the roots stay closed: behind
     /// them sit daemons that would act for a command with rights that the command lacks.
     Allow,
+}
+
+/// Whether commands can be started at all.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Commands {
+    /// The jail has a spawner.
+    #[default]
+    Spawned,
+    /// The jail is for file jobs alone: no process is started, and a start is refused. For a
+    /// program whose `main` is not its own, such as a test harness, and that so cannot be its own
+    /// spawner.
+    Never,
 }
 
 /// Whether namespaces are tried.

@@ -196,8 +196,8 @@ mod tests {
         let base = tempfile::tempdir().unwrap();
         let folders = PrivateFolders::make(base.path()).unwrap();
         fs::create_dir_all(folders.tmp().join("a/b")).unwrap();
-        fs::set_permissions(folders.tmp().join("a/b"), Permissions::from_mode(0)).unwrap();
-        fs::set_permissions(folders.tmp().join("a"), Permissions::from_mode(0)).unwrap();
+        fs::set_permissions(folders.tmp().join("a/b"), Permissions::from_mode(0o000)).unwrap();
+        fs::set_permissions(folders.tmp().join("a"), Permissions::from_mode(0o000)).unwrap();
         let at = folders.at.clone();
         drop(folders);
         assert!(!at.exists());

@@ -7,11 +7,13 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::path::Path;
 use std::process::ExitCode;
 
-use rustix::event::{PollFd, PollFlags, poll};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::{Mode, OFlags};
+use rustix::io::Errno;
+use rustix::pipe::{PipeFlags, pipe_with};
 use rustix::process::{
-    DumpableBehavior, Pid, PidfdFlags, geteuid, getpid, pidfd_open, set_child_subreaper,
-    set_dumpable_behavior, setsid,
+    DumpableBehavior, Pid, PidfdFlags, Signal, geteuid, getpid, pidfd_open, set_child_subreaper,
+    set_dumpable_behavior, set_parent_process_death_signal, setsid,
 };
 use rustix::thread::{
     CapabilitySet, CapabilitySets, capabilities, clear_ambient_capability_set,
@@ -25,7 +27,7 @@ use crate::namespaces::{self, Failure, Side, failed};
 use crate::plan::{Confinement, Plan, Setup};
 use crate::policy::{Namespaces, Network};
 use crate::rights::{Grant, Holder, Rights, Tcp, call_domain, domain};
-use crate::supervisor::{Call, supervise};
+use crate::supervisor::{Call, prepare, supervise};
 use crate::sweep::sweep_strangers;
 use crate::sys::{self, Fork, Wait};
 use crate::wire::{self, Began, Patience};
@@ -41,9 +43,11 @@ pub fn is_spawner_invocation() -> bool {
 }
 
 /// Serves as a jail's spawner until the jail is dropped and its calls have ended. Its standard
-/// input is the jail's socket; started by anything but a jail it ends at once.
+/// input is the jail's socket; started by anything but a jail it ends at once. Closes every
+/// descriptor from 3 on: none may have been opened before.
 #[must_use]
 pub fn spawner_main() -> ExitCode {
+    sys::close_inherited();
     match sys::standard_input().and_then(serve) {
         Ok(()) => ExitCode::SUCCESS,
         Err(_) => ExitCode::FAILURE,
@@ -78,7 +82,6 @@ fn become_quiet() -> io::Result<()> {
     for target in 0..3 {
         sys::replace_stdio(&null, target)?;
     }
-    sys::close_all_on_exec()?;
     sys::default_signals();
     if sys::threads()? != 1 {
         return Err(io::Error::other("the spawner must be entered before any thread is started"));
@@ -120,7 +123,7 @@ fn confine(plan: &Plan, processes: Processes) -> Result<Option<OwnedFd>, Failure
     if plan.confinement == Confinement::None {
         return Ok(None);
     }
-    let step = |step: &'static str| move |error: rustix::io::Errno| failed(step)(error.into());
+    let step = |step: &'static str| move |error: Errno| failed(step)(error.into());
     set_dumpable_behavior(DumpableBehavior::NotDumpable).map_err(step("being undumpable"))?;
     set_no_new_privs(true).map_err(step("no_new_privs"))?;
     let mut call = None;
@@ -131,7 +134,7 @@ fn confine(plan: &Plan, processes: Processes) -> Result<Option<OwnedFd>, Failure
     }
     drop_capabilities().map_err(failed("dropping capabilities"))?;
     let sockets = Sockets::of(plan.network, processes);
-    filter::install(Surroundings { sockets, processes, tracing }).map_err(failed("seccomp"))?;
+    filter::install(Surroundings { sockets, tracing }).map_err(failed("seccomp"))?;
     Ok(call)
 }
 
@@ -206,61 +209,105 @@ fn wait_outside() -> io::Result<()> {
     sys::reap(Wait::Block).map(|_| ())
 }
 
-/// A supervisor that runs, by pid and pidfd.
+/// A supervisor by pid and pidfd.
 type Supervisor = (libc::pid_t, OwnedFd);
 
+/// How long a machine that has no room for another process is given before it is asked again.
+const RETRY: Timespec = Timespec { tv_sec: 0, tv_nsec: 20_000_000 };
+
+/// Keeps one spare supervisor that waits for the next call on the jail's own socket: a call meets
+/// a process that is there already, and the next spare is forked while the call's program loads.
 fn answer_calls(socket: OwnedFd, domain: Option<&OwnedFd>) -> io::Result<()> {
+    let (taken, take) = pipe_with(PipeFlags::CLOEXEC)?;
     let mut supervisors: Vec<Supervisor> = Vec::new();
+    let mut spare: Option<Supervisor> = None;
     loop {
-        let mut ready = vec![PollFd::new(&socket, PollFlags::IN)];
+        let Some((pid, pidfd)) = &spare else {
+            match sys::fork() {
+                Ok(Fork::Child) => {
+                    drop((taken, supervisors));
+                    let call = wait_for_call(&socket, &take);
+                    drop((socket, take));
+                    if let Some(call) = call {
+                        supervise(call, domain.map(AsFd::as_fd));
+                    }
+                    sys::exit_now(0);
+                }
+                Ok(Fork::Parent(pid)) => spare = Some((pid, pidfd_of(pid)?)),
+                Err(error) => match refuse(&socket, &error) {
+                    Goes::On => bury(&mut supervisors, None),
+                    Goes::Down => break,
+                },
+            }
+            continue;
+        };
+        let mut ready = vec![PollFd::new(&taken, PollFlags::IN), PollFd::new(pidfd, PollFlags::IN)];
         ready.extend(supervisors.iter().map(|(_, fd)| PollFd::new(fd, PollFlags::IN)));
         match poll(&mut ready, None) {
-            Err(rustix::io::Errno::INTR) => continue,
+            Err(Errno::INTR) => continue,
             other => other?,
         };
-        let [asked, ended @ ..] = ready.as_slice() else { continue };
-        let asked = !asked.revents().is_empty();
-        if ended.iter().any(|fd| !fd.revents().is_empty()) {
-            bury(&mut supervisors);
-        }
-        if !asked {
-            continue;
-        }
-        let Ok((message, fds)) = wire::receive(&socket, Patience::Endless) else { break };
-        let Ok([control, stdin, stdout, stderr]) = <[OwnedFd; 4]>::try_from(fds) else { continue };
-        match sys::fork() {
-            Ok(Fork::Child) => {
-                drop(socket);
-                drop(supervisors);
-                let call = Call { control, stdio: [stdin, stdout, stderr], message };
-                supervise(call, domain.map(AsFd::as_fd));
-                sys::exit_now(0);
+        let is_ready = |at: usize| ready.get(at).is_some_and(|fd| !fd.revents().is_empty());
+        if is_ready(0) {
+            rustix::io::read(&taken, &mut [0])?;
+            supervisors.extend(spare.take());
+        } else if is_ready(1) {
+            // It saw the end of the socket, or else something killed it.
+            if sys::end_of(*pid) == Some(0) {
+                break;
             }
-            Ok(Fork::Parent(pid)) => match pidfd_of(pid) {
-                Ok(fd) => supervisors.push((pid, fd)),
-                // Nobody could watch over the call.
-                Err(_) => sys::signal(pid, libc::SIGKILL),
-            },
-            Err(error) => {
-                let errno = error.raw_os_error().unwrap_or(libc::EAGAIN);
-                let _ = Began::Failed(Stage::Supervisor, errno).send(&control, None);
-            }
+            spare = None;
         }
+        bury(&mut supervisors, spare.as_ref());
     }
     // The jail is gone, or its provider. In either case the calls see to their own end.
     while !supervisors.is_empty() {
         let mut ready: Vec<_> =
             supervisors.iter().map(|(_, fd)| PollFd::new(fd, PollFlags::IN)).collect();
         if poll(&mut ready, None).is_ok() {
-            bury(&mut supervisors);
+            bury(&mut supervisors, None);
         }
     }
     Ok(())
 }
 
+/// The life of a spare supervisor. Answers with its call, or with nothing when the jail is gone.
+fn wait_for_call(socket: &OwnedFd, take: &OwnedFd) -> Option<Call> {
+    // Until it has a call to see to its end, it ends with the spawner.
+    let _ = set_parent_process_death_signal(Some(Signal::KILL));
+    let ready = prepare();
+    loop {
+        let (message, fds) = wire::receive(socket, Patience::Endless).ok()?;
+        if let Ok([control, stdin, stdout, stderr]) = <[OwnedFd; 4]>::try_from(fds) {
+            rustix::io::write(take, &[0]).ok()?;
+            let _ = set_parent_process_death_signal(None);
+            return Some(Call { control, stdio: [stdin, stdout, stderr], message, ready });
+        }
+    }
+}
+
+/// Whether there is still a jail to serve.
+enum Goes {
+    On,
+    Down,
+}
+
+/// Answers a call that no supervisor can be forked for.
+fn refuse(socket: &OwnedFd, error: &io::Error) -> Goes {
+    if poll(&mut [PollFd::new(socket, PollFlags::IN)], Some(&RETRY)) != Ok(1) {
+        return Goes::On;
+    }
+    let Ok((_, fds)) = wire::receive(socket, Patience::Endless) else { return Goes::Down };
+    if let Some(control) = fds.first() {
+        let errno = error.raw_os_error().unwrap_or(libc::EAGAIN);
+        let _ = Began::Failed(Stage::Supervisor, errno).send(control, None);
+    }
+    Goes::On
+}
+
 /// Waits for the supervisors that have ended. Where one did not end by itself, whatever it stood
 /// over has become this process's child, and is killed.
-fn bury(supervisors: &mut Vec<Supervisor>) {
+fn bury(supervisors: &mut Vec<Supervisor>, spare: Option<&Supervisor>) {
     let mut orphans = false;
     supervisors.retain(|(pid, _)| match sys::end_of(*pid) {
         None => true,
@@ -270,11 +317,11 @@ fn bury(supervisors: &mut Vec<Supervisor>) {
         }
     });
     if orphans {
-        let pids = supervisors.iter().map(|(pid, _)| *pid).collect();
+        let pids = supervisors.iter().chain(spare).map(|(pid, _)| *pid).collect();
         sweep_strangers(&pids);
     }
 }
 
 fn pidfd_of(pid: libc::pid_t) -> rustix::io::Result<OwnedFd> {
-    pidfd_open(Pid::from_raw(pid).ok_or(rustix::io::Errno::SRCH)?, PidfdFlags::empty())
+    pidfd_open(Pid::from_raw(pid).ok_or(Errno::SRCH)?, PidfdFlags::empty())
 }

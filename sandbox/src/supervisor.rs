@@ -21,6 +21,10 @@ const REAP: Timespec = Timespec { tv_sec: 1, tv_nsec: 0 };
 /// How long what a command left behind may go on.
 const LINGER: Duration = Duration::from_millis(250);
 
+/// The same where the caller has sent a signal: whoever asks a command to end says how long that
+/// may take, so this is only a bound.
+const LINGER_AFTER_SIGNAL: Duration = Duration::from_secs(10);
+
 /// How often it is looked at meanwhile.
 const LINGER_STEP: Timespec = Timespec { tv_sec: 0, tv_nsec: 2_000_000 };
 
@@ -29,21 +33,35 @@ pub(crate) struct Call {
     pub(crate) control: OwnedFd,
     pub(crate) stdio: [OwnedFd; 3],
     pub(crate) message: Vec<u8>,
+    /// What [`prepare`] said.
+    pub(crate) ready: io::Result<()>,
+}
+
+/// What a supervisor does before it has a call.
+pub(crate) fn prepare() -> io::Result<()> {
+    setsid()?;
+    set_child_subreaper(Some(getpid()))?;
+    // For people who look at a list of processes.
+    let _ = rustix::thread::set_name(c"call-supervisor");
+    Ok(())
 }
 
 /// Serves the call to its end. `domain` is what sets it apart from other calls.
 pub(crate) fn supervise(call: Call, domain: Option<BorrowedFd<'_>>) {
-    let Call { control, stdio, message } = call;
-    match start(&stdio, &message, domain) {
+    let Call { control, stdio, message, ready } = call;
+    match start(ready, &stdio, &message, domain) {
         Ok((pid, pidfd)) => {
             // Else the readers of the command's output would never see its end.
             drop(stdio);
             // A provider that is gone shows in the next poll.
-            let _ = Began::Running.send(&control, Some(pidfd.as_fd()));
+            let _ = Began::Running(pid.unsigned_abs()).send(&control, Some(pidfd.as_fd()));
             let patience = watch(&control, &pidfd, pid);
-            let early = if patience == Patience::ForRest { linger(&control, pid) } else { None };
+            let early = match patience {
+                Patience::ForRest(limit) => linger(&control, pid, limit),
+                Patience::ForReport | Patience::Gone => None,
+            };
             let swept = sweep(pid);
-            if let (Patience::ForReport | Patience::ForRest, Some(main)) =
+            if let (Patience::ForReport | Patience::ForRest(_), Some(main)) =
                 (patience, early.or(swept.main))
             {
                 let ended = Ended {
@@ -63,15 +81,14 @@ pub(crate) fn supervise(call: Call, domain: Option<BorrowedFd<'_>>) {
 }
 
 fn start(
+    ready: io::Result<()>,
     stdio: &[OwnedFd; 3],
     message: &[u8],
     domain: Option<BorrowedFd<'_>>,
 ) -> Result<(libc::pid_t, OwnedFd), (Stage, i32)> {
     let failed =
         |error: io::Error| (Stage::Supervisor, error.raw_os_error().unwrap_or(libc::EINVAL));
-    setsid().map_err(|error| failed(error.into()))?;
-    set_child_subreaper(Some(getpid())).map_err(|error| failed(error.into()))?;
-    let _ = rustix::thread::set_name(c"call-supervisor");
+    ready.map_err(failed)?;
     let request = Request::decode(message).map_err(failed)?;
     let limits = resources(&request.limits);
     sys::launch(&Launch {
@@ -106,13 +123,15 @@ fn resources(limits: &Limits) -> Vec<(libc::c_int, u64)> {
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Patience {
     ForReport,
-    /// It does, and the command ended by itself, so that what it left may end so too.
-    ForRest,
+    /// It does, and the command ended by itself, so that what it left may end so too, within this
+    /// time.
+    ForRest(Duration),
     Gone,
 }
 
 /// Watches over the command until it ends or its end is asked for.
 fn watch(control: &OwnedFd, pidfd: &OwnedFd, pid: libc::pid_t) -> Patience {
+    let mut limit = LINGER;
     loop {
         let mut ready = [PollFd::new(pidfd, PollFlags::IN), PollFd::new(control, PollFlags::IN)];
         match poll(&mut ready, Some(&REAP)) {
@@ -127,14 +146,17 @@ fn watch(control: &OwnedFd, pidfd: &OwnedFd, pid: libc::pid_t) -> Patience {
         let [ended, asked] = ready.map(|fd| !fd.revents().is_empty());
         if asked {
             match order(control) {
-                Ok(Order::Signal(signal)) => sys::signal(-pid, signal),
+                Ok(Order::Signal(signal)) => {
+                    sys::signal(-pid, signal);
+                    limit = LINGER_AFTER_SIGNAL;
+                }
                 Ok(Order::Kill) => return Patience::ForReport,
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
                 Err(_) => return Patience::Gone,
             }
         }
         if ended {
-            return Patience::ForRest;
+            return Patience::ForRest(limit);
         }
     }
 }
@@ -143,9 +165,9 @@ fn watch(control: &OwnedFd, pidfd: &OwnedFd, pid: libc::pid_t) -> Patience {
 /// substitution does, and has a moment to end by itself. That moment is over when nothing is left,
 /// when the caller says so (by an order to kill), or when it is gone. Returns how the command ended,
 /// if it was waited for.
-fn linger(control: &OwnedFd, pid: libc::pid_t) -> Option<Reaped> {
+fn linger(control: &OwnedFd, pid: libc::pid_t, limit: Duration) -> Option<Reaped> {
     let mut main = None;
-    let end = Instant::now() + LINGER;
+    let end = Instant::now() + limit;
     loop {
         loop {
             match sys::reap(Wait::Poll) {

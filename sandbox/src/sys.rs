@@ -259,11 +259,23 @@ pub(crate) fn signal(pid: pid_t, signal: c_int) {
 
 /// Gives every signal its default disposition and empties the mask.
 pub(crate) fn default_signals() {
-    for number in 1..=libc::SIGRTMAX() {
+    for number in 1..=64 {
         if number != libc::SIGSEGV && number != libc::SIGBUS {
-            // SAFETY: no handler is installed; numbers that cannot be set are refused. Rust's
-            // handlers for stack overflows stay: an exec drops them.
-            unsafe { libc::signal(number, libc::SIG_DFL) };
+            // Not through the C library, which keeps two signals for itself and would leave them
+            // ignored where this process inherited them so.
+            let default = [0_u64; 4];
+            // SAFETY: the kernel's sigaction of zeros (32 bytes, or fewer) means the default
+            // disposition; no handler is installed. Rust's handlers for stack overflows stay: an
+            // exec drops them.
+            unsafe {
+                libc::syscall(
+                    libc::SYS_rt_sigaction,
+                    number,
+                    &raw const default,
+                    null::<c_void>(),
+                    8,
+                )
+            };
         }
     }
     // SAFETY: the set is a live local, initialised by sigemptyset.
@@ -272,6 +284,12 @@ pub(crate) fn default_signals() {
         libc::sigemptyset(&raw mut none);
         libc::sigprocmask(libc::SIG_SETMASK, &raw const none, null_mut());
     }
+}
+
+/// Closes every descriptor from 3 on: what this process was started with by mistake.
+pub(crate) fn close_inherited() {
+    // SAFETY: called first of all in a fresh process, where nothing owns a descriptor yet.
+    unsafe { libc::syscall(libc::SYS_close_range, 3_u32, c_uint::MAX, 0_u32) };
 }
 
 /// Marks every descriptor from 3 on close-on-exec.

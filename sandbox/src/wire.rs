@@ -59,8 +59,8 @@ pub(crate) struct Ended {
 /// What a supervisor says first.
 #[derive(Debug)]
 pub(crate) enum Began {
-    /// The program runs.
-    Running,
+    /// The program runs, by this pid in the jail.
+    Running(u32),
     /// It does not: the step that failed and its errno.
     Failed(Stage, i32),
 }
@@ -112,12 +112,36 @@ fn send_packet(
     Ok(())
 }
 
-/// Receives one message. An empty answer of the socket (the other end is closed) is
-/// [`io::ErrorKind::UnexpectedEof`].
+/// Receives a message from within the jail, of which nothing is believed: a memory file would be
+/// whatever its sender made of it, and reading it could take for ever.
+fn receive_reply(socket: impl AsFd, patience: Patience) -> io::Result<(Vec<u8>, Vec<OwnedFd>)> {
+    let (kind, message, fds) = receive_packet(socket, patience)?;
+    if kind == b'i' { Ok((message, fds)) } else { Err(malformed()) }
+}
+
+/// Receives a message of any length from the provider.
 pub(crate) fn receive(
     socket: impl AsFd,
     patience: Patience,
 ) -> io::Result<(Vec<u8>, Vec<OwnedFd>)> {
+    let (kind, message, mut fds) = receive_packet(socket, patience)?;
+    match kind {
+        b'i' => Ok((message, fds)),
+        b'm' => {
+            let length = Reader(&message).u64()?;
+            let file = fds.pop().ok_or_else(malformed)?;
+            Ok((read_file(&file, length)?, fds))
+        }
+        _ => Err(malformed()),
+    }
+}
+
+/// Receives one packet, with its kind apart. An empty answer of the socket (the other end is closed) is
+/// [`io::ErrorKind::UnexpectedEof`].
+fn receive_packet(
+    socket: impl AsFd,
+    patience: Patience,
+) -> io::Result<(u8, Vec<u8>, Vec<OwnedFd>)> {
     let mut buffer = vec![0; INLINE + 1];
     let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(MOST_FDS))];
     let mut control = RecvAncillaryBuffer::new(&mut space);
@@ -140,15 +164,9 @@ pub(crate) fn receive(
             fds.extend(received);
         }
     }
-    match (message.bytes, buffer.first()) {
-        (0, _) => Err(io::ErrorKind::UnexpectedEof.into()),
-        (length, Some(b'i')) => Ok((buffer[1..length].to_vec(), fds)),
-        (9, Some(b'm')) => {
-            let length = Reader(&buffer[1..9]).u64()?;
-            let file = fds.pop().ok_or_else(malformed)?;
-            Ok((read_file(&file, length)?, fds))
-        }
-        _ => Err(malformed()),
+    match buffer.get(..message.bytes).and_then(<[u8]>::split_first) {
+        None => Err(io::ErrorKind::UnexpectedEof.into()),
+        Some((kind, body)) => Ok((*kind, body.to_vec(), fds)),
     }
 }
 
@@ -192,7 +210,7 @@ pub(crate) fn order(control: impl AsFd) -> io::Result<Order> {
 
 /// Receives a supervisor's report.
 pub(crate) fn report(control: impl AsFd, patience: Patience) -> io::Result<Ended> {
-    let (message, _) = receive(control, patience)?;
+    let (message, _) = receive_reply(control, patience)?;
     let mut from = Reader(&message);
     Ok(Ended {
         wait_status: from.u64()? as u32 as i32,
@@ -238,7 +256,10 @@ impl Began {
     pub(crate) fn send(&self, control: impl AsFd, pidfd: Option<BorrowedFd<'_>>) -> io::Result<()> {
         let mut message = Writer::default();
         match self {
-            Began::Running => message.u64(u64::MAX),
+            Began::Running(pid) => {
+                message.u64(u64::MAX);
+                message.u64(u64::from(*pid));
+            }
             Began::Failed(stage, errno) => {
                 message.u64(*stage as u64);
                 message.u64(u64::from(errno.unsigned_abs()));
@@ -249,10 +270,10 @@ impl Began {
 
     /// The provider's end of [`Began::send`].
     pub(crate) fn receive(control: impl AsFd) -> io::Result<(Self, Option<OwnedFd>)> {
-        let (message, mut fds) = receive(control, Patience::Endless)?;
+        let (message, mut fds) = receive_reply(control, Patience::Endless)?;
         let mut from = Reader(&message);
         let began = match from.u64()? {
-            u64::MAX => Began::Running,
+            u64::MAX => Began::Running(u32::try_from(from.u64()?).map_err(|_| malformed())?),
             stage => {
                 let stage = usize::try_from(stage).ok().and_then(|n| Stage::ALL.get(n));
                 let errno = i32::try_from(from.u64()?).map_err(|_| malformed())?;
@@ -430,6 +451,14 @@ mod tests {
         drop(supervisor);
         assert_eq!(report(&provider, Patience::Endless).unwrap(), ended);
         assert_eq!(ended.into_report().status, ExitStatus::Exited(1));
+    }
+
+    #[test]
+    fn a_reply_in_a_memory_file_is_not_read() {
+        let (here, there) = pair().unwrap();
+        send(&there, &vec![0; INLINE + 1], &[]).unwrap();
+        let refused = report(&here, Patience::Endless).unwrap_err();
+        assert_eq!(refused.kind(), io::ErrorKind::InvalidData);
     }
 
     #[test]

@@ -5,17 +5,13 @@
 //! id has a socket of its own, whose address goes over the broker's stream; or, when the host asked
 //! for multiplexing, all share one connection and the stream carries knocks (see [`super::mux`]).
 
-use std::collections::{HashMap, VecDeque};
 use std::io;
-use std::pin::Pin;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::task::{Context, Poll};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use hyper_util::rt::TokioIo;
-use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
-use tokio::sync::{Notify, OwnedMutexGuard, mpsc, oneshot};
+use tokio::sync::{Notify, mpsc, oneshot};
 use tokio::time::{error::Elapsed, timeout};
 use tokio_stream::StreamExt;
 use tokio_stream::wrappers::ReceiverStream;
@@ -25,18 +21,20 @@ use tonic::transport::{Channel, Endpoint, Server};
 
 use super::duplex::Duplex;
 use super::handshake::{Address, LineError};
-use super::listener::{self, ListenError, Listener, SocketFile, SocketRules, secured};
+use super::listener::{self, ListenError, Listener, SocketRules, secured};
 use super::mux::Mux;
 use super::pb::ConnInfo;
 use super::pb::conn_info::Knock;
 use super::tls::Tls;
 
+mod state;
+mod turn;
+
+use state::{BACKLOG, State};
+use turn::InTurn;
+
 /// How long a dial waits for the other side, as in go-plugin.
 const DIAL_LIMIT: Duration = Duration::from_secs(5);
-
-/// Messages that wait for the broker's stream, addresses and knocks that wait to be used. The
-/// oldest go first.
-const BACKLOG: usize = 64;
 
 /// Why a connection over the broker failed.
 #[derive(Debug, thiserror::Error)]
@@ -115,24 +113,6 @@ struct Inner {
 pub(super) enum Link {
     Sockets(SocketRules),
     Multiplexed(Mux),
-}
-
-#[derive(Default)]
-struct State {
-    outgoing: Option<mpsc::Sender<ConnInfo>>,
-    /// What was said before there was a stream to say it on.
-    unsent: VecDeque<ConnInfo>,
-    /// Where the other side serves, newest last. go-plugin drops an address that nobody dialled
-    /// within five seconds; here it stays, because a host announces its callback service once and
-    /// the first call may come much later.
-    addresses: VecDeque<ConnInfo>,
-    /// Knocks for ids that nobody accepted yet.
-    knocks: VecDeque<(u32, Instant)>,
-    /// The socket of each running service. Here, and not with its task: tasks may not live to
-    /// see the end of the process.
-    files: HashMap<u64, SocketFile>,
-    /// The dial that waits for its knock to be answered.
-    knocking: Option<(u32, oneshot::Sender<Knock>)>,
 }
 
 impl Broker {
@@ -368,7 +348,7 @@ impl Broker {
                 Some(outgoing) if !outgoing.is_closed() => outgoing.clone(),
                 _ => {
                     if !self.inner.closed.is_cancelled() {
-                        push_bounded(&mut state.unsent, message);
+                        state.keep_unsent(message);
                     }
                     return;
                 }
@@ -407,42 +387,6 @@ impl Drop for Served {
     }
 }
 
-impl State {
-    fn keep_address(&mut self, info: ConnInfo) {
-        self.addresses.retain(|known| known.service_id != info.service_id);
-        push_bounded(&mut self.addresses, info);
-    }
-
-    fn address(&self, id: u32) -> Option<ConnInfo> {
-        self.addresses.iter().find(|known| known.service_id == id).cloned()
-    }
-
-    fn forget_address(&mut self, info: &ConnInfo) {
-        self.addresses.retain(|known| known != info);
-    }
-
-    fn keep_knock(&mut self, id: u32) {
-        self.knocks.retain(|(known, since)| *known != id && since.elapsed() < DIAL_LIMIT);
-        push_bounded(&mut self.knocks, (id, Instant::now()));
-    }
-
-    /// Whether somebody knocked for `id` and still waits.
-    fn take_knock(&mut self, id: u32) -> bool {
-        let before = self.knocks.len();
-        self.knocks.retain(|(_, since)| since.elapsed() < DIAL_LIMIT);
-        let expired = before - self.knocks.len();
-        self.knocks.retain(|(known, _)| *known != id);
-        before - expired > self.knocks.len()
-    }
-}
-
-fn push_bounded<T>(queue: &mut VecDeque<T>, item: T) {
-    if queue.len() >= BACKLOG {
-        queue.pop_front();
-    }
-    queue.push_back(item);
-}
-
 fn announcement(id: u32, listener: &Listener) -> ConnInfo {
     let address = listener.address();
     ConnInfo {
@@ -450,44 +394,5 @@ fn announcement(id: u32, listener: &Listener) -> ConnInfo {
         network: address.network().to_owned(),
         address: address.location(),
         knock: None,
-    }
-}
-
-/// A dialled stream that keeps the next dial waiting until its first bytes are on their way: yamux
-/// opens a stream with them, and streams must come in the order of their knocks.
-struct InTurn {
-    io: Duplex,
-    turn: Option<OwnedMutexGuard<()>>,
-}
-
-impl AsyncRead for InTurn {
-    fn poll_read(
-        mut self: Pin<&mut Self>,
-        context: &mut Context<'_>,
-        buffer: &mut ReadBuf<'_>,
-    ) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.io).poll_read(context, buffer)
-    }
-}
-
-impl AsyncWrite for InTurn {
-    fn poll_write(
-        mut self: Pin<&mut Self>,
-        context: &mut Context<'_>,
-        bytes: &[u8],
-    ) -> Poll<io::Result<usize>> {
-        let written = Pin::new(&mut self.io).poll_write(context, bytes);
-        if written.is_ready() {
-            self.turn = None;
-        }
-        written
-    }
-
-    fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.io).poll_flush(context)
-    }
-
-    fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.io).poll_shutdown(context)
     }
 }

@@ -7,16 +7,19 @@ use std::time::Duration;
 
 use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
+use tokio_stream::StreamExt as _;
 use tonic::service::Routes;
 use tonic::transport::Channel;
 use tonic_health::ServingStatus;
 use tonic_health::pb::HealthCheckRequest;
 use tonic_health::pb::health_client::HealthClient;
 
-use super::host::{Multiplex, Plugin, Security};
+use super::host::{Multiplex, OutputChunk, Plugin, Security};
+use super::pb::StdioData;
+use super::pb::stdio_data::Channel as StdioChannel;
 use super::server::{
-    HandshakeEnvironment, HostWatch, Listen, Prepared, ServeError, Settings, StandardStreams,
-    Stdio, Stop, StopReason,
+    HandshakeEnvironment, HostWatch, Listen, Prepared, STOP_LIMIT, ServeError, Settings,
+    StandardStreams, Stdio, Stop, StopReason,
 };
 use super::tls::{Identity, Tls, TlsError};
 use super::*;
@@ -34,6 +37,7 @@ const MODES: [(Security, Multiplex); 4] = [
 struct Running {
     line: HandshakeLine,
     broker: Broker,
+    stdio: Stdio,
     stop: Stop,
     served: JoinHandle<Result<(), ServeError>>,
     reason: Arc<Mutex<Option<StopReason>>>,
@@ -78,11 +82,11 @@ async fn serve(host: Option<&Identity>, multiplex: Multiplex, listen: Listen) ->
     }
     let prepared = Prepared::new(&settings(&folder, &variables, listen)).unwrap();
     let line = prepared.line().clone();
-    let stop = Stop::default();
+    let (stop, stdio) = (Stop::default(), Stdio::default());
     let reason = Arc::new(Mutex::new(None));
     let (sender, broker) = oneshot::channel();
     let running = {
-        let (stop, reason) = (stop.clone(), Arc::clone(&reason));
+        let (stop, stdio, reason) = (stop.clone(), stdio.clone(), Arc::clone(&reason));
         async move {
             let services = |broker| {
                 let _ = sender.send(broker);
@@ -92,11 +96,11 @@ async fn serve(host: Option<&Identity>, multiplex: Multiplex, listen: Listen) ->
                 *reason.lock().unwrap() = Some(why);
                 std::future::ready(())
             };
-            prepared.run(services, stopping, stop, Stdio::default()).await
+            prepared.run(services, stopping, stop, stdio).await
         }
     };
     let served = tokio::spawn(running);
-    Running { line, broker: broker.await.unwrap(), stop, served, reason, folder }
+    Running { line, broker: broker.await.unwrap(), stdio, stop, served, reason, folder }
 }
 
 impl Running {
@@ -289,6 +293,45 @@ async fn is_turned_away(connected: Result<Plugin, host::LaunchError>) -> bool {
         Ok(plugin) => plugin.ping().await.is_err(),
         Err(_) => true,
     }
+}
+
+#[tokio::test]
+async fn the_host_may_connect_again_over_tls() {
+    let host = Identity::generate().unwrap();
+    let running = serve(Some(&host), Multiplex::Off, Listen::Unix).await;
+    for _ in 0..2 {
+        let tls = pinned(&host, &running.line).unwrap();
+        let plugin = Plugin::connect(&running.line, Some(tls), Multiplex::Off).await.unwrap();
+        plugin.ping().await.unwrap();
+    }
+}
+
+#[tokio::test]
+async fn printed_output_reaches_the_host_also_what_came_before_it_listened() {
+    for (security, multiplex) in MODES {
+        let (running, plugin) = pair(security, multiplex).await;
+        let print = |channel: StdioChannel, text: &str| {
+            running.stdio.push(StdioData { channel: channel.into(), data: text.into() });
+        };
+        print(StdioChannel::Stdout, "early");
+        let mut output = std::pin::pin!(plugin.output());
+        assert_eq!(output.next().await.unwrap().unwrap(), OutputChunk::Stdout("early".into()));
+        print(StdioChannel::Stderr, "late");
+        assert_eq!(output.next().await.unwrap().unwrap(), OutputChunk::Stderr("late".into()));
+    }
+}
+
+#[tokio::test]
+async fn an_application_that_does_not_stop_is_not_waited_for_as_long_as_a_host_waits() {
+    let folder = tempfile::tempdir().unwrap();
+    let prepared = Prepared::new(&settings(&folder, &[], Listen::Unix)).unwrap();
+    let stop = Stop::default();
+    stop.request(StopReason::Shutdown);
+    let hanging = |_| std::future::pending();
+    let started = std::time::Instant::now();
+    prepared.run(|_| Routes::default(), hanging, stop, Stdio::default()).await.unwrap();
+    let took = started.elapsed();
+    assert!(took >= STOP_LIMIT && STOP_LIMIT < Duration::from_secs(2), "{took:?}");
 }
 
 #[tokio::test]

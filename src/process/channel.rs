@@ -141,3 +141,42 @@ pub(crate) enum Readiness {
     /// The pipe is empty or at its end.
     Drained,
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn written(channel: &mut Channel, end: &OwnedFd, text: &[u8]) -> Vec<u8> {
+        assert_eq!(rustix::io::write(end, text), Ok(text.len()));
+        assert_eq!(channel.read(), Readiness::More);
+        assert_eq!(channel.read(), Readiness::Drained);
+        channel.take().to_vec()
+    }
+
+    #[test]
+    fn what_is_passed_on_is_masked_and_whole_and_the_end_brings_the_rest() {
+        let secrets = Secrets::new([("TOKEN", "hunter2!")]);
+        let (mut channel, end) = Channel::new(Stream::Stdout, &secrets).unwrap();
+        assert_eq!(channel.read(), Readiness::Drained);
+        assert!(!channel.is_waiting());
+        assert_eq!(written(&mut channel, &end, b"a hunt"), b"a ");
+        assert_eq!(written(&mut channel, &end, b"er2! \xe2\x82"), b"[TOKEN] ");
+        assert_eq!(written(&mut channel, &end, b"\xac hunter"), "€ ".as_bytes());
+        drop(end);
+        assert_eq!(channel.read(), Readiness::Drained);
+        assert!(channel.is_waiting() && channel.is_full() && !channel.is_closed());
+        assert_eq!(channel.take(), &b"hunter"[..]);
+        assert!(channel.is_closed() && channel.pipe().is_none());
+        assert_eq!(channel.received(), 21);
+    }
+
+    #[test]
+    fn a_small_piece_takes_no_more_memory_than_its_bytes() {
+        let (mut channel, end) = Channel::new(Stream::Stdout, &Secrets::default()).unwrap();
+        rustix::io::write(&end, b"small").unwrap();
+        channel.read();
+        let before = channel.fresh.capacity();
+        assert_eq!(channel.take(), &b"small"[..]);
+        assert_eq!(channel.fresh.capacity(), before, "the buffer is used again");
+    }
+}

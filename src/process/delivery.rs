@@ -87,3 +87,56 @@ impl<'a> Delivery<'a> {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Takes pieces as long as there is room.
+    struct Window {
+        room: usize,
+        taken: Vec<Bytes>,
+        answer: NotTaken,
+    }
+
+    impl Listener for Window {
+        fn started(&mut self, _pid: u32) {}
+
+        fn output(&mut self, _: Stream, piece: Bytes, _: Instant) -> Result<(), NotTaken> {
+            if self.room == 0 {
+                return Err(self.answer);
+            }
+            self.room -= 1;
+            self.taken.push(piece);
+            Ok(())
+        }
+    }
+
+    fn piece(text: &'static str) -> Bytes {
+        Bytes::from_static(text.as_bytes())
+    }
+
+    #[test]
+    fn after_a_piece_that_was_dropped_nothing_is_handed_over() {
+        let mut window = Window { room: 1, taken: Vec::new(), answer: NotTaken::Later };
+        let mut delivery = Delivery::new(&mut window);
+        delivery.offer(Stream::Stdout, piece("one"));
+        assert!(!delivery.is_waiting());
+        delivery.offer(Stream::Stdout, piece("two"));
+        assert!(delivery.is_waiting());
+        delivery.offer(Stream::Stdout, piece("three"));
+        assert!(!delivery.is_waiting() && !delivery.is_gone());
+        assert_eq!((delivery.delivered(), delivery.dropped()), (3, 8));
+        assert_eq!(window.taken, [piece("one")]);
+    }
+
+    #[test]
+    fn a_listener_that_is_gone_is_not_asked_again() {
+        let mut window = Window { room: 0, taken: Vec::new(), answer: NotTaken::Never };
+        let mut delivery = Delivery::new(&mut window);
+        delivery.offer(Stream::Stderr, piece("one"));
+        assert!(delivery.is_gone() && !delivery.is_waiting());
+        delivery.retry();
+        assert_eq!((delivery.delivered(), delivery.dropped()), (0, 3));
+    }
+}

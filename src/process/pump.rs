@@ -39,7 +39,10 @@ pub(crate) struct Pump<'a> {
     delivery: Delivery<'a>,
     budget: Budget,
     interrupt: &'a Interrupt,
+    cancel: Cancel,
     stop: Option<Stop>,
+    /// When a command that was killed is given up.
+    give_up_at: Option<Instant>,
     /// When what was read has to go on.
     flush_at: Option<Instant>,
 }
@@ -62,8 +65,15 @@ enum Shell {
 struct Stop {
     cause: StopCause,
     signal: StopSignal,
-    /// When the next step is due: SIGKILL, or giving up.
-    next: Instant,
+    /// When SIGKILL is due.
+    kill_at: Instant,
+}
+
+/// Whether the interrupt was raised; it stays readable, so it is looked at only once.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Cancel {
+    Possible,
+    Seen,
 }
 
 /// What one round of polling found ready, besides the channels.
@@ -94,7 +104,9 @@ impl<'a> Pump<'a> {
             delivery: Delivery::new(listener),
             budget,
             interrupt,
+            cancel: Cancel::Possible,
             stop: None,
+            give_up_at: None,
             flush_at: None,
         }
     }
@@ -108,7 +120,8 @@ impl<'a> Pump<'a> {
             self.stop_when_due(Instant::now());
             self.delivery.retry();
             let ready = self.wait();
-            if ready.interrupt || self.delivery.is_gone() {
+            if ready.interrupt || (self.delivery.is_gone() && self.cancel == Cancel::Possible) {
+                self.cancel = Cancel::Seen;
                 self.begin_stop(StopCause::Cancelled);
             }
             if ready.input
@@ -154,9 +167,7 @@ impl<'a> Pump<'a> {
         let passed_on = self.channels.iter().all(Channel::is_closed)
             && (!self.delivery.is_waiting() || self.is_in_a_hurry());
         let ended = self.end.is_some() && passed_on;
-        let stuck = self.stop.is_some_and(|stop| {
-            stop.signal == StopSignal::Kill && self.end.is_none() && Instant::now() >= stop.next
-        });
+        let stuck = self.end.is_none() && self.give_up_at.is_some_and(|at| Instant::now() >= at);
         ended || stuck
     }
 
@@ -174,7 +185,9 @@ impl<'a> Pump<'a> {
     fn stop_when_due(&mut self, now: Instant) {
         match self.stop {
             None if now >= self.budget.time_up => self.begin_stop(StopCause::TimeUp),
-            Some(stop) if stop.signal == StopSignal::Terminate && now >= stop.next => self.kill(),
+            Some(stop) if stop.signal == StopSignal::Terminate && now >= stop.kill_at => {
+                self.kill()
+            }
             _ => {}
         }
     }
@@ -187,19 +200,17 @@ impl<'a> Pump<'a> {
             StopCause::Cancelled => CANCEL_GRACE,
         };
         if let Some(stop) = &mut self.stop {
-            if stop.signal == StopSignal::Terminate {
-                stop.next = stop.next.min(now + grace);
-            }
+            stop.kill_at = stop.kill_at.min(now + grace);
             return;
         }
         if self.end.is_some() || self.shell != Shell::Running {
             // Only its output was still on the way. That is no timeout of the command.
             if cause == StopCause::Cancelled {
-                self.stop = Some(Stop { cause, signal: StopSignal::None, next: now });
+                self.stop = Some(Stop { cause, signal: StopSignal::None, kill_at: now });
             }
             return;
         }
-        self.stop = Some(Stop { cause, signal: StopSignal::Terminate, next: now + grace });
+        self.stop = Some(Stop { cause, signal: StopSignal::Terminate, kill_at: now + grace });
         if grace.is_zero() || self.running.signal(Signal::TERM.as_raw()).is_err() {
             self.kill();
         }
@@ -211,25 +222,29 @@ impl<'a> Pump<'a> {
         }
         let Some(stop) = &mut self.stop else { return };
         stop.signal = StopSignal::Kill;
-        stop.next = Instant::now() + REAPING;
         self.end_everything();
     }
 
     /// Once the shell has ended, what it left behind is waited for only as long as it can still add
-    /// to the output and the call has the time.
+    /// to the output and the call has the time. Where SIGTERM was sent it has the whole grace.
     fn settle(&mut self) {
         let Shell::Ended { settle_at } = self.shell else { return };
+        if self.end.is_some() || self.stop.is_some_and(|stop| stop.signal != StopSignal::None) {
+            return;
+        }
         let now = Instant::now();
         let mute = self.channels.iter().all(|channel| channel.pipe().is_none());
         let settle_at = if mute { settle_at.or(Some(now + SETTLE)) } else { None };
-        self.shell = Shell::Ended { settle_at };
-        if self.end.is_none() && (self.is_in_a_hurry() || settle_at.is_some_and(|at| now >= at)) {
+        if self.is_in_a_hurry() || settle_at.is_some_and(|at| now >= at) {
             self.shell = Shell::Settled;
             self.end_everything();
+        } else {
+            self.shell = Shell::Ended { settle_at };
         }
     }
 
-    fn end_everything(&self) {
+    fn end_everything(&mut self) {
+        self.give_up_at = Some(Instant::now() + REAPING);
         if let Err(error) = self.running.kill() {
             tracing::error!(%error, "cannot tell the supervisor to kill a call");
         }
@@ -256,9 +271,9 @@ impl<'a> Pump<'a> {
                 }
                 _ => idle.clone(),
             },
-            match self.stop {
-                None => PollFd::new(self.interrupt, PollFlags::IN),
-                Some(_) => idle.clone(),
+            match self.cancel {
+                Cancel::Possible => PollFd::new(self.interrupt, PollFlags::IN),
+                Cancel::Seen => idle.clone(),
             },
             channel(0),
             channel(1),
@@ -282,14 +297,11 @@ impl<'a> Pump<'a> {
 
     fn patience(&self) -> Timespec {
         let now = Instant::now();
-        let due = match self.stop {
-            Some(stop) if stop.signal != StopSignal::None => Some(stop.next),
-            None if self.shell == Shell::Running => Some(self.budget.time_up),
-            // The supervisor has a limit of its own for what is left of the call.
-            _ => match self.shell {
-                Shell::Ended { settle_at } => settle_at.or(Some(now + REAPING)),
-                _ => Some(now + REAPING),
-            },
+        let due = match (self.stop, self.shell) {
+            _ if self.give_up_at.is_some() => self.give_up_at,
+            (Some(stop), _) if stop.signal == StopSignal::Terminate => Some(stop.kill_at),
+            (None, Shell::Ended { settle_at: Some(at) }) => Some(at),
+            _ => Some(self.budget.time_up),
         };
         let soonest = [due, self.flush_at].into_iter().flatten().min();
         let mut patience = soonest.map_or(COALESCE, |due| due.saturating_duration_since(now));

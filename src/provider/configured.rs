@@ -3,7 +3,7 @@
 use std::io::ErrorKind;
 use std::sync::Arc;
 
-use sandbox::{Enforcement, Jail, Policy};
+use sandbox::{Commands, Enforcement, Jail, Policy};
 
 use super::config::{Config, ConfigureError, Fault, Surroundings};
 use super::registry::{Registry, Setup, ToolFactory};
@@ -108,6 +108,8 @@ fn policy(config: &Config, workspace: &Workspace) -> Policy {
         network: config.network,
         limits: config.limits,
         file_workers: config.max_concurrent_calls + PREVIEWS,
+        // The unit tests' program is the test harness's: it cannot be its own spawner.
+        commands: if cfg!(test) { Commands::Never } else { Commands::Spawned },
         ..Policy::default()
     }
 }

@@ -5,12 +5,14 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use sandbox::SubmitError;
 use serde_json::Value;
 use tokio::sync::oneshot;
 
 use super::Call;
 use super::configured::Configured;
-use super::running::{Running, Slot, too_many};
+use super::handover::{Ticket, refused, submit_soon};
+use super::running::{Running, Slot};
 use super::stream::{Delivery, EventStream, Lead, Outcome, Producer, Timing, channel};
 use super::validate;
 use crate::tools::view::View;
@@ -58,11 +60,7 @@ pub(crate) fn invoke(
         label,
         started,
     };
-    // On refusal the job is dropped with the slot and the producer in it.
-    configured.jail.submit(Box::new(move || work.run(producer, slot))).map_err(|refusal| {
-        tracing::warn!(%refusal, "a call was refused");
-        too_many(most).with_source(refusal)
-    })?;
+    hand_over(configured, Job { work, producer, slot });
     Ok(stream)
 }
 
@@ -96,10 +94,10 @@ pub(crate) async fn preview(
         // Nobody may be there any more.
         let _ = answer.send(view);
     };
-    configured
-        .jail
-        .submit(Box::new(job))
-        .map_err(|refusal| too_many(configured.config.max_concurrent_calls).with_source(refusal))?;
+    let ticket = Ticket::new(job);
+    submit_soon(&configured.jail, || ticket.job(|job| job()))
+        .await
+        .map_err(|refusal| refused(configured.config.max_concurrent_calls, refusal))?;
     let answered = async {
         answered.await.unwrap_or_else(|lost| {
             Err(ToolError::unknown("the preview ended without an answer", lost.to_string()))
@@ -113,6 +111,51 @@ pub(crate) async fn preview(
     };
     drop(guard);
     view
+}
+
+/// A call with everything that has to be let go of when it ends.
+struct Job {
+    work: Work,
+    producer: Producer,
+    slot: Slot,
+}
+
+impl Job {
+    fn run(self) {
+        self.work.run(self.producer, self.slot);
+    }
+
+    fn refuse(self, error: ToolError) {
+        drop(self.slot);
+        self.producer.finish(Err(error));
+    }
+}
+
+/// Hands an admitted call to a worker. Only the first offer is made here: the thread that serves
+/// the kernel never waits.
+fn hand_over(configured: &Arc<Configured>, job: Job) {
+    let ticket = Ticket::new(job);
+    let refusal = match configured.jail.submit(ticket.job(Job::run)) {
+        Ok(()) => return,
+        Err(refusal) => refusal,
+    };
+    let configured = configured.clone();
+    let most = configured.config.max_concurrent_calls;
+    if !matches!(refusal, SubmitError::Busy { .. }) {
+        return give_up(&ticket, most, refusal);
+    }
+    tokio::spawn(async move {
+        let offer = || ticket.job(Job::run);
+        if let Err(refusal) = submit_soon(&configured.jail, offer).await {
+            give_up(&ticket, most, refusal);
+        }
+    });
+}
+
+fn give_up(ticket: &Ticket<Job>, most: usize, refusal: SubmitError) {
+    if let Some(job) = ticket.take() {
+        job.refuse(refused(most, refusal));
+    }
 }
 
 /// A call on its way to a worker.
@@ -131,7 +174,8 @@ struct Work {
 impl Work {
     fn run(self, producer: Producer, slot: Slot) {
         let label = &self.label;
-        let span = tracing::info_span!(
+        // Not at INFO: where only that is logged, a call should not pay for a span.
+        let span = tracing::debug_span!(
             "call",
             tool = label.tool,
             session_id = label.session_id,

@@ -9,12 +9,14 @@ pub mod validate;
 mod configured;
 mod core;
 mod dispatch;
+mod handover;
 mod identity;
 mod nearest;
 mod registry;
 mod render;
 mod running;
 mod sessions;
+pub(crate) mod shorten;
 mod stream;
 mod sweep;
 

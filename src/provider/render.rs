@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
+use super::shorten::shorten;
 use crate::tools::view::{Style, View};
 use crate::tools::{Payload, Tool};
 
@@ -67,11 +68,6 @@ fn failure(category: &str, message: &str, details: &Payload) -> View {
 }
 
 fn as_json(payload: &Payload) -> View {
-    let mut text = serde_json::to_string_pretty(payload).unwrap_or_default();
-    if text.len() > MOST_SHOWN {
-        let end = (0..=MOST_SHOWN).rev().find(|end| text.is_char_boundary(*end)).unwrap_or(0);
-        text.truncate(end);
-        text.push_str("\n…");
-    }
-    View::code(Some("json"), text)
+    let text = serde_json::to_string_pretty(payload).unwrap_or_default();
+    View::code(Some("json"), shorten(&text, MOST_SHOWN))
 }

@@ -53,6 +53,9 @@ pub enum ClientError {
     /// The stream of events ended without a result or an error.
     #[error("the call ended without a result")]
     Unfinished,
+    /// The stream went on after a result or an error.
+    #[error("the provider sent an event after the call's last one")]
+    AfterTheEnd,
 }
 
 impl From<Status> for ClientError {
@@ -214,7 +217,7 @@ impl ToolClient {
             request.set_timeout(left);
         }
         let events = self.inner.invoke(request).await?.into_inner();
-        Ok(InvokeStream { events: Some(events) })
+        Ok(InvokeStream { events: Some(events), last: None })
     }
 
     /// Runs a call to its end and returns how it ended, with the events before that.
@@ -270,6 +273,9 @@ impl ToolClient {
 #[derive(Debug)]
 pub struct InvokeStream {
     events: Option<Streaming<wire::InvokeResponse>>,
+    /// The result or failure, while the stream is read to its end. Letting go of a stream before
+    /// its trailers came would reset it, and HTTP/2 ends connections that see many resets.
+    last: Option<InvokeItem>,
 }
 
 impl Stream for InvokeStream {
@@ -279,18 +285,27 @@ impl Stream for InvokeStream {
         let this = self.get_mut();
         loop {
             let Some(events) = &mut this.events else { return Poll::Ready(None) };
-            let item = match std::task::ready!(Pin::new(events).poll_next(cx)) {
-                None => Err(ClientError::Unfinished),
-                Some(Err(status)) => Err(ClientError::from(status)),
-                Some(Ok(response)) => match event_from_wire(response.event.unwrap_or_default()) {
-                    Ok(None) => continue,
-                    Ok(Some(item)) => Ok(item),
-                    Err(error) => Err(ClientError::Answer(error)),
-                },
+            let next = std::task::ready!(Pin::new(events).poll_next(cx));
+            let item = match (next, this.last.take()) {
+                (None, Some(last)) => Ok(last),
+                (None, None) => Err(ClientError::Unfinished),
+                (Some(Err(status)), _) => Err(ClientError::from(status)),
+                (Some(Ok(_)), Some(_)) => Err(ClientError::AfterTheEnd),
+                (Some(Ok(response)), None) => {
+                    match event_from_wire(response.event.unwrap_or_default()) {
+                        Ok(None) => continue,
+                        Ok(Some(event @ InvokeItem::Event(_))) => {
+                            return Poll::Ready(Some(Ok(event)));
+                        }
+                        Ok(last) => {
+                            this.last = last;
+                            continue;
+                        }
+                        Err(error) => Err(ClientError::Answer(error)),
+                    }
+                }
             };
-            if !matches!(item, Ok(InvokeItem::Event(_))) {
-                this.events = None;
-            }
+            this.events = None;
             return Poll::Ready(Some(item));
         }
     }

@@ -13,11 +13,14 @@ use std::time::{Duration, SystemTime};
 
 use serde_json::{Map, Value};
 use tokio::sync::Notify;
+use tonic::Code;
 use tonic::transport::Channel;
 use tracing::field::{Field, Visit};
 use tracing::{Event, Level, Subscriber};
 use tracing_subscriber::Layer;
 use tracing_subscriber::layer::Context;
+
+use crate::provider::shorten::shorten;
 
 use super::convert::to_struct;
 use super::pb::kernel::v1::LogRequest;
@@ -30,6 +33,8 @@ const MOST_WAITING: usize = 256;
 const MOST_TEXT: usize = 8 * 1024;
 /// How long the kernel may take for one entry.
 const PATIENCE: Duration = Duration::from_secs(5);
+/// Entries in a row that the kernel may fail to take before it counts as gone.
+const MOST_FAILURES: u32 = 3;
 /// Whose entries are carried: ours, not those of the libraries that carry them.
 const OWN_TARGET: &str = "provider_workspace";
 
@@ -172,6 +177,7 @@ async fn carry(shared: Arc<Shared>, dial: Dial) {
     };
     let mut kernel = KernelCallbackServiceClient::new(channel);
     shared.lock().line = Line::Carrying;
+    let mut failures = 0;
     loop {
         let (batch, lost) = {
             let mut state = shared.lock();
@@ -194,7 +200,10 @@ async fn carry(shared: Arc<Shared>, dial: Dial) {
         for entry in batch.into_iter().chain(lost) {
             // One call an entry: an older kernel reads only the first entry of a call.
             let sent = tokio::time::timeout(PATIENCE, kernel.log(request(entry))).await;
-            if !matches!(sent, Ok(Ok(_))) {
+            failures = if matches!(sent, Ok(Ok(_))) { 0 } else { failures + 1 };
+            let has_no_log =
+                matches!(&sent, Ok(Err(status)) if status.code() == Code::Unimplemented);
+            if has_no_log || failures >= MOST_FAILURES {
                 return shared.fall_silent();
             }
         }
@@ -260,12 +269,8 @@ impl Fields {
         self.others.insert(field.name().to_owned(), value.into());
     }
 
-    fn text(&mut self, field: &Field, mut text: String) {
-        if text.len() > MOST_TEXT {
-            let end = (0..=MOST_TEXT).rev().find(|end| text.is_char_boundary(*end)).unwrap_or(0);
-            text.truncate(end);
-            text.push('…');
-        }
+    fn text(&mut self, field: &Field, text: &str) {
+        let text = shorten(text, MOST_TEXT).into_owned();
         if field.name() == "message" {
             self.message = text;
         } else {
@@ -276,11 +281,11 @@ impl Fields {
 
 impl Visit for Fields {
     fn record_debug(&mut self, field: &Field, value: &dyn fmt::Debug) {
-        self.text(field, format!("{value:?}"));
+        self.text(field, &format!("{value:?}"));
     }
 
     fn record_str(&mut self, field: &Field, value: &str) {
-        self.text(field, value.to_owned());
+        self.text(field, value);
     }
 
     fn record_bool(&mut self, field: &Field, value: bool) {

@@ -57,9 +57,9 @@ pub enum PluginError {
 pub fn run(environment: HandshakeEnvironment) -> Result<(), PluginError> {
     let kernel_log = KernelLog::default();
     log_to_host(&kernel_log)?;
-    let runtime = tokio::runtime::Builder::new_multi_thread()
-        // The work is done by file workers; these only move bytes.
-        .worker_threads(2)
+    // The work is done by file workers; this thread only moves bytes. With more than one, a call
+    // would wake several of them in turn.
+    let runtime = tokio::runtime::Builder::new_current_thread()
         .max_blocking_threads(4)
         .enable_all()
         .build()

@@ -13,6 +13,7 @@ use tonic_types::pb::{ErrorInfo, Status as RpcStatus};
 
 use crate::provider::ConfigureError;
 use crate::provider::config::FaultKind;
+use crate::provider::shorten::shorten;
 use crate::tools::{Category, ToolError, ToolErrorKind};
 
 use super::convert::tool_error;
@@ -57,7 +58,7 @@ fn code(error: &ToolError) -> Code {
 }
 
 fn with_details(code: Code, error: &ToolError) -> Status {
-    let message = cut(error.message(), MOST_MESSAGE);
+    let message = shorten(error.message(), MOST_MESSAGE).into_owned();
     let encode = |metadata: HashMap<String, String>, carried: super::pb::tool::v1::ToolError| {
         let info = ErrorInfo {
             reason: error.category().name().to_owned(),
@@ -77,7 +78,7 @@ fn with_details(code: Code, error: &ToolError) -> Status {
     let mut details = encode(strings(error), tool_error(error));
     if details.len() > MOST_DETAILS {
         let mut short = tool_error(error);
-        short.message = cut(&short.message, MOST_DETAILS / 4);
+        short.message = shorten(&short.message, MOST_DETAILS / 4).into_owned();
         short.details = None;
         details = encode(HashMap::new(), short);
     }
@@ -90,14 +91,6 @@ fn strings(error: &ToolError) -> HashMap<String, String> {
         other => other.to_string(),
     };
     error.details().into_iter().map(|(name, value)| (name, text(value))).collect()
-}
-
-fn cut(text: &str, most: usize) -> String {
-    if text.len() <= most {
-        return text.to_owned();
-    }
-    let end = (0..most).rev().find(|end| text.is_char_boundary(*end)).unwrap_or(0);
-    format!("{}…", &text[..end])
 }
 
 #[cfg(test)]

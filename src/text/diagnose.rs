@@ -23,6 +23,8 @@ pub const COMPARED_BYTES: usize = 16 * 1024 * 1024;
 pub struct Diagnosis {
     /// The string holds a character that the file's encoding lacks.
     pub unencodable: Option<Unencodable>,
+    /// Whether the string holds U+FFFD, which stands for bytes that are no text and matches none.
+    pub holds_replacement: bool,
     /// A mistake in the string without which it would have been found.
     pub slip: Option<Found>,
     /// The place that comes nearest, where there is no such mistake.
@@ -117,6 +119,7 @@ pub fn diagnose(text: &[u8], encoding: Encoding, wanted: &str) -> Diagnosis {
     }
     Diagnosis {
         unencodable: encoding.encode(wanted).err(),
+        holds_replacement: wanted.contains(char::REPLACEMENT_CHARACTER),
         slip,
         nearest,
         compared: if text.len() > COMPARED_BYTES { Compared::Start } else { Compared::All },
@@ -130,6 +133,12 @@ impl fmt::Display for Diagnosis {
             write!(f, ", and cannot be: {missing}")?;
         }
         f.write_str(". ")?;
+        if self.holds_replacement {
+            f.write_str(
+                "It holds U+FFFD, which is shown in place of bytes that are no text and matches \
+                 nothing: leave it out. ",
+            )?;
+        }
         match (&self.slip, &self.nearest, self.compared) {
             (Some(found), ..) => write!(f, "{found}"),
             (None, Some(region), _) => write!(f, "{region}"),

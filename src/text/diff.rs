@@ -17,8 +17,8 @@ mod shown;
 
 use std::borrow::Cow;
 
+use super::lines::Unit;
 use super::patch::{Change, Patch};
-use super::units::Unit;
 
 pub use shown::{Shown, Side, parse_unified, unified};
 

@@ -7,9 +7,9 @@ use std::ops::{ControlFlow, Range};
 use super::diagnose::{Diagnosis, diagnose};
 use super::encoding::{Encoding, Unencodable};
 use super::endings::Replacement;
+use super::lines::Unit;
 use super::matching::{Needle, Overlaps};
 use super::patch::{Change, Patch};
-use super::units::Unit;
 
 /// One edit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -75,6 +75,9 @@ pub enum Refusal {
     /// It stands nowhere.
     #[error("{0}")]
     NotFound(Box<Diagnosis>),
+    /// Time was up, or nobody waits any more.
+    #[error("the edits were given up half-way; nothing was changed")]
+    Stopped,
     /// The result would be too large.
     #[error("the edited file would be larger than {limit} bytes, the limit for edit_file")]
     TooLarge {
@@ -107,8 +110,17 @@ const MAX_COUNTED: usize = 10_000;
 /// How many of their lines are told.
 const MAX_LINES: usize = 5;
 
+/// What bounds a list of edits.
+#[derive(Clone, Copy)]
+pub struct Bounds<'a> {
+    /// The largest result, in bytes.
+    pub size: usize,
+    /// Asked before each edit; true gives all up.
+    pub should_stop: &'a dyn Fn() -> bool,
+}
+
 /// Makes all edits on `body`, a file's bytes behind its byte order mark. A later edit sees what the
-/// earlier ones left. `limit` bounds the size of the result, in bytes.
+/// earlier ones left.
 ///
 /// # Errors
 /// [`EditError`] for the first edit that cannot be made.
@@ -116,22 +128,22 @@ pub fn apply(
     body: &[u8],
     encoding: Encoding,
     edits: &[Edit<'_>],
-    limit: usize,
+    bounds: Bounds<'_>,
 ) -> Result<Edited, EditError> {
     let mut text = Cow::Borrowed(body);
     let mut edited = Edited { patch: Patch::default(), replacements: 0 };
     for (index, edit) in edits.iter().enumerate() {
-        let next = apply_one(&text, encoding, edit, limit).map_err(|reason| EditError {
-            index,
-            of: edits.len(),
-            reason,
-        })?;
-        edited.replacements += next.replacements;
-        let changed = (index + 1 < edits.len()).then(|| next.patch.apply(&text));
-        edited.patch = if index == 0 { next.patch } else { edited.patch.then(&text, &next.patch) };
-        if let Some(changed) = changed {
-            text = Cow::Owned(changed);
+        let fail = |reason| EditError { index, of: edits.len(), reason };
+        if (bounds.should_stop)() {
+            return Err(fail(Refusal::Stopped));
         }
+        let next = apply_one(&text, encoding, edit, bounds.size).map_err(fail)?;
+        edited.replacements += next.replacements;
+        let joined = (index > 0).then(|| edited.patch.then(&text, &next.patch));
+        if index + 1 < edits.len() {
+            text = Cow::Owned(next.patch.apply_to(text.into_owned()));
+        }
+        edited.patch = joined.unwrap_or(next.patch);
     }
     Ok(edited)
 }

@@ -10,8 +10,8 @@ use std::time::{Duration, Instant};
 use similar::{Algorithm, DiffOp, capture_diff_slices_deadline};
 
 use super::encoding::{Encoding, Unencodable};
+use super::lines::{Ending, Unit};
 use super::matching::Endings;
-use super::units::{Ending, Unit};
 
 /// How long lines may be paired up in a match whose endings are mixed; then they are paired in order.
 const PAIRING_TIME: Duration = Duration::from_millis(50);

@@ -10,7 +10,7 @@ use std::ops::{ControlFlow, Range};
 use memchr::memmem;
 
 use super::encoding::{Encoding, Unencodable};
-use super::units::Unit;
+use super::lines::Unit;
 
 /// A string to look for, encoded as the text is.
 #[derive(Clone, Debug)]

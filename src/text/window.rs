@@ -7,7 +7,7 @@ use std::borrow::Cow;
 use std::fmt::Write;
 
 use super::encoding::Encoding;
-use super::lines::{LineEnding, LineFeeds};
+use super::lines::{LineEnding, Unit};
 
 /// The most that a window shows, in bytes of UTF-8.
 pub const MAX_CONTENT: usize = 64 * 1024;
@@ -31,7 +31,7 @@ pub enum Numbering {
 #[derive(Debug)]
 pub struct Collector {
     encoding: Encoding,
-    feeds: LineFeeds,
+    unit: Unit,
     numbering: Numbering,
     first: i64,
     limit: u64,
@@ -82,7 +82,7 @@ impl Collector {
     pub fn new(encoding: Encoding, numbering: Numbering, first: i64, limit: u64) -> Self {
         Self {
             encoding,
-            feeds: LineFeeds::of(encoding),
+            unit: Unit::of(encoding),
             numbering,
             first,
             limit,
@@ -97,12 +97,12 @@ impl Collector {
         let mut taken = 0;
         while self.window.full.is_none() && taken < bytes.len() {
             let rest = &bytes[taken..];
-            let Some(end) = self.feeds.first(rest) else {
-                self.line.take(rest, self.encoding, self.feeds);
+            let Some(end) = self.unit.find_lf(rest, 0) else {
+                self.line.take(rest, self.encoding, self.unit);
                 return bytes.len();
             };
-            self.line.take(&rest[..end], self.encoding, self.feeds);
-            taken += end + self.feeds.width();
+            self.line.take(&rest[..end], self.encoding, self.unit);
+            taken += end + self.unit.width();
             let ending = if self.line.ends_in_cr { LineEnding::Crlf } else { LineEnding::Lf };
             self.end_line(ending);
         }
@@ -135,7 +135,7 @@ impl Collector {
                 self.first.saturating_add_unsigned(self.window.lines),
             );
         }
-        let shown = self.line.show(self.encoding, self.feeds, ending, &mut self.window.content);
+        let shown = self.line.show(self.encoding, self.unit, ending, &mut self.window.content);
         if ending != LineEnding::None {
             self.window.content.push('\n');
         }
@@ -184,7 +184,7 @@ struct Shown {
 }
 
 impl Line {
-    fn take(&mut self, bytes: &[u8], encoding: Encoding, feeds: LineFeeds) {
+    fn take(&mut self, bytes: &[u8], encoding: Encoding, unit: Unit) {
         if bytes.is_empty() {
             return;
         }
@@ -193,19 +193,19 @@ impl Line {
         self.kept.extend_from_slice(kept);
         self.bytes += bytes.len() as u64;
         self.beyond += characters(beyond, encoding);
-        self.ends_in_cr = feeds.without_cr(bytes) < bytes.len();
+        self.ends_in_cr = unit.without_cr(bytes) < bytes.len();
     }
 
     fn show(
         &self,
         encoding: Encoding,
-        feeds: LineFeeds,
+        unit: Unit,
         ending: LineEnding,
         content: &mut String,
     ) -> Shown {
         let is_whole = self.kept.len() as u64 == self.bytes;
         let length = match ending {
-            LineEnding::Crlf if is_whole => feeds.without_cr(&self.kept),
+            LineEnding::Crlf if is_whole => unit.without_cr(&self.kept),
             _ => self.kept.len(),
         };
         let text = encoding.decode(&self.kept[..length]);

@@ -100,7 +100,7 @@ impl Tool for Bash {
             .ready
             .as_ref()
             .ok_or_else(|| ToolError::permission_denied("not configured: no roots"))?;
-        let cwd = folder::working_folder(context, &arguments, &self.settings.policy.roots)?;
+        let cwd = folder::working_folder(context, &arguments)?;
         let interrupt = Interrupt::new()
             .map_err(|error| ToolError::from_io("watch for a cancel", "", error))?;
         context.cancel.on_cancel({
@@ -127,7 +127,7 @@ impl Tool for Bash {
     fn preview(&self, arguments: &Payload, context: &Context<'_>) -> Result<View, ToolError> {
         let arguments = Arguments::parse(arguments, &self.settings)?;
         let jail = self.ready.as_ref().map(|ready| &*ready.jail);
-        let cwd = folder::working_folder(context, &arguments, &self.settings.policy.roots);
+        let cwd = folder::working_folder(context, &arguments);
         Ok(show::preview(&arguments, &self.settings, jail, cwd))
     }
 

@@ -120,6 +120,13 @@ pub(super) fn is_stale(known: &Knowledge, version: Option<Version>, stamp: Stamp
 pub(super) struct Writing<'w> {
     place: Place<'w>,
     current: Option<OpenFile>,
+    lock: Guard,
+}
+
+/// A file that has its new content. The lock is held until this is dropped, so that the session
+/// knows of the change before the next call looks at the file.
+pub(super) struct Committed {
+    pub(super) written: Written,
     _lock: Guard,
 }
 
@@ -133,7 +140,7 @@ pub(super) fn begin<'w>(context: &Context<'w>, path: &str) -> Result<Writing<'w>
     let (place, lock) = context
         .waiting(|wait| workspace.lock_place(argument, Action::Write, Mode::Exclusive, wait))?;
     let current = open(context, path, &place)?;
-    Ok(Writing { place, current, _lock: lock })
+    Ok(Writing { place, current, lock })
 }
 
 impl Writing<'_> {
@@ -158,8 +165,8 @@ impl Writing<'_> {
         context: &Context<'_>,
         path: &str,
         content: &[&[u8]],
-    ) -> Result<Written, ToolError> {
-        let Self { place, current, _lock } = self;
+    ) -> Result<Committed, ToolError> {
+        let Self { place, current, lock } = self;
         let base = current.as_ref();
         let should_stop = || context.check().is_err();
         let new = Replacement { text: path, base, content, should_stop: &should_stop };
@@ -170,7 +177,7 @@ impl Writing<'_> {
             }
         })?;
         context.begin_commit()?;
-        Ok(staged.commit()?)
+        Ok(Committed { written: staged.commit()?, _lock: lock })
     }
 }
 

@@ -5,10 +5,10 @@ mod spec;
 use serde_json::Value;
 
 use crate::text::diff::{self, Diff, Side};
-use crate::text::edit::{Count, Edit, EditError, Edited, Refusal, Scope, apply};
+use crate::text::edit::{Bounds, Count, Edit, EditError, Edited, Refusal, Scope, apply};
 use crate::text::encoding::{Detected, Encoding, detect};
+use crate::text::lines::Unit;
 use crate::text::patch::Patch;
-use crate::text::units::Unit;
 use crate::workspace::{Extent, Knowledge, OpenFile, VersionHasher};
 
 use super::change::{self, Base, MAX_FILE, PREVIEW_LINES};
@@ -122,9 +122,12 @@ impl Prepared {
             Detected::Binary { kind } => return Err(binary(path, kind)),
         };
         let body = &base.content[encoding.bom().len()..];
-        match apply(body, encoding, &arguments.edits, MAX_FILE) {
+        let should_stop = || context.check().is_err();
+        let bounds = Bounds { size: MAX_FILE, should_stop: &should_stop };
+        match apply(body, encoding, &arguments.edits, bounds) {
             Ok(edited) => Ok(Self { base, encoding, edited }),
             Err(error) => {
+                context.check()?;
                 let known = context.session.knows(file.path());
                 let stale = known.is_some_and(|known| base.is_news_to(&known));
                 Err(refused(path, &error, stale))
@@ -259,7 +262,8 @@ fn edit_once(arguments: &Arguments<'_>, context: &Context<'_>) -> Result<Payload
     let version = hasher.finish();
 
     let resolved = writing.path().to_owned();
-    let written = writing.commit(context, path, &pieces)?;
+    let committed = writing.commit(context, path, &pieces)?;
+    let written = committed.written;
     // What the session knows is brought up to date, unless it was out of date: then it has still
     // not seen what someone else changed.
     let known = context.session.knows(&resolved);
@@ -268,6 +272,7 @@ fn edit_once(arguments: &Arguments<'_>, context: &Context<'_>) -> Result<Payload
         let knowledge = Knowledge { version: Some(version), stamp: written.stat.stamp(), extent };
         context.session.record_read(&resolved, knowledge);
     }
+    drop(committed);
     let (diff, told) = change::told(|lines| prepared.diff(lines), prepared.side());
     let mut notices: Vec<String> = change::notice(written.how).into_iter().collect();
     notices.extend(told.notes.iter().cloned());

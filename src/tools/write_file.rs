@@ -11,8 +11,8 @@ use serde_json::Value;
 
 use crate::text::diff::{self, Diff, Side};
 use crate::text::encoding::{Detected, Encoding, detect};
+use crate::text::lines::{Ending, Unit};
 use crate::text::patch::Patch;
-use crate::text::units::{Ending, Unit};
 use crate::workspace::{Extent, OpenFile, Version};
 
 use super::change::{self, Base, MAX_FILE, PREVIEW_LINES};
@@ -66,6 +66,8 @@ impl<'a> Arguments<'a> {
 /// A file that is to be written, as it is.
 struct Prepared<'a> {
     old: Old,
+    /// What the old content is.
+    was: Detected,
     content: &'a str,
 }
 
@@ -94,7 +96,7 @@ impl<'a> Prepared<'a> {
                 );
                 return Err(change::conflict(message, path, None));
             }
-            return Ok(Self { old: Old::Nothing, content });
+            return Ok(Self::new(Old::Nothing, content));
         };
         let known = context.session.knows(file.path());
         let size = file.stat().size;
@@ -112,7 +114,7 @@ impl<'a> Prepared<'a> {
         };
         if let (Some(_), Some(version)) = (expected, version) {
             change::expect(expected, version, "write", path)?;
-            return Ok(Self { old, content });
+            return Ok(Self::new(old, content));
         }
         let stamp = file.stat().stamp();
         if known.is_some_and(|known| change::is_stale(&known, version, stamp)) {
@@ -126,7 +128,15 @@ impl<'a> Prepared<'a> {
         if overwrite == Overwrite::AfterRead && !read {
             return Err(unread(path, version));
         }
-        Ok(Self { old, content })
+        Ok(Self::new(old, content))
+    }
+
+    fn new(old: Old, content: &'a str) -> Self {
+        let was = match &old {
+            Old::Content(base) => detect(&base.content),
+            Old::Nothing | Old::Large(_) => Detected::Text(Encoding::Utf8),
+        };
+        Self { old, was, content }
     }
 
     fn is_new(&self) -> bool {
@@ -144,12 +154,8 @@ impl<'a> Prepared<'a> {
         self.base().map_or(&[], |base| &base.content)
     }
 
-    fn old_encoding(&self) -> Detected {
-        detect(self.old())
-    }
-
     fn side(&self) -> Side {
-        let old = match self.old_encoding() {
+        let old = match self.was {
             Detected::Text(encoding) => encoding,
             Detected::Binary { .. } => Encoding::Utf8,
         };
@@ -162,7 +168,7 @@ impl<'a> Prepared<'a> {
 
     fn diff(&self, max_lines: usize) -> Diff<'_> {
         let (old, new) = (self.old(), self.content.as_bytes());
-        match self.old_encoding() {
+        match self.was {
             // Nobody can read the lines of a binary file.
             Detected::Binary { .. } => {
                 diff::of_patch(&[], &Patch::between(&[], new), Unit::Byte, max_lines)
@@ -186,7 +192,7 @@ impl<'a> Prepared<'a> {
         if let Old::Large(size) = self.old {
             notes.push(format!("Its {size} bytes are all replaced; they are too many to show."));
         }
-        match self.old_encoding() {
+        match self.was {
             Detected::Binary { kind } => {
                 let kind = kind.map_or_else(String::new, |kind| format!(" ({kind})"));
                 notes.push(format!("It was a binary file{kind}, {} bytes.", self.old().len()));
@@ -295,9 +301,10 @@ impl WriteFile {
             0
         } else {
             let resolved = writing.path().to_owned();
-            let done = writing.commit(context, path, &[content.as_bytes()])?;
-            context.session.record_own_write(&resolved, version, done.stat.stamp());
-            notices.extend(change::notice(done.how));
+            let committed = writing.commit(context, path, &[content.as_bytes()])?;
+            let written = committed.written;
+            context.session.record_own_write(&resolved, version, written.stat.stamp());
+            notices.extend(change::notice(written.how));
             content.len()
         };
         let (diff, told) = change::told(|lines| prepared.diff(lines), prepared.side());

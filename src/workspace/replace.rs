@@ -20,6 +20,7 @@ use folders::{Folders, Turn};
 pub use in_place::InPlace;
 use temp::Temp;
 
+use super::permit::ENDS_IN_SLASH;
 use super::{
     Action, Fault, FileKind, FileStat, OpenFile, Place, Target, Workspace, WorkspaceError,
 };
@@ -115,7 +116,7 @@ fn stage_new<'w>(place: Place<'w>, new: Replacement<'_>) -> Result<Staged<'w>, F
         return Err(Fault::Changed);
     };
     if *ends_in_slash {
-        return Err(Fault::NoPath("the path ends in a slash, so it can only name a folder"));
+        return Err(Fault::NoPath(ENDS_IN_SLASH));
     }
     let folder = place.folder().ok_or(Fault::IsFolder)?;
     let folders = Folders::make(folder, folders)?;

@@ -105,6 +105,23 @@ fn a_command_that_heeds_sigterm_can_tidy_up() {
 }
 
 #[test]
+fn what_the_shell_started_can_tidy_up_too() {
+    let ground = Ground::new();
+    // The shell dies of SIGTERM at once; the process below it needs a little longer.
+    let told = ground.run(json!({
+        "command": "bash -c 'trap \"sleep .6; echo bye; exit\" TERM; echo hi; sleep 300 & wait'; true",
+        "timeout_ms": 500,
+    }));
+    let details = told.error().details();
+    assert_eq!(
+        (&details["signal"], &details["signal_sent"]),
+        (&json!("SIGTERM"), &json!("SIGTERM"))
+    );
+    assert!(details["output"].as_str().unwrap().ends_with("bye\n"), "{details:?}");
+    assert_eq!(details["processes_killed"], 0);
+}
+
+#[test]
 fn the_kernels_deadline_counts_before_our_own() {
     let ground = Ground::new();
     let collector = Arc::new(Collector::default());
@@ -162,6 +179,25 @@ fn a_cancel_reaches_a_command_that_ignores_signals_and_hides() {
     assert_eq!(details["signal_sent"], "SIGKILL");
     assert!(details["processes_killed"].as_u64().unwrap() >= 3, "{details:?}");
     assert!(processes_with(&sleep).is_empty());
+}
+
+#[test]
+fn what_a_cancel_did_is_logged() {
+    let ground = Ground::new();
+    let command = "echo start; sleep 300";
+    let told = ground.cancelled(json!({ "command": command }), "start");
+    assert_eq!(told.error().category(), Category::Cancelled);
+    let logged = ground.logged();
+    let record = logged.iter().find(|record| record.contains("cancelled")).unwrap();
+    for field in [
+        "command=echo start; sleep 300",
+        "streamed_bytes=6",
+        "signal_sent=SIGTERM",
+        "processes_killed=0",
+        "exit_code=143",
+    ] {
+        assert!(record.contains(field), "{field}: {record}");
+    }
 }
 
 #[test]

@@ -5,11 +5,12 @@ use std::sync::mpsc::{Receiver, channel};
 use std::sync::{Arc, Condvar, Mutex, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 use std::time::{Duration, Instant};
 
+use provider_workspace::tools::view::View;
 use provider_workspace::tools::{
     Bash, BashSettings, CancelToken, Context, EmitError, Event, EventSink, OutputStream, Payload,
     Phase, Tool, ToolError,
 };
-use provider_workspace::workspace::{Session, Workspace};
+use provider_workspace::workspace::{RootsSpec, Session, Workspace};
 use sandbox::{Jail, Policy};
 use serde_json::{Value, json};
 use tempfile::TempDir;
@@ -35,7 +36,12 @@ struct Stage {
     root: PathBuf,
     workspace: Workspace,
     session: Session,
+    log: Arc<Log>,
 }
+
+/// Keeps what a call logs.
+#[derive(Default)]
+struct Log(Mutex<Vec<String>>);
 
 #[expect(dead_code, reason = "held, not read")]
 enum Company {
@@ -92,14 +98,25 @@ impl Ground {
         };
         change(&mut settings);
         let jail = Arc::new(Jail::build(&settings.policy).unwrap());
-        let workspace = workspace();
+        let workspace = workspace(&settings.policy);
         let bash = Bash::new(settings, jail.clone());
-        let stage = Stage { bash, root: root.clone(), workspace, session: Session::default() };
+        let stage = Stage {
+            bash,
+            root: root.clone(),
+            workspace,
+            session: Session::default(),
+            log: Arc::default(),
+        };
         Self { root, outside, jail, stage: Arc::new(stage), _folders: folders, _company: company }
     }
 
     pub(crate) fn bash(&self) -> &Bash {
         &self.stage.bash
+    }
+
+    /// What calls have logged, as `name=value` fields.
+    pub(crate) fn logged(&self) -> Vec<String> {
+        self.stage.log.0.lock().unwrap().clone()
     }
 
     /// Runs a call to its end.
@@ -155,13 +172,30 @@ impl Ground {
                 deadline,
                 phase: &phase,
             };
-            let outcome = stage.bash.run(&arguments, &context);
+            let log = tracing::Dispatch::new(stage.log.clone());
+            let outcome =
+                tracing::dispatcher::with_default(&log, || stage.bash.run(&arguments, &context));
             // The answer comes last, so that nothing of the call is left when it is there.
             drop((stage, sink, cancel));
             answer.send(outcome).unwrap();
         };
         self.jail.submit(Box::new(job)).unwrap();
         answered
+    }
+
+    /// Shows what a call would do.
+    pub(crate) fn preview(&self, arguments: Value) -> Result<View, ToolError> {
+        let Value::Object(arguments) = arguments else { panic!("arguments are an object") };
+        let context = Context {
+            workspace: &self.stage.workspace,
+            session: &self.stage.session,
+            working_directory: None,
+            sink: &Collector::default(),
+            cancel: &CancelToken::new(),
+            deadline: None,
+            phase: &Phase::default(),
+        };
+        self.stage.bash.preview(&arguments, &context)
     }
 
     /// Runs a call and cancels it once it has printed `cue`.
@@ -182,8 +216,16 @@ fn environment() -> provider_workspace::process::Environment {
     Environment::choose(std::env::vars_os(), Requested::default()).unwrap()
 }
 
-fn workspace() -> Workspace {
-    Workspace {}
+fn workspace(policy: &Policy) -> Workspace {
+    let texts = |paths: &[PathBuf]| {
+        paths.iter().map(|path| path.to_str().unwrap().to_owned()).collect::<Vec<_>>()
+    };
+    Workspace::open(&RootsSpec {
+        roots: texts(&policy.roots),
+        read_only_roots: texts(&policy.read_only_roots),
+        locks: Arc::default(),
+    })
+    .unwrap()
 }
 
 impl Told {
@@ -251,6 +293,29 @@ impl Collector {
             self.more.wait_timeout_while(events, PATIENCE, |events| !seen(events)).unwrap();
         assert!(!timeout.timed_out(), "{cue:?} never came");
     }
+}
+
+impl tracing::Subscriber for Log {
+    fn enabled(&self, _: &tracing::Metadata<'_>) -> bool {
+        true
+    }
+
+    fn event(&self, event: &tracing::Event<'_>) {
+        let mut fields = String::new();
+        event.record(&mut |field: &tracing::field::Field, value: &dyn std::fmt::Debug| {
+            fields.push_str(&format!("{field}={value:?} ").replace('"', ""));
+        });
+        self.0.lock().unwrap().push(fields);
+    }
+
+    fn new_span(&self, _: &tracing::span::Attributes<'_>) -> tracing::span::Id {
+        tracing::span::Id::from_u64(1)
+    }
+
+    fn record(&self, _: &tracing::span::Id, _: &tracing::span::Record<'_>) {}
+    fn record_follows_from(&self, _: &tracing::span::Id, _: &tracing::span::Id) {}
+    fn enter(&self, _: &tracing::span::Id) {}
+    fn exit(&self, _: &tracing::span::Id) {}
 }
 
 impl EventSink for Collector {

@@ -3,7 +3,10 @@
 #![expect(clippy::unwrap_used, reason = "what must not fail in a test ends it")]
 
 mod ends;
+mod folders;
+mod git;
 mod ground;
 mod notices;
 mod results;
+mod shows;
 mod streams;

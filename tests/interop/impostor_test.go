@@ -10,9 +10,11 @@ import (
 	"crypto/x509/pkix"
 	"math/big"
 	"os"
+	"strconv"
 	"testing"
 	"time"
 
+	plugin "github.com/hashicorp/go-plugin"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/credentials"
 	"google.golang.org/grpc/credentials/insecure"
@@ -93,6 +95,27 @@ func TestThePlainSocketIsForItsUserAlone(t *testing.T) {
 		t.Fatal(err)
 	}
 	if mode := info.Mode().Perm(); mode != 0o600 {
+		t.Errorf("the socket's mode is %o", mode)
+	}
+}
+
+func TestAGroupMayUseTheSocketWhenTheHostSaysSo(t *testing.T) {
+	var log lockedBuffer
+	tmp := shortTempDir(t)
+	config := clientConfig(mode{}, tmp, &log)
+	config.Plugins = plugin.PluginSet{"tool": &toolPlugin{}}
+	config.UnixSocketConfig = &plugin.UnixSocketConfig{Group: strconv.Itoa(os.Getgid())}
+	client := plugin.NewClient(config)
+	defer client.Kill()
+	address, err := client.Start()
+	if err != nil {
+		t.Fatalf("%v\n%s", err, &log)
+	}
+	info, err := os.Stat(address.String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if mode := info.Mode().Perm(); mode != 0o660 {
 		t.Errorf("the socket's mode is %o", mode)
 	}
 }

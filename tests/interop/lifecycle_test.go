@@ -85,14 +85,17 @@ func TestSIGTERMEndsAPluginInOrder(t *testing.T) {
 	})
 }
 
-func TestSIGINTIsTheHostsBusiness(t *testing.T) {
+// Ctrl-C reaches the whole foreground group, and a file size limit is a failed write, no death.
+func TestSomeSignalsDoNotEndAPlugin(t *testing.T) {
 	inEveryMode(t, func(t *testing.T, l *launched) {
-		if err := syscall.Kill(l.pid, syscall.SIGINT); err != nil {
-			t.Fatal(err)
-		}
-		for range 20 {
-			if err := l.rpc.Ping(); err != nil {
-				t.Fatalf("after SIGINT: %v", err)
+		for _, signal := range []syscall.Signal{syscall.SIGINT, syscall.SIGXFSZ, syscall.SIGPIPE} {
+			if err := syscall.Kill(l.pid, signal); err != nil {
+				t.Fatal(err)
+			}
+			for range 20 {
+				if err := l.rpc.Ping(); err != nil {
+					t.Fatalf("after %v: %v", signal, err)
+				}
 			}
 		}
 	})

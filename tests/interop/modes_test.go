@@ -80,31 +80,30 @@ func TestThePluginLogsToTheKernelOverTheBroker(t *testing.T) {
 }
 
 func TestACancelledCallEndsAndLeavesThePluginWell(t *testing.T) {
+	root := shortTempDir(t)
+	big := filepath.Join(root, "big.txt")
+	if err := os.WriteFile(big, []byte(strings.Repeat("a line of text\n", 20<<20)), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	small := filepath.Join(root, "small.txt")
+	if err := os.WriteFile(small, []byte("still here\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
 	inEveryMode(t, func(t *testing.T, l *launched) {
-		root := shortTempDir(t)
-		big := filepath.Join(root, "big.txt")
-		// The offset below is past its end, so that all of it has to be read.
-		if err := os.WriteFile(big, []byte(strings.Repeat("a line of text\n", 20<<20)), 0o600); err != nil {
-			t.Fatal(err)
-		}
 		l.configure(t, root)
-
 		ctx, cancel := context.WithCancel(context.Background())
+		// The offset is past the file's end, so that all of it would have to be read.
 		stream, err := services.Open(ctx, l.conn, wire.ToolService, "Invoke",
 			toolCall("read_file", wire.Object{"path": big, "offset": 1 << 40}))
 		if err != nil {
 			t.Fatal(err)
 		}
-		time.AfterFunc(50*time.Millisecond, cancel)
+		time.AfterFunc(5*time.Millisecond, cancel)
 		if _, err := stream.All(); status.Code(err) != codes.Canceled {
 			t.Fatalf("expected a cancelled stream, got %v", err)
 		}
-
-		if err := os.WriteFile(big, []byte("small now\n"), 0o600); err != nil {
-			t.Fatal(err)
-		}
-		events, err := l.invoke(context.Background(), "read_file", wire.Object{"path": big})
-		if err != nil || !strings.Contains(payload(t, events)["content"].(string), "small now") {
+		events, err := l.invoke(context.Background(), "read_file", wire.Object{"path": small})
+		if err != nil || !strings.Contains(payload(t, events)["content"].(string), "still here") {
 			t.Fatalf("after a cancel: %v %s", err, text(events))
 		}
 	})

@@ -47,8 +47,8 @@ async fn every_scenario_ends_as_its_folder_says() {
             wrong.push(format!("{name}: {difference}"));
         }
     }
-    story.end().await;
     assert!(wrong.is_empty(), "{} of {}:\n{}", wrong.len(), scenarios.len(), wrong.join("\n"));
+    story.end().await;
 }
 
 async fn run(story: &mut Story, scenario: &Path, name: &str) -> Result<(), String> {

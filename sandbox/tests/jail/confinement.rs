@@ -4,6 +4,7 @@ use std::fs;
 use std::io;
 use std::os::unix::fs::symlink;
 use std::path::Path;
+use std::process::Stdio;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::channel;
 use std::thread;
@@ -57,7 +58,7 @@ fn reading_outside_is_refused_by_whatever_name() {
             "folder/secret".to_owned(),
             "in/../../outside/secret".to_owned(),
             format!("/proc/self/root{outside}/secret"),
-            format!("/proc/self/cwd/../../outside/secret").replace("../../", "../"),
+            "/proc/self/cwd/../outside/secret".to_owned(),
         ] {
             let open = format!(r#"try(open F, "<", "{path}")"#);
             assert_eq!(story.errno(&open), hidden, "{path} at level {}", story.level);
@@ -133,6 +134,33 @@ fn a_read_only_root_is_read_only() {
 }
 
 #[test]
+fn single_files_can_be_granted_to_commands() {
+    with_policy(
+        |policy, outside| {
+            for name in ["readable", "writable"] {
+                fs::write(outside.join(name), name).unwrap();
+            }
+            policy.command_read.push(outside.join("readable"));
+            policy.command_write.push(outside.join("writable"));
+        },
+        |story| {
+            assert_eq!(
+                story.succeeds("cat $OUTSIDE/readable $OUTSIDE/writable"),
+                "readablewritable"
+            );
+            assert_eq!(story.errno(r#"try(open F, ">", "$ENV{OUTSIDE}/writable")"#), 0);
+            let refused = story.refusal(EROFS, EACCES);
+            assert_eq!(story.errno(r#"try(open F, ">", "$ENV{OUTSIDE}/readable")"#), refused);
+            let hidden = story.refusal(ENOENT, EACCES);
+            assert_eq!(story.errno(r#"try(open F, "<", "$ENV{OUTSIDE}/secret")"#), hidden);
+            // They are granted to commands, not to file jobs.
+            let readable = story.outside.join("readable");
+            assert_eq!(story.job_errno(move || fs::read(readable)), EACCES);
+        },
+    );
+}
+
+#[test]
 fn metadata_of_outside_files_is_safe_at_the_full_level_and_said_to_be_open_below() {
     with_policy(
         |policy, outside| {
@@ -183,7 +211,7 @@ fn attacks() -> Vec<(&'static str, String)> {
         ("environ", r#"try(open F, "<", "/proc/$p/environ" and defined getc F)"#.to_owned()),
         ("memory", r#"try(open F, "<", "/proc/$p/mem")"#.to_owned()),
         ("memory, writing", r#"try(open F, "+<", "/proc/$p/mem")"#.to_owned()),
-        ("descriptors", r#"try(opendir D, "/proc/$p/fd")"#.to_owned()),
+        ("descriptors", r#"try(defined readlink "/proc/$p/fd/0")"#.to_owned()),
         ("a descriptor", r#"try(open F, "<", "/proc/$p/fd/0")"#.to_owned()),
         ("its root", r#"try(opendir D, "/proc/$p/root/")"#.to_owned()),
         ("ptrace", call(libc::SYS_ptrace, &format!("{seize}, $p + 0, 0, 0"))),
@@ -220,7 +248,8 @@ fn reaches(errno: impl Fn(&str) -> i32, process: &str) -> Vec<(&'static str, i32
 #[test]
 fn no_process_beyond_the_call_can_be_reached() {
     at_each_level(|story| {
-        let mut bystander = std::process::Command::new("sleep").arg("1000").spawn().unwrap();
+        let mut bystander = std::process::Command::new("sleep");
+        let mut bystander = bystander.arg("60").stdout(Stdio::null()).spawn().unwrap();
         let neighbour = story.start("touch up; exec sleep 1000");
         await_file(&story.root.join("up"));
         let targets = [
@@ -245,7 +274,9 @@ fn no_process_beyond_the_call_can_be_reached() {
                 assert_eq!(story.errno(&format!("{own} {attack}")), 0, "{name} of an own child");
             }
         }
-        assert_eq!(story.errno(r#"done(syscall(160, 7, pack("Q2", 64, 64)))"#), 0, "own limits");
+        let prlimit = libc::SYS_prlimit64;
+        let own = format!(r#"my $l = pack("Q2", 9, 9); done(syscall({prlimit}, 0, 4, $l, 0))"#);
+        assert_eq!(story.errno(&own), 0, "own limits");
         // And without the jail, the bystander is open to whoever has the same user.
         let bare = reaches(bare_errno, &bystander.id().to_string());
         assert!(bare.contains(&("signal", 0)) && bare.contains(&("renice", 0)), "{bare:?}");
@@ -269,7 +300,7 @@ fn no_thread_of_the_provider_can_be_signalled() {
             // A thread of another test may have ended meanwhile.
             assert!(errno == EPERM || errno == ESRCH, "{task}: {errno}");
         }
-        let own = format!("done(syscall({}, $$, $$, 0))", libc::SYS_tgkill);
+        let own = format!("done(syscall({}, $$ + 0, $$ + 0, 0))", libc::SYS_tgkill);
         assert_eq!(story.errno(&own), 0);
     });
 }
@@ -279,7 +310,7 @@ fn the_kernel_is_closed_where_no_command_needs_it() {
     at_each_level(|story| {
         let call = |number: libc::c_long, arguments: &str| {
             format!(
-                r#"my ($a, $b, $z) = ("/proc", "/tmp", ""); done(syscall({number}, {arguments}))"#
+                r#"my ($a, $b, $z, $dev, $fifo) = ("/proc", "/tmp", "", "dev", "fifo"); done(syscall({number}, {arguments}))"#
             )
         };
         let newuser = libc::CLONE_NEWUSER;
@@ -295,18 +326,14 @@ fn the_kernel_is_closed_where_no_command_needs_it() {
             ("keyctl", call(libc::SYS_keyctl, "0, -3, 0"), EPERM),
             ("userfaultfd", call(libc::SYS_userfaultfd, "1"), EPERM),
             ("handles", call(libc::SYS_open_by_handle_at, "0, $z, 0"), EPERM),
-            ("a block device", call(libc::SYS_mknodat, "-100, qq(dev), 24576 | 0600, 1793"), EPERM),
-            (
-                "a terminal device",
-                call(libc::SYS_mknodat, "-100, qq(dev), 8192 | 0600, 1025"),
-                EPERM,
-            ),
+            ("a block device", call(libc::SYS_mknodat, "-100, $dev, 24576 | 0600, 1793"), EPERM),
+            ("a terminal device", call(libc::SYS_mknodat, "-100, $dev, 8192 | 0600, 1025"), EPERM),
         ] {
             let found = story.errno(&refused);
             let either = name.ends_with("device") && found == EACCES;
             assert!(found == errno || either, "{name}: {found} at level {}", story.level);
         }
-        assert_eq!(story.errno(&call(libc::SYS_mknodat, "-100, qq(fifo), 4096 | 0600, 0")), 0);
+        assert_eq!(story.errno(&call(libc::SYS_mknodat, "-100, $fifo, 4096 | 0600, 0")), 0);
         assert_eq!(story.errno("try(defined fork)"), 0);
     });
 }
@@ -399,8 +426,7 @@ fn a_file_job_executes_nothing_and_connects_nowhere() {
         let script = story.root.join("run");
         fs::write(&script, "#!/bin/sh\n").unwrap();
         fs::set_permissions(&script, std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
-        let run = script.clone();
-        assert_eq!(story.job_errno(|| std::process::Command::new(run).status()), EACCES);
+        assert_eq!(story.job_errno(|| std::process::Command::new(script).status()), EACCES);
         let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
         let address = listener.local_addr().unwrap();
         if story.jail.enforcement().rights.contains(&"connect_tcp") {
@@ -456,19 +482,21 @@ fn a_link_that_is_swapped_ten_thousand_times_never_leads_out() {
                 }
             });
             let (job, command) = (link.join("job"), link.join("command"));
-            let by_job =
-                story.job(move || (0..10_000).filter(|_| fs::write(&job, "x").is_ok()).count());
-            let by_command = story.succeeds(&format!(
-                r#"perl -e 'for (1..10000) {{ $n++ if open F, ">", "{}" }} print $n'"#,
+            story.job(move || (0..10_000).for_each(|_| drop(fs::write(&job, "x"))));
+            story.succeeds(&format!(
+                r#"perl -e 'for (1..10000) {{ open F, ">", "{}" }}'"#,
                 command.display()
             ));
             over.store(true, Ordering::Relaxed);
-            assert!(by_job > 0, "the twin: with the link inside, writing works");
-            assert!(by_command.parse::<u32>().unwrap() > 0);
         });
         let names: Vec<_> =
             fs::read_dir(&story.outside).unwrap().map(|e| e.unwrap().file_name()).collect();
         assert_eq!(names, ["secret"]);
+        // The twin: the link as it was left, which leads inside.
+        assert_eq!(fs::read_link(&link).unwrap(), Path::new("in"));
+        let job = link.join("job");
+        assert_eq!(story.job_errno(move || fs::write(job, "x")), 0);
+        assert_eq!(story.errno(r#"try(open F, ">", "w/command")"#), 0);
     });
 }
 

@@ -22,6 +22,8 @@ pub enum StopReason {
     Signal,
     /// The process that launched us is gone.
     HostDied,
+    /// The gRPC server ended by itself, which is a fault.
+    ServerEnded,
 }
 
 /// Whether the plugin follows its host into the grave. go-plugin itself does not: plugins of a

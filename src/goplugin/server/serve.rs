@@ -245,22 +245,31 @@ impl Prepared {
             .add_routes(routes)
             .serve_with_incoming_shutdown(connections, winding_down);
         tokio::pin!(server);
-        let reason = tokio::select! {
-            ended = &mut server => {
-                broker.close();
-                return Ok(ended?);
-            }
-            reason = stop.requested() => reason,
+        // A request to stop ends an idle server at once; the application hears of it all the same.
+        let ended = tokio::select! {
+            biased;
+            _ = stop.requested() => None,
+            ended = &mut server => Some(ended),
         };
+        if ended.is_some() {
+            stop.request(StopReason::ServerEnded);
+        }
+        let reason = stop.requested().await;
         tracing::debug!(?reason, "stopping");
+        let application = async {
+            stopping(reason).await;
+            broker.close();
+            stdio.close();
+        };
         let wind_down = async {
-            // The server goes on meanwhile: what running calls still say must reach the host.
-            let application = async {
-                stopping(reason).await;
-                broker.close();
-                stdio.close();
-            };
-            tokio::join!(application, &mut server).1
+            match ended {
+                Some(ended) => {
+                    application.await;
+                    ended
+                }
+                // The server goes on meanwhile: what running calls still say must reach the host.
+                None => tokio::join!(application, &mut server).1,
+            }
         };
         match timeout(STOP_LIMIT, wind_down).await {
             Ok(ended) => Ok(ended?),

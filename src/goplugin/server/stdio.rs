@@ -79,7 +79,7 @@ impl Stdio {
         Ok(())
     }
 
-    fn push(&self, chunk: StdioData) {
+    pub(in super::super) fn push(&self, chunk: StdioData) {
         let mut queue = self.queue();
         if queue.closed {
             return;

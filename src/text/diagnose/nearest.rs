@@ -11,7 +11,7 @@ use memchr::memmem;
 use similar::{Algorithm, DiffOp, capture_diff_slices_deadline};
 
 use crate::text::encoding::Encoding;
-use crate::text::units::Unit;
+use crate::text::lines::Unit;
 
 use super::fold::{Kind, fold, fold_all, unfold};
 use super::{COMPARED_BYTES, Difference, Likeness, Region, visible};

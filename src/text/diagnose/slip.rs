@@ -1,8 +1,8 @@
 //! Mistakes in a string that a correction undoes, so that it is found exactly.
 
 use crate::text::encoding::Encoding;
+use crate::text::lines::Unit;
 use crate::text::matching::{Needle, Overlaps};
-use crate::text::units::Unit;
 
 use super::Found;
 

@@ -96,6 +96,13 @@ fn a_place_in_a_very_long_line_is_shown_alone() {
 }
 
 #[test]
+fn a_character_that_stands_for_bytes_is_explained() {
+    let found = diagnose(b"a \xff value\n", Encoding::Utf8, "a \u{FFFD} value");
+    assert!(found.to_string().contains("It holds U+FFFD"), "{found}");
+    assert_eq!(found.nearest.unwrap().first_line, 1);
+}
+
+#[test]
 fn other_encodings_are_compared_as_text() {
     let text = Encoding::Utf16Le.encode("a\r\n\tÀ la carte\r\n").unwrap();
     let found = diagnose(&text, Encoding::Utf16Le, "    À la carte").nearest.unwrap();

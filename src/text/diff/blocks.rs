@@ -6,8 +6,8 @@ use std::time::{Duration, Instant};
 
 use similar::{Algorithm, DiffOp, capture_diff_slices_deadline};
 
+use crate::text::lines::Unit;
 use crate::text::patch::Patch;
-use crate::text::units::Unit;
 
 use super::End;
 

@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use crate::text::units::Unit;
+use crate::text::lines::Unit;
 
 use super::blocks::{Block, Blocks};
 use super::{CONTEXT, Diff, End, Hunk, Line, Op, Reach};

@@ -1,7 +1,7 @@
 use proptest::prelude::*;
 
 use super::*;
-use crate::text::edit::{Edit, Scope, apply};
+use crate::text::edit::{Bounds, Edit, Scope, apply};
 use crate::text::encoding::Encoding;
 
 const ALL: usize = usize::MAX;
@@ -235,7 +235,7 @@ proptest! {
     ) {
         let edits: Vec<_> =
             edits.iter().map(|(old, new)| Edit { old, new, scope: Scope::All }).collect();
-        if let Ok(made) = apply(&old, Encoding::Utf8, &edits, ALL) {
+        if let Ok(made) = apply(&old, Encoding::Utf8, &edits, Bounds { size: ALL, should_stop: &|| false }) {
             let diff = of_patch(&old, &made.patch, Unit::Byte, ALL);
             prop_assert_eq!(patched(&old, &diff, Unit::Byte), made.patch.apply(&old));
             let counted = |op| {

@@ -2,7 +2,7 @@ use proptest::prelude::*;
 
 use super::*;
 
-const LIMIT: usize = 1 << 20;
+const LIMIT: Bounds<'static> = Bounds { size: 1 << 20, should_stop: &|| false };
 
 fn edit<'a>(old: &'a str, new: &'a str) -> Edit<'a> {
     Edit { old, new, scope: Scope::Only }
@@ -114,8 +114,20 @@ fn several_edits_are_made_in_order_or_not_at_all() {
 
 #[test]
 fn the_result_is_bounded() {
-    let error = apply(b"aaaa", Encoding::Utf8, &[edit_all("a", "bbbb")], 10).unwrap_err();
+    let error =
+        apply(b"aaaa", Encoding::Utf8, &[edit_all("a", "bbbb")], Bounds { size: 10, ..LIMIT })
+            .unwrap_err();
     assert!(matches!(error.reason, Refusal::TooLarge { limit: 10 }), "{error}");
+}
+
+#[test]
+fn a_list_of_edits_can_be_given_up() {
+    let asked = std::cell::Cell::new(0);
+    let should_stop = || asked.replace(asked.get() + 1) == 2;
+    let bounds = Bounds { should_stop: &should_stop, ..LIMIT };
+    let edits = [edit("a", "b"), edit("b", "c"), edit("c", "d")];
+    let error = apply(b"a", Encoding::Utf8, &edits, bounds).unwrap_err();
+    assert!(matches!((error.index, error.reason), (2, Refusal::Stopped)));
 }
 
 /// The same rules, in the plainest form, on strings with LF endings only.

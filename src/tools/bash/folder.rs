@@ -4,34 +4,53 @@ use std::path::{Component, Path, PathBuf};
 
 use super::Arguments;
 use crate::tools::{Context, ToolError};
+use crate::workspace::{AccessTime, Action, Fault, PathArgument};
+
+/// The longest `.git` file that is looked at.
+const POINTER_BYTES: usize = 4096 + 16;
 
 /// The folder that a command runs in: its argument, else the call's working directory, else the
-/// first root. Until the workspace can resolve paths this goes by their text alone: absolute, no
-/// `..`, beneath a root; what a link leads to is left to the jail.
+/// first root; absolute, without links, and inside a root. Whether it is a folder at all shows when
+/// the command enters it.
 ///
 /// # Errors
-/// `permission_denied` for everything else.
+/// As for any path argument.
 pub(super) fn working_folder(
     context: &Context<'_>,
     arguments: &Arguments<'_>,
-    roots: &[PathBuf],
 ) -> Result<PathBuf, ToolError> {
-    let first = roots.first().map(PathBuf::as_path).unwrap_or(Path::new("/nonexistent"));
-    let start = context.working_directory.map_or(first, Path::new);
-    let path = normal(&start.join(arguments.cwd.unwrap_or(".")));
-    if roots.iter().any(|root| path.starts_with(root)) {
-        return Ok(path);
-    }
-    let shown = path.display();
-    Err(ToolError::permission_denied(format!("cannot run in {shown}: outside the roots")))
+    let text = arguments.cwd.or(context.working_directory).unwrap_or(".");
+    let path = PathArgument { text, working_directory: context.working_directory };
+    Ok(context.workspace.locate_existing(path, Action::Inspect)?.path)
 }
 
-/// The git folder that a `.git` file names: not looked for until the workspace can read files.
-pub(super) fn git_folder_outside(_context: &Context<'_>, _cwd: &Path) -> Option<PathBuf> {
+/// The git folder that a `.git` file names in the command's folder or in one above it, where that
+/// lies outside every root. It is only named to people: whatever the file says grants nothing.
+pub(super) fn git_folder_outside(context: &Context<'_>, cwd: &Path) -> Option<PathBuf> {
+    let roots = context.workspace.roots();
+    let inside = |path: &Path| roots.iter().any(|root| path.starts_with(root.path()));
+    for folder in cwd.ancestors().take_while(|folder| inside(folder)) {
+        let pointer = folder.join(".git");
+        let path = PathArgument { text: pointer.to_str()?, working_directory: None };
+        let file = match context.workspace.open_file(path, AccessTime::Keep) {
+            Ok(file) => file,
+            Err(error) => match *error.fault {
+                Fault::NotFound { .. } => continue,
+                Fault::Outside { link: Some(link), .. } => {
+                    return Some(git_folder(&normal(&folder.join(link.target))));
+                }
+                _ => return None,
+            },
+        };
+        let mut text = [0; POINTER_BYTES];
+        let length = file.fill(&mut text).ok()?;
+        let target = std::str::from_utf8(&text[..length]).ok()?.strip_prefix("gitdir:")?.trim();
+        let target = normal(&folder.join(target));
+        return (!inside(&target)).then(|| git_folder(&target));
+    }
     None
 }
 
-#[cfg(test)]
 /// The folder to grant: a worktree or a submodule has its own part in its repository's git folder
 /// and needs the rest of it too.
 fn git_folder(target: &Path) -> PathBuf {

@@ -120,12 +120,8 @@ pub(super) fn of_leftovers(killed: u64) -> Option<String> {
 
 /// Without a network namespace the jail refuses the socket itself.
 fn no_sockets(output: &str) -> bool {
-    output.lines().any(|line| {
-        line.contains("socket")
-            && ["Operation not permitted", "Permission denied", "EPERM", "EACCES"]
-                .iter()
-                .any(|text| line.contains(text))
-    })
+    const REFUSED: [&str; 4] = ["Operation not permitted", "Permission denied", "EPERM", "EACCES"];
+    output.contains("socket") && REFUSED.iter().any(|text| output.contains(text))
 }
 
 fn limits(facts: &Facts<'_>) -> Option<String> {
@@ -141,12 +137,10 @@ fn limits(facts: &Facts<'_>) -> Option<String> {
     {
         return Some(format!("limits.memory_bytes ({most} for each process) seems to be hit"));
     }
-    if says(&[
-        "Resource temporarily unavailable",
-        "Cannot fork",
-        "fork: retry",
-        "can't start new thread",
-    ]) {
+    let no_process = says(&["Cannot fork", "can't start new thread"])
+        || (says(&["Resource temporarily unavailable"])
+            && (limits.processes.is_some() || says(&["fork", "thread"])));
+    if no_process {
         let most = limits.processes.map_or_else(String::new, |most| format!(" ({most})"));
         return Some(format!("the limit of processes, limits.processes{most}, seems to be hit"));
     }

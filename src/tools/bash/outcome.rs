@@ -50,6 +50,10 @@ impl Happened<'_> {
             (Some(Stopped { cause: StopCause::TimeUp, signal }), _) => {
                 Err(self.timed_out(report, signal))
             }
+            // Too late to stop anything, and still not to be told as a success.
+            (None, _) if context.cancel.is_cancelled() => {
+                Err(self.cancelled(context, report, StopSignal::None, patience))
+            }
             (None, Ok(_)) => Ok(report),
             (None, Err(lost)) => Err(with_details(
                 ToolError::unknown("it is not known how the command ended", chain(lost)),

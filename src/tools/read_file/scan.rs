@@ -8,7 +8,7 @@ use std::cell::Cell;
 use std::ops::ControlFlow;
 
 use crate::text::encoding::{Detected, Encoding, SAMPLE_BYTES, detect};
-use crate::text::lines::LineFeeds;
+use crate::text::lines::Unit;
 use crate::text::window::{Collector, Full, Numbering, Window};
 use crate::tools::{Context, ToolError};
 use crate::workspace::{OpenFile, Version, VersionHasher};
@@ -86,7 +86,7 @@ pub(super) fn scan(
         head,
         is_all,
         encoding,
-        feeds: LineFeeds::of(encoding),
+        unit: Unit::of(encoding),
         request,
     };
     let text = match u64::try_from(request.offset) {
@@ -106,7 +106,7 @@ struct Scan<'a> {
     /// Where the file's next read starts.
     position: Cell<u64>,
     encoding: Encoding,
-    feeds: LineFeeds,
+    unit: Unit,
     request: Request,
 }
 
@@ -117,7 +117,7 @@ impl Scan<'_> {
         let mut before = offset - 1;
         let mut more = false;
         let mut ahead = 0;
-        let mut count = Count::new(self.feeds, self.file.stat().size <= VERSIONED);
+        let mut count = Count::new(self.unit, self.file.stat().size <= VERSIONED);
         let end = self.pieces(0, u64::MAX, &mut |piece, position| {
             let feeds = count.take(piece, position);
             if feeds < before {
@@ -126,7 +126,7 @@ impl Scan<'_> {
             }
             // A byte order mark holds no line feed.
             let mut rest = if position == 0 { self.behind_bom(piece) } else { piece };
-            if let Some(at) = self.feeds.after(rest, before) {
+            if let Some(at) = self.unit.behind_lf(rest, before) {
                 (rest, before) = (&rest[at..], 0);
             }
             let was_full = collector.is_full();
@@ -147,7 +147,7 @@ impl Scan<'_> {
     fn window_from_end(&self, lines: u64) -> Result<Text, ToolError> {
         let size = self.file.stat_now()?.size;
         if self.is_all || size == 0 || size <= COUNTED {
-            let mut count = Count::new(self.feeds, true);
+            let mut count = Count::new(self.unit, true);
             self.pieces(0, u64::MAX, &mut |piece, position| {
                 count.take(piece, position);
                 ControlFlow::Continue(())
@@ -188,20 +188,20 @@ impl Scan<'_> {
             let length = usize::try_from(end - start).unwrap_or(CHUNK);
             let filled = self.read(start, &mut chunk[..length])?;
             let mut piece = &chunk[..filled];
-            if is_first && self.feeds.end(piece) {
-                piece = &piece[..piece.len() - self.feeds.width()];
+            if is_first && self.unit.ends_in_lf(piece) {
+                piece = &piece[..piece.len() - self.unit.width()];
             }
             is_first = false;
-            let feeds = self.feeds.count(piece);
+            let feeds = self.unit.count_lf(piece) as u64;
             if feeds < wanted {
                 wanted -= feeds;
                 end = start;
                 continue;
             }
-            while let Some(at) = self.feeds.last(piece) {
+            while let Some(at) = self.unit.rfind_lf(piece, piece.len()) {
                 wanted -= 1;
                 if wanted == 0 {
-                    return Ok((start + (at + self.feeds.width()) as u64, Reach::Line));
+                    return Ok((start + (at + self.unit.width()) as u64, Reach::Line));
                 }
                 piece = &piece[..at];
             }
@@ -281,7 +281,7 @@ enum Reach {
 
 /// What is counted of all bytes that come by.
 struct Count {
-    feeds: LineFeeds,
+    unit: Unit,
     line_feeds: u64,
     bytes: u64,
     ends_in_feed: bool,
@@ -289,9 +289,9 @@ struct Count {
 }
 
 impl Count {
-    fn new(feeds: LineFeeds, with_version: bool) -> Self {
+    fn new(unit: Unit, with_version: bool) -> Self {
         let hasher = with_version.then(VersionHasher::default);
-        Self { feeds, line_feeds: 0, bytes: 0, ends_in_feed: true, hasher }
+        Self { unit, line_feeds: 0, bytes: 0, ends_in_feed: true, hasher }
     }
 
     /// Returns the line feeds in the piece.
@@ -299,10 +299,10 @@ impl Count {
         if piece.is_empty() {
             return 0;
         }
-        let feeds = self.feeds.count(piece);
+        let feeds = self.unit.count_lf(piece) as u64;
         self.line_feeds += feeds;
         self.bytes = position + piece.len() as u64;
-        self.ends_in_feed = self.feeds.end(piece);
+        self.ends_in_feed = self.unit.ends_in_lf(piece);
         if let Some(hasher) = &mut self.hasher {
             hasher.update(piece);
         }

@@ -34,3 +34,29 @@ fn panic_line(panic: &PanicHookInfo<'_>, module: &str) -> String {
     }
     line.finish()
 }
+
+#[cfg(test)]
+mod tests {
+    use std::io::{BufRead, BufReader};
+
+    use super::*;
+
+    #[test]
+    fn a_panic_is_one_error_line_with_its_place() {
+        let (reader, writer) = rustix::pipe::pipe().unwrap();
+        let usual = std::panic::take_hook();
+        install_panic_hook(Sink::new(writer), "thing");
+        let panicked =
+            std::thread::Builder::new().name("worker".into()).spawn(|| panic!("boo {}", 1));
+        assert!(panicked.unwrap().join().is_err());
+        std::panic::set_hook(usual);
+        let lines = BufReader::new(std::fs::File::from(reader)).lines().map(Result::unwrap);
+        // Another test may fail meanwhile; its panic is not ours.
+        let ours = lines.filter(|line| line.contains("boo")).collect::<Vec<_>>();
+        let line: serde_json::Value = serde_json::from_str(&ours[0]).unwrap();
+        assert_eq!(line["@level"], "error");
+        assert_eq!(line["@message"], "panic: boo 1");
+        assert_eq!(line["thread"], "worker");
+        assert!(line["location"].as_str().unwrap().contains(file!()));
+    }
+}

@@ -1,0 +1,267 @@
+//! What a kernel waits for and pays: the start against a minimal Go plugin's, a call's latency
+//! against an empty one's, and memory.
+//!
+//! `cargo bench --bench launch`. Without `go` on the machine the first part has no comparison.
+
+#![expect(clippy::print_stdout, clippy::print_stderr, reason = "a bench prints its table")]
+
+use std::error::Error;
+use std::ffi::OsStr;
+use std::io::Read;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+use provider_workspace::goplugin::host::{Launch, Plugin, Security};
+use provider_workspace::provider::Call;
+use provider_workspace::service::ToolClient;
+use provider_workspace::service::plugin::{COOKIE, PROTOCOL_VERSION};
+use serde_json::{Value, json};
+
+/// Launches of each kind that count, after a few that do not.
+const LAUNCHES: usize = 60;
+const WARM_UP: usize = 5;
+
+/// Calls whose latency is taken, of each kind, in interleaved blocks.
+const BLOCKS: usize = 40;
+const BLOCK: usize = 50;
+
+/// Calls after which memory is looked at again.
+const MANY_CALLS: usize = 10_000;
+
+const MOST_START_RATIO: f64 = 0.5;
+const MOST_CALL_RATIO: f64 = 1.5;
+const MOST_RESIDENT_KIB: u64 = 15 * 1024;
+
+type Outcome<T> = Result<T, Box<dyn Error>>;
+
+fn main() -> Outcome<()> {
+    let folder = tempfile::tempdir()?;
+    let provider = PathBuf::from(env!("CARGO_BIN_EXE_provider-workspace"));
+    starts(&provider, build_go_plugin(folder.path()).as_deref(), folder.path())?;
+    let runtime =
+        tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build()?;
+    runtime.block_on(calls(&provider, folder.path()))
+}
+
+/// Exec to handshake line, all kinds interleaved.
+fn starts(provider: &Path, go: Option<&Path>, folder: &Path) -> Outcome<()> {
+    let certificate = host_certificate()?;
+    let kinds = [("plain", None), ("AutoMTLS", Some(certificate.as_str()))];
+    let programs: Vec<&Path> = std::iter::once(provider).chain(go).collect();
+    let mut times = vec![Vec::with_capacity(LAUNCHES); kinds.len() * programs.len()];
+    for round in 0..WARM_UP + LAUNCHES {
+        for (kind, (_, certificate)) in kinds.iter().enumerate() {
+            for (program, path) in programs.iter().enumerate() {
+                let took = time_to_line(path, *certificate, folder)?;
+                if round >= WARM_UP {
+                    times[kind * programs.len() + program].push(took);
+                }
+            }
+        }
+    }
+    println!("exec to handshake line, median of {LAUNCHES}");
+    for (kind, times) in times.chunks_mut(programs.len()).enumerate() {
+        let ours = median(&mut times[0]);
+        let name = kinds[kind].0;
+        match times.get_mut(1) {
+            Some(go) => {
+                let go = median(go);
+                let ratio = ours.as_secs_f64() / go.as_secs_f64();
+                println!(
+                    "  {name:<9} {:>6.2} ms, Go {:>6.2} ms: {ratio:.2} x (goal <= {MOST_START_RATIO}) {}",
+                    milliseconds(ours),
+                    milliseconds(go),
+                    verdict(ratio <= MOST_START_RATIO),
+                );
+            }
+            None => {
+                println!("  {name:<9} {:>6.2} ms (nothing to compare with)", milliseconds(ours))
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Latency and memory of one launched provider.
+async fn calls(provider: &Path, folder: &Path) -> Outcome<()> {
+    let root = folder.join("root");
+    let file = write_file(&root, "two-kib.txt", &"0123456789abcde\n".repeat(128))?;
+    println!("calls, median of {} each", BLOCKS * BLOCK);
+    for (name, security) in [("plain", Security::Plain), ("AutoMTLS", Security::AutoMtls)] {
+        let plugin = Launch::new(provider, COOKIE, [PROTOCOL_VERSION])
+            .env("TMPDIR", folder)
+            .security(security)
+            .start()
+            .await?;
+        let mut client = ToolClient::new(plugin.channel());
+        client.configure(object(json!({ "roots": [root], "sandbox": "best_effort" }))).await?;
+        let pid = plugin.pid().unwrap_or_default();
+        let (resident_before, _) = memory(pid)?;
+        latencies(name, &plugin, &mut client, &file).await?;
+        for _ in 0..MANY_CALLS {
+            read(&mut client, &file).await?;
+        }
+        let (resident, peak) = memory(pid)?;
+        println!(
+            "  {name:<9} memory: {:.1} MiB after Configure, {:.1} MiB after {MANY_CALLS} calls, peak {:.1} MiB (goal <= 15) {}",
+            mebibytes(resident_before),
+            mebibytes(resident),
+            mebibytes(peak),
+            verdict(resident <= MOST_RESIDENT_KIB),
+        );
+        plugin.kill().await;
+    }
+    Ok(())
+}
+
+async fn latencies(
+    name: &str,
+    plugin: &Plugin,
+    client: &mut ToolClient,
+    file: &Path,
+) -> Outcome<()> {
+    let (mut empty, mut reads) = (Vec::new(), Vec::new());
+    for block in 0..=BLOCKS {
+        for _ in 0..BLOCK {
+            let start = Instant::now();
+            plugin.ping().await?;
+            empty.push(start.elapsed());
+        }
+        for _ in 0..BLOCK {
+            let start = Instant::now();
+            read(client, file).await?;
+            reads.push(start.elapsed());
+        }
+        if block == 0 {
+            // Warm-up.
+            empty.clear();
+            reads.clear();
+        }
+    }
+    let (empty, reads) = (median(&mut empty), median(&mut reads));
+    let ratio = reads.as_secs_f64() / empty.as_secs_f64();
+    println!(
+        "  {name:<9} read_file of 2 KiB {:>4} us, empty call {:>4} us: {ratio:.2} x (goal <= {MOST_CALL_RATIO}) {}",
+        reads.as_micros(),
+        empty.as_micros(),
+        verdict(ratio <= MOST_CALL_RATIO),
+    );
+    Ok(())
+}
+
+async fn read(client: &mut ToolClient, file: &Path) -> Outcome<()> {
+    let call = Call {
+        id: "bench".to_owned(),
+        tool: "read_file".to_owned(),
+        arguments: object(json!({ "path": file })),
+        session_id: "bench".to_owned(),
+        ..Call::default()
+    };
+    let (_, result) = client.invoke_to_end(call).await?;
+    match result {
+        Ok(_) => Ok(()),
+        Err(failure) => Err(failure.message.into()),
+    }
+}
+
+#[expect(clippy::disallowed_methods, reason = "launches are what this measures")]
+fn time_to_line(program: &Path, certificate: Option<&str>, folder: &Path) -> Outcome<Duration> {
+    let mut command = Command::new(program);
+    command
+        .env_clear()
+        .env("TMPDIR", folder)
+        .env(COOKIE.key, COOKIE.value)
+        .env("PLUGIN_PROTOCOL_VERSIONS", PROTOCOL_VERSION.to_string())
+        .env("PLUGIN_MIN_PORT", "10000")
+        .env("PLUGIN_MAX_PORT", "25000")
+        .envs(certificate.map(|pem| ("PLUGIN_CLIENT_CERT", pem)))
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::null());
+    let start = Instant::now();
+    let mut child = command.spawn()?;
+    let mut line = Vec::new();
+    let mut stdout = child.stdout.take().ok_or("no standard output")?;
+    let mut buffer = [0; 4096];
+    while !line.ends_with(b"\n") {
+        match stdout.read(&mut buffer)? {
+            0 => return Err(format!("{} printed no handshake line", program.display()).into()),
+            read => line.extend_from_slice(&buffer[..read]),
+        }
+    }
+    let took = start.elapsed();
+    child.kill()?;
+    child.wait()?;
+    Ok(took)
+}
+
+/// A certificate such as a host sends. Its key is not needed: nobody connects.
+fn host_certificate() -> Outcome<String> {
+    let key = rcgen::KeyPair::generate_for(&rcgen::PKCS_ECDSA_P256_SHA256)?;
+    let params = rcgen::CertificateParams::new(["localhost".to_owned()])?;
+    Ok(params.self_signed(&key)?.pem())
+}
+
+#[expect(clippy::disallowed_methods, reason = "the thing to compare with is built by go itself")]
+fn build_go_plugin(folder: &Path) -> Option<PathBuf> {
+    let program = folder.join("goplugin");
+    let module = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/interop");
+    let arguments =
+        [OsStr::new("build"), OsStr::new("-o"), program.as_os_str(), OsStr::new("./goplugin")];
+    match Command::new("go").args(arguments).current_dir(module).status() {
+        Ok(status) if status.success() => Some(program),
+        Ok(status) => {
+            eprintln!("the Go plugin could not be built ({status}): no comparison");
+            None
+        }
+        Err(error) => {
+            eprintln!("go cannot be run ({error}): no comparison");
+            None
+        }
+    }
+}
+
+#[expect(clippy::disallowed_methods, reason = "a bench's own file")]
+fn write_file(folder: &Path, name: &str, text: &str) -> Outcome<PathBuf> {
+    std::fs::create_dir(folder)?;
+    let path = folder.join(name);
+    std::fs::write(&path, text)?;
+    Ok(path)
+}
+
+/// Resident memory and its peak, in KiB.
+#[expect(clippy::disallowed_methods, reason = "the kernel's own report of another process")]
+fn memory(pid: u32) -> Outcome<(u64, u64)> {
+    let status = std::fs::read_to_string(format!("/proc/{pid}/status"))?;
+    let field = |name: &str| -> Outcome<u64> {
+        let line = status.lines().find_map(|line| line.strip_prefix(name));
+        let number = line.and_then(|rest| rest.split_whitespace().next());
+        Ok(number.ok_or_else(|| format!("no {name} in /proc/{pid}/status"))?.parse()?)
+    };
+    Ok((field("VmRSS:")?, field("VmHWM:")?))
+}
+
+fn object(value: Value) -> serde_json::Map<String, Value> {
+    match value {
+        Value::Object(object) => object,
+        _ => serde_json::Map::new(),
+    }
+}
+
+fn median(times: &mut [Duration]) -> Duration {
+    times.sort_unstable();
+    times[times.len() / 2]
+}
+
+fn milliseconds(time: Duration) -> f64 {
+    time.as_secs_f64() * 1000.0
+}
+
+fn mebibytes(kib: u64) -> f64 {
+    kib as f64 / 1024.0
+}
+
+fn verdict(met: bool) -> &'static str {
+    if met { "met" } else { "NOT MET" }
+}

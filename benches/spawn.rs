@@ -1,0 +1,161 @@
+//! What a jailed call costs: `bash -c true` from the request to the report, against the same
+//! program started bare, and against bubblewrap with an equal policy where it is installed.
+//!
+//! `cargo bench --bench spawn [-- RUNS]`, on a machine that is otherwise idle (`chrt -r 10` in
+//! front keeps others away): a jailed call hands over between three processes, and on a busy
+//! machine each of them queues for a processor. The variants take turns, so that noise meets all of
+//! them. Everything is measured twice: with this process small, and with 2 GiB touched.
+#![expect(clippy::disallowed_methods, reason = "the bare spawn is what the jail is compared with")]
+#![expect(clippy::print_stdout, reason = "a benchmark's figures go to the terminal")]
+
+use std::error::Error;
+use std::ffi::OsString;
+use std::fs::File;
+use std::path::{Path, PathBuf};
+use std::process::{ExitCode, Stdio};
+use std::time::{Duration, Instant};
+
+use sandbox::{Command, Jail, Namespaces, Policy};
+
+const SHELL: &str = "/bin/bash";
+const TOUCHED: usize = 2 << 30;
+
+fn main() -> ExitCode {
+    if sandbox::is_spawner_invocation() {
+        return sandbox::spawner_main();
+    }
+    let runs = std::env::args().skip(1).find_map(|text| text.parse().ok()).unwrap_or(500);
+    match measure(runs) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            println!("{error}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn measure(runs: usize) -> Result<(), Box<dyn Error>> {
+    let base = tempfile::tempdir()?;
+    let root = base.path().join("root");
+    std::fs::create_dir(&root)?;
+    println!("building a jail, median of {runs}");
+    for namespaces in [Namespaces::Never, Namespaces::Auto] {
+        let mut times = Vec::new();
+        let mut level = None;
+        for _ in 0..runs.min(100) {
+            let start = Instant::now();
+            let jail = build(&root, namespaces)?;
+            times.push(start.elapsed());
+            level = Some(jail.enforcement().level);
+        }
+        let name = level.map_or_else(String::new, |level| level.to_string());
+        println!("  {name:<8} {:>7.2} ms", median(&mut times).as_secs_f64() * 1e3);
+    }
+    calls("with a small parent", &root, runs)?;
+    // A page in each holds something, so that a fork would have page tables to copy.
+    let ballast = vec![1_u8; TOUCHED];
+    calls("with 2 GiB touched", &root, runs)?;
+    std::hint::black_box(ballast);
+    Ok(())
+}
+
+fn build(root: &Path, namespaces: Namespaces) -> Result<Jail, sandbox::JailError> {
+    let roots = vec![root.to_owned()];
+    Jail::build(&Policy { roots, namespaces, file_workers: 1, ..Policy::default() })
+}
+
+/// One way to run the shell.
+type Variant<'a> = (String, Box<dyn Fn() -> Result<(), Box<dyn Error>> + 'a>);
+
+fn calls(title: &str, root: &Path, runs: usize) -> Result<(), Box<dyn Error>> {
+    let kernel = build(root, Namespaces::Never)?;
+    let full = build(root, Namespaces::Auto)?;
+    let mut variants: Vec<Variant<'_>> = vec![
+        ("bare".to_owned(), Box::new(|| bare(std::process::Command::new(SHELL), root))),
+        (kernel.enforcement().level.to_string(), Box::new(|| jailed(&kernel, root))),
+    ];
+    if full.enforcement().level > kernel.enforcement().level {
+        variants.push((full.enforcement().level.to_string(), Box::new(|| jailed(&full, root))));
+    }
+    if let Some(bwrap) = installed("bwrap") {
+        variants.push(("bwrap".to_owned(), Box::new(move || bare(wrapped(&bwrap, root), root))));
+    }
+    let mut times = vec![Vec::new(); variants.len()];
+    for run in 0..runs + 10 {
+        for turn in 0..variants.len() {
+            let at = (run + turn) % variants.len();
+            let start = Instant::now();
+            variants[at].1()?;
+            // The first rounds warm caches.
+            if run >= 10 {
+                times[at].push(start.elapsed());
+            }
+        }
+    }
+    println!("bash -c true {title}, {runs} runs");
+    let bare = median(&mut times[0].clone());
+    for ((name, _), times) in variants.iter().zip(&mut times) {
+        let middle = median(times);
+        println!(
+            "  {name:<8} {:>7.0} us  p99 {:>7.0} us  {:.2} x",
+            middle.as_secs_f64() * 1e6,
+            times[(times.len() - 1) * 99 / 100].as_secs_f64() * 1e6,
+            middle.as_secs_f64() / bare.as_secs_f64(),
+        );
+    }
+    Ok(())
+}
+
+/// The median, with the times left in order.
+fn median(times: &mut [Duration]) -> Duration {
+    times.sort_unstable();
+    times[times.len() / 2]
+}
+
+fn bare(mut command: std::process::Command, root: &Path) -> Result<(), Box<dyn Error>> {
+    let status = command
+        .args(["-c", "true"])
+        .env_clear()
+        .env("PATH", "/usr/bin:/bin")
+        .current_dir(root)
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .status()?;
+    if status.success() { Ok(()) } else { Err(format!("{status}").into()) }
+}
+
+fn jailed(jail: &Jail, root: &Path) -> Result<(), Box<dyn Error>> {
+    let null = || File::options().read(true).write(true).open("/dev/null").map(Into::into);
+    let report = jail
+        .start(Command {
+            program: SHELL.into(),
+            argv: ["bash", "-c", "true"].map(OsString::from).to_vec(),
+            env: vec![("PATH".into(), "/usr/bin:/bin".into())],
+            cwd: root.to_owned(),
+            stdin: null()?,
+            stdout: null()?,
+            stderr: null()?,
+            limits: None,
+        })?
+        .wait()?;
+    if report.status.shell_code() == 0 { Ok(()) } else { Err(format!("{report:?}").into()) }
+}
+
+/// Bubblewrap with what the full level grants and takes.
+fn wrapped(bwrap: &Path, root: &Path) -> std::process::Command {
+    let mut command = std::process::Command::new(bwrap);
+    for folder in ["/usr", "/bin", "/sbin", "/lib", "/lib64", "/opt", "/etc"] {
+        command.args(["--ro-bind-try", folder, folder]);
+    }
+    command.args(["--proc", "/proc", "--dev", "/dev", "--tmpfs", "/tmp", "--bind"]);
+    command.args([root, root]);
+    command.args(["--unshare-net", "--unshare-ipc", "--unshare-pid", "--die-with-parent"]);
+    command.args(["--new-session", "--cap-drop", "ALL", SHELL]);
+    command
+}
+
+fn installed(program: &str) -> Option<PathBuf> {
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    std::env::split_paths(&path).map(|folder| folder.join(program)).find(|file| file.exists())
+}

@@ -1,0 +1,186 @@
+//! A jail is as strong as it says, and is not built where it cannot be as strong as it must.
+
+use std::process::{Command, Output};
+
+use sandbox::{GrantError, Jail, JailError, Level, Mode, Namespaces, Policy, SpawnerError};
+
+use crate::support::{Story, at_each_level, installed, processes, skip, spawner, until};
+
+fn policy(root: &std::path::Path) -> Policy {
+    Policy {
+        roots: vec![root.to_owned()],
+        private_in: Some(root.join("private")),
+        spawner_program: Some(spawner()),
+        ..Policy::default()
+    }
+}
+
+#[test]
+fn the_enforcement_names_level_rights_and_channels() {
+    at_each_level(|story| {
+        let enforcement = story.jail.enforcement();
+        assert!(enforcement.landlock_abi.is_some_and(|abi| abi >= 1));
+        assert!(enforcement.rights.contains(&"write_file"));
+        assert_eq!(enforcement.channels.states.len(), 9);
+        assert_eq!(enforcement.left_open.is_empty(), story.level == Level::Full);
+    });
+    let never = Story::begin(Namespaces::Never, |_, _| {});
+    assert_eq!(never.level, Level::Kernel);
+    assert!(never.jail.enforcement().left_open[0].contains("the policy says never"));
+}
+
+#[test]
+fn a_missing_root_is_an_error_that_names_it() {
+    let base = tempfile::tempdir().unwrap();
+    std::fs::create_dir(base.path().join("private")).unwrap();
+    let mut missing = policy(base.path());
+    missing.roots.push(base.path().join("missing"));
+    let error = Jail::build(&missing).unwrap_err();
+    assert!(matches!(error, JailError::Grant(GrantError::Unusable { setting: "roots", .. })));
+    assert!(error.to_string().ends_with("/missing"), "{error}");
+    Jail::build(&policy(base.path())).unwrap();
+}
+
+#[test]
+fn a_jail_over_everything_is_built_without_namespaces_and_says_why() {
+    let story = Story::begin(Namespaces::Auto, |policy, _| policy.roots.push("/".into()));
+    assert_eq!(story.level, Level::Kernel);
+    assert!(story.jail.enforcement().left_open[0].contains("grants the root folder"));
+    assert_eq!(story.succeeds("cat $OUTSIDE/secret"), "SECRET");
+}
+
+#[test]
+fn a_root_that_holds_the_home_folder_keeps_it_as_it_is() {
+    for namespaces in [Namespaces::Auto, Namespaces::Never] {
+        let story = Story::begin(namespaces, |policy, _| {
+            policy.home = Some(policy.roots[0].clone());
+        });
+        assert_eq!(story.jail.private().home, None);
+        let home = story.root.display();
+        story.succeeds(&format!("mkdir -p {home}/.cache && echo x > {home}/.cache/x"));
+        assert!(story.root.join(".cache/x").exists());
+    }
+}
+
+#[test]
+fn a_program_that_is_no_spawner_is_an_error_and_not_a_wait() {
+    let base = tempfile::tempdir().unwrap();
+    std::fs::create_dir(base.path().join("private")).unwrap();
+    for program in ["/bin/true", "/no/such/program"] {
+        let mut wrong = policy(base.path());
+        wrong.spawner_program = Some(program.into());
+        let error = Jail::build(&wrong).unwrap_err();
+        assert!(matches!(error, JailError::Spawner(SpawnerError::Start { .. })), "{error:?}");
+    }
+}
+
+#[test]
+fn off_is_off_and_says_so_and_still_leaves_no_process() {
+    let story = Story::begin(Namespaces::Auto, |policy, _| policy.mode = Mode::Off);
+    assert_eq!(story.level, Level::Off);
+    assert!(story.jail.enforcement().left_open[0].starts_with("Everything"));
+    assert_eq!(story.succeeds("cat $OUTSIDE/secret"), "SECRET");
+    let secret = story.outside.join("secret");
+    assert_eq!(story.job(move || std::fs::read_to_string(secret).unwrap()), "SECRET");
+    let mark = format!("mark-off-{}.", std::process::id());
+    let outcome = story.run(&format!("setsid bash -c 'exec -a {mark} sleep 1000' & echo"));
+    assert_eq!(outcome.report.processes_killed, 1);
+    assert_eq!(processes(&mark), []);
+    assert!(story.jail.explain_network().is_none());
+}
+
+/// Runs the example where a system call fails, as far as a process can tell.
+fn failing(call: &str, errno: &str, mode: &str) -> Option<Output> {
+    if !installed(&["strace"]) {
+        return None;
+    }
+    let base = tempfile::tempdir().unwrap();
+    let traced = Command::new("strace")
+        .args(["-f", "-qq", "-o", "/dev/null", "-e", &format!("trace={call}"), "-e"])
+        .arg(format!("inject={call}:error={errno}"))
+        .arg(spawner())
+        .arg(base.path())
+        .args(["/bin/sh", "-c", "echo ran"])
+        .env("JAILED_MODE", mode)
+        .env("TMPDIR", base.path())
+        .output()
+        .unwrap();
+    if String::from_utf8_lossy(&traced.stderr).contains("PTRACE") {
+        skip("what needs to trace");
+        return None;
+    }
+    Some(traced)
+}
+
+fn without_landlock(errno: &str, mode: &str) -> Option<Output> {
+    failing("landlock_create_ruleset", errno, mode)
+}
+
+#[test]
+fn a_machine_that_refuses_namespaces_gets_a_jail_without_them_that_says_why() {
+    // Refused at once, and half way.
+    for call in ["unshare", "mount", "mount_setattr", "pivot_root"] {
+        let Some(output) = failing(call, "EPERM", "enforce") else { return };
+        let said = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert!(said.contains("level kernel"), "{call}: {said}");
+        assert!(said.contains("Operation not permitted"), "{call}: {said}");
+        assert_eq!(String::from_utf8_lossy(&output.stdout), "ran\n", "{call}: {said}");
+    }
+}
+
+#[test]
+fn a_kernel_without_landlock_is_refused_by_enforce() {
+    for errno in ["ENOSYS", "EOPNOTSUPP"] {
+        let Some(output) = without_landlock(errno, "enforce") else { return };
+        let said = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert!(said.contains("cannot enforce file rights"), "{said}");
+        assert_eq!((output.status.code(), output.stdout.as_slice()), (Some(1), b"".as_slice()));
+    }
+}
+
+#[test]
+fn a_kernel_without_landlock_is_taken_by_best_effort_which_says_what_is_missing() {
+    let Some(output) = without_landlock("EOPNOTSUPP", "best_effort") else { return };
+    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(said.contains("level partial"), "{said}");
+    assert!(said.contains("File rights are not enforced"), "{said}");
+    assert_eq!(String::from_utf8_lossy(&output.stdout), "ran\n", "{said}");
+}
+
+#[test]
+fn a_spawner_that_dies_shows_in_the_next_start() {
+    let story = Story::begin(Namespaces::Never, |_, _| {});
+    let spawner = children()
+        .into_iter()
+        .find(|pid| grandchild_runs(&story, *pid))
+        .expect("this jail's spawner is a child of ours");
+    rustix::process::kill_process(spawner, rustix::process::Signal::KILL).unwrap();
+    until("the spawner is gone", || {
+        let (command, ..) = story.command("true");
+        matches!(story.jail.start(command), Err(sandbox::StartError::SpawnerGone(_)))
+    });
+}
+
+fn children() -> Vec<rustix::process::Pid> {
+    let mut all = Vec::new();
+    for task in std::fs::read_dir("/proc/self/task").unwrap().flatten() {
+        let list = std::fs::read_to_string(task.path().join("children")).unwrap_or_default();
+        let pids = list.split_whitespace().map(|pid| pid.parse().unwrap());
+        all.extend(pids.filter_map(rustix::process::Pid::from_raw));
+    }
+    all
+}
+
+/// Whether a command of the story runs below this process.
+fn grandchild_runs(story: &Story, spawner: rustix::process::Pid) -> bool {
+    let talking = story.start("exec sleep 60");
+    let below = |pid: u32| {
+        let status = std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
+        let parent = status.lines().find_map(|line| line.strip_prefix("PPid:\t"));
+        parent.and_then(|pid| pid.parse::<u32>().ok()).unwrap_or_default()
+    };
+    let found = below(below(talking.running.pid())) == spawner.as_raw_nonzero().get() as u32;
+    talking.running.kill().unwrap();
+    talking.end();
+    found
+}

@@ -1,0 +1,102 @@
+//! Sockets of both kinds, and what becomes of their files.
+
+use rustix::fs::{Dir, OFlags};
+
+use super::*;
+
+fn unix_rules(folder: &Path) -> SocketRules {
+    SocketRules::Unix { folder: folder.to_path_buf(), group: None }
+}
+
+fn mode(path: &Path) -> u32 {
+    rustix::fs::stat(path).unwrap().st_mode & 0o777
+}
+
+fn files(folder: &Path) -> usize {
+    let handle = rustix::fs::open(folder, OFlags::RDONLY, Mode::empty()).unwrap();
+    let names = Dir::read_from(&handle).unwrap().map(|entry| entry.unwrap());
+    names.filter(|entry| !entry.file_name().to_bytes().starts_with(b".")).count()
+}
+
+fn path_of(listener: &Listener) -> PathBuf {
+    match listener.address() {
+        Address::Unix(path) => path.clone(),
+        Address::Tcp(_) => panic!("a unix socket was asked for"),
+    }
+}
+
+#[tokio::test]
+async fn a_socket_is_for_its_owner_alone_and_goes_with_its_listener() {
+    let folder = tempfile::tempdir().unwrap();
+    let listener = unix_rules(folder.path()).bind().unwrap();
+    let path = path_of(&listener);
+    assert_eq!(mode(&path), 0o600);
+    let (mut incoming, file) = listener.incoming();
+    connect(&Address::Unix(path)).await.unwrap();
+    assert!(incoming.recv().await.is_some());
+    drop(file);
+    assert_eq!(files(folder.path()), 0);
+}
+
+#[tokio::test]
+async fn a_group_may_connect_when_the_host_says_so() {
+    let folder = tempfile::tempdir().unwrap();
+    let gid = rustix::process::getegid().as_raw();
+    let group = Some(gid.to_string());
+    let rules = SocketRules::Unix { folder: folder.path().into(), group };
+    let listener = rules.bind().unwrap();
+    let path = path_of(&listener);
+    assert_eq!(mode(&path), 0o660);
+    assert_eq!(rustix::fs::stat(&path).unwrap().st_gid, gid);
+}
+
+#[tokio::test]
+async fn an_unknown_group_leaves_no_socket_behind() {
+    let folder = tempfile::tempdir().unwrap();
+    let group = Some("no such group".to_owned());
+    let rules = SocketRules::Unix { folder: folder.path().into(), group };
+    assert!(matches!(rules.bind(), Err(ListenError::Group { .. })));
+    assert_eq!(files(folder.path()), 0);
+}
+
+#[test]
+fn names_of_groups_come_from_the_system_table() {
+    assert_eq!(group_id("root").unwrap(), Some(0));
+    assert_eq!(group_id("no such group").unwrap(), None);
+}
+
+#[tokio::test]
+async fn a_folder_that_no_handshake_line_can_carry_is_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    let long = folder.path().join("x".repeat(100));
+    assert!(matches!(unix_rules(&long).bind(), Err(ListenError::PathTooLong { .. })));
+    let barred = folder.path().join("a|b");
+    assert!(matches!(unix_rules(&barred).bind(), Err(ListenError::PathUnwritable { .. })));
+}
+
+#[tokio::test]
+async fn ports_are_tried_in_order_within_the_range() {
+    let any = SocketRules::Tcp { ports: PortRange::default() }.bind().unwrap();
+    let Address::Tcp(taken) = any.address() else { panic!("TCP was asked for") };
+    let min = taken.port();
+    let only_taken = SocketRules::Tcp { ports: PortRange { min, max: min } };
+    assert!(matches!(only_taken.bind(), Err(ListenError::NoPort { .. })));
+    let reversed = SocketRules::Tcp { ports: PortRange { min: 2, max: 1 } };
+    assert!(matches!(reversed.bind(), Err(ListenError::EmptyRange { .. })));
+}
+
+#[tokio::test]
+async fn only_dead_sockets_of_our_own_kind_are_swept() {
+    let folder = tempfile::tempdir().unwrap();
+    let living = unix_rules(folder.path()).bind().unwrap();
+    // No process has the highest number that a pid can take.
+    let dead = folder.path().join(format!("{SOCKET_PREFIX}{}-0", i32::MAX));
+    let of_others = folder.path().join("plugin123456789");
+    for path in [&dead, &of_others] {
+        drop(std::os::unix::net::UnixListener::bind(path).unwrap());
+    }
+    sweep(folder.path());
+    assert_eq!(files(folder.path()), 2);
+    assert!(rustix::fs::stat(&dead).is_err());
+    assert!(rustix::fs::stat(path_of(&living)).is_ok());
+}
