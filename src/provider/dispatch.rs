@@ -198,13 +198,22 @@ impl Work {
         let outcome = self.settle(outcome);
         let bytes = producer.sent_bytes();
         let end = End::of(&outcome);
-        // The next call may come as soon as the reader has seen the end of this one.
-        drop(slot);
+        // The next call may come as soon as the reader has seen the end of this one. Where nobody
+        // reads, the place is kept until all is told: a provider that shuts down waits for it.
+        let slot = if self.cancel.is_cancelled() {
+            Some(slot)
+        } else {
+            drop(slot);
+            None
+        };
         let delivery = producer.finish(outcome);
         label.log(&end, self.started.elapsed(), bytes);
         if let Delivery::Unwanted(outcome) = delivery {
             label.log_unwanted(&outcome, self.started.elapsed());
         }
+        // A jail clears its folders away with its last owner, which this must not be by then.
+        drop(self.configured);
+        drop(slot);
     }
 
     /// What goes out: a result that fits its schema, or an error; never a success after a cancel.

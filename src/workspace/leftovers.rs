@@ -351,7 +351,7 @@ mod tests {
 
         fs::remove_file(path.join("other")).unwrap();
         let swept = workspace.sweep_leftovers(Budget::default());
-        assert_eq!(swept.restored, [target.clone()]);
+        assert_eq!(swept.restored, std::slice::from_ref(&target));
         assert_eq!(fs::read(&target).unwrap(), b"old");
         assert!(!old.exists());
 
