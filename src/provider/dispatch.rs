@@ -192,12 +192,15 @@ impl Work {
                 deadline: self.deadline,
                 phase: producer.phase(),
             };
-            context.check()?;
+            context.check().map_err(|ended| not_begun(self.tool.spec().kind, ended))?;
             self.tool.run(&self.arguments, &context)
         });
         let outcome = self.settle(outcome);
         let bytes = producer.sent_bytes();
         let end = End::of(&outcome);
+        // A jail clears its folders away with its last owner. A provider that shuts down waits for
+        // the place, and is to be that owner.
+        drop((self.configured, self.tool));
         // The next call may come as soon as the reader has seen the end of this one. Where nobody
         // reads, the place is kept until all is told: a provider that shuts down waits for it.
         let slot = if self.cancel.is_cancelled() {
@@ -211,8 +214,6 @@ impl Work {
         if let Delivery::Unwanted(outcome) = delivery {
             label.log_unwanted(&outcome, self.started.elapsed());
         }
-        // A jail clears its folders away with its last owner, which this must not be by then.
-        drop(self.configured);
         drop(slot);
     }
 
@@ -231,6 +232,14 @@ impl Work {
                 Err(ToolError::unknown("the result does not fit the tool's schema", problems))
             }
         }
+    }
+}
+
+/// The error for a call that ended before its tool was asked.
+fn not_begun(kind: ToolKind, ended: ToolError) -> ToolError {
+    match kind {
+        ToolKind::DataSource => ended,
+        ToolKind::Resource => ended.with_detail("applied", false),
     }
 }
 

@@ -4,9 +4,10 @@ use std::collections::HashMap;
 use std::fs;
 use std::time::{Duration, Instant};
 
-use provider_workspace::goplugin::host::LogLine;
+use provider_workspace::goplugin::host::{Launch, LogLine};
 use provider_workspace::provider::Call;
 use provider_workspace::service::Failure;
+use provider_workspace::service::plugin::LOG_VARIABLE;
 use provider_workspace::tools::Payload;
 use serde_json::{Value, json};
 use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
@@ -23,15 +24,18 @@ fn new() -> String {
 /// A story whose log can be read to its end, and how long one of its writes takes.
 async fn prepared() -> (Story, UnboundedReceiver<LogLine>, Duration) {
     let (say, hear) = unbounded_channel();
-    let mut story =
-        Story::launched_with(|launch| launch.on_log(move |line| drop(say.send(line)))).await;
+    let talkative =
+        |launch: Launch| launch.env(LOG_VARIABLE, "debug").on_log(move |line| drop(say.send(line)));
+    let mut story = Story::launched_with(talkative).await;
     story.configure(json!({})).await.unwrap();
     for round in 0..ROUNDS {
         story.write(&format!("{round}"), OLD);
     }
     story.write("measured", OLD);
+    let measured = call("write_file", json!({"path": "measured", "content": new()}));
+    let measured = Call { id: "measured".to_owned(), ..measured };
     let started = Instant::now();
-    story.result("write_file", json!({"path": "measured", "content": new()})).await;
+    story.client.invoke_to_end(measured).await.unwrap().1.unwrap();
     (story, hear, started.elapsed())
 }
 
@@ -46,20 +50,26 @@ fn change(round: u32) -> Call {
     Call { id: format!("call-{round}"), ..call }
 }
 
-/// What the log says became of the calls whose answer nobody took: whether they were applied.
+/// What the log says became of the calls: whether they were applied. The answer of a call that
+/// ended in the moment in which its reader left is on its way and lost; that it was one of success
+/// is told by how the call ended.
 async fn logged(mut hear: UnboundedReceiver<LogLine>) -> HashMap<String, bool> {
     let mut applied = HashMap::new();
     // It ends with the provider's standard error.
     while let Some(line) = hear.recv().await {
         let text = |name: &str| line.fields.get(name).and_then(Value::as_str);
-        let (Some(id), Some(details)) = (text("call_id"), text("details")) else { continue };
-        let details: Payload = serde_json::from_str(details).unwrap();
-        let is_applied = match text("outcome") {
-            Some("completed") => Some(true),
-            Some("cancelled" | "timeout") => details.get("applied").and_then(Value::as_bool),
+        let (Some(id), Some(outcome)) = (text("call_id"), text("outcome")) else { continue };
+        match (outcome, text("details")) {
+            ("result" | "completed", _) => drop(applied.insert(id.to_owned(), true)),
+            ("cancelled" | "timeout", Some(details)) => {
+                let details: Payload = serde_json::from_str(details).unwrap();
+                let is_applied = details.get("applied").and_then(Value::as_bool);
+                let is_applied = is_applied.unwrap_or_else(|| panic!("{id}: {details:?}"));
+                applied.insert(id.to_owned(), is_applied);
+            }
+            ("cancelled" | "timeout", None) => {}
             other => panic!("{id} ended as {other:?}"),
-        };
-        applied.insert(id.to_owned(), is_applied.unwrap_or_else(|| panic!("{id}: {details:?}")));
+        }
     }
     applied
 }
