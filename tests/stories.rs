@@ -8,10 +8,16 @@
               fails, and say what they skip"
 )]
 
+#[path = "stories/atomic.rs"]
+mod atomic;
 #[path = "stories/bash.rs"]
 mod bash;
+#[path = "stories/cancelled_writes.rs"]
+mod cancelled_writes;
 #[path = "stories/cli.rs"]
 mod cli;
+#[path = "stories/concurrent_edits.rs"]
+mod concurrent_edits;
 #[path = "stories/configure.rs"]
 mod configure;
 #[path = "stories/edits.rs"]
@@ -26,7 +32,13 @@ mod invoke;
 mod kernel_log;
 #[path = "stories/life.rs"]
 mod life;
+#[path = "stories/previews.rs"]
+mod previews;
 #[path = "stories/scenarios.rs"]
 mod scenarios;
 #[path = "stories/show.rs"]
 mod show;
+#[path = "stories/surroundings.rs"]
+mod surroundings;
+#[path = "stories/writing.rs"]
+mod writing;

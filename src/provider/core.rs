@@ -13,6 +13,7 @@ use super::render::{self, Stored};
 use super::running::Running;
 use super::sessions::Sessions;
 use super::stream::EventStream;
+use super::sweep::sweep;
 use super::validate;
 use crate::tools::view::View;
 use crate::tools::{Payload, Tool, ToolError, ToolSpec};
@@ -98,6 +99,7 @@ impl Provider {
         let config = Config::read(map, &surroundings, &mut faults);
         let (configured, report) =
             Configured::build(config, surroundings, faults, &self.locks, &self.factory)?;
+        sweep(&configured);
         let old = {
             let mut slot = self.configured.write().unwrap_or_else(PoisonError::into_inner);
             slot.replace(configured)

@@ -192,19 +192,29 @@ impl Work {
                 deadline: self.deadline,
                 phase: producer.phase(),
             };
-            context.check()?;
+            context.check().map_err(|ended| not_begun(self.tool.spec().kind, ended))?;
             self.tool.run(&self.arguments, &context)
         });
         let outcome = self.settle(outcome);
         let bytes = producer.sent_bytes();
         let end = End::of(&outcome);
-        // The next call may come as soon as the reader has seen the end of this one.
-        drop(slot);
+        // A jail clears its folders away with its last owner. A provider that shuts down waits for
+        // the place, and is to be that owner.
+        drop((self.configured, self.tool));
+        // The next call may come as soon as the reader has seen the end of this one. Where nobody
+        // reads, the place is kept until all is told: a provider that shuts down waits for it.
+        let slot = if self.cancel.is_cancelled() {
+            Some(slot)
+        } else {
+            drop(slot);
+            None
+        };
         let delivery = producer.finish(outcome);
         label.log(&end, self.started.elapsed(), bytes);
         if let Delivery::Unwanted(outcome) = delivery {
             label.log_unwanted(&outcome, self.started.elapsed());
         }
+        drop(slot);
     }
 
     /// What goes out: a result that fits its schema, or an error; never a success after a cancel.
@@ -222,6 +232,14 @@ impl Work {
                 Err(ToolError::unknown("the result does not fit the tool's schema", problems))
             }
         }
+    }
+}
+
+/// The error for a call that ended before its tool was asked.
+fn not_begun(kind: ToolKind, ended: ToolError) -> ToolError {
+    match kind {
+        ToolKind::DataSource => ended,
+        ToolKind::Resource => ended.with_detail("applied", false),
     }
 }
 

@@ -18,6 +18,7 @@ mod running;
 mod sessions;
 pub(crate) mod shorten;
 mod stream;
+mod sweep;
 
 pub use self::core::{Call, Provider};
 pub use config::{Config, ConfigureError, Surroundings};

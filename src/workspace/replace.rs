@@ -16,11 +16,10 @@ use std::os::fd::{AsFd, BorrowedFd};
 use rustix::fs::{AtFlags, Mode, OFlags, RenameFlags};
 use rustix::io::Errno;
 
-use folders::Folders;
+use folders::{Folders, Turn};
 pub use in_place::InPlace;
 use temp::Temp;
 
-use super::leftovers::Purpose;
 use super::permit::ENDS_IN_SLASH;
 use super::{
     Action, Fault, FileKind, FileStat, OpenFile, Place, Target, Workspace, WorkspaceError,
@@ -121,7 +120,7 @@ fn stage_new<'w>(place: Place<'w>, new: Replacement<'_>) -> Result<Staged<'w>, F
     }
     let folder = place.folder().ok_or(Fault::IsFolder)?;
     let folders = Folders::make(folder, folders)?;
-    let temp = Temp::beside(folders.innermost(), place.name(), Purpose::New, 0o666)?;
+    let temp = Temp::beside(folders.innermost(), place.name(), 0o666)?;
     write_all(temp.as_fd(), new)?;
     rustix::fs::fsync(&temp)?;
     Ok(Staged { temp, folders, place, base: None, in_place: None, text: new.text.to_owned() })
@@ -143,21 +142,20 @@ fn stage_over<'w>(
     let folders = Folders::make(folder, &[])?;
     // For its owner alone until it is complete: the group is not the final one yet.
     let private = base.stat().mode & 0o700;
-    let (temp, in_place) =
-        match Temp::beside(folders.innermost(), place.name(), Purpose::New, private) {
-            Ok(temp) => {
-                let kept = attributes::carry_over(base.as_fd(), base.stat(), temp.as_fd());
-                (temp, kept.err().map(|_| InPlace::AttributesNotKept))
+    let (temp, in_place) = match Temp::beside(folders.innermost(), place.name(), private) {
+        Ok(temp) => {
+            let kept = attributes::carry_over(base.as_fd(), base.stat(), temp.as_fd());
+            (temp, kept.err().map(|_| InPlace::AttributesNotKept))
+        }
+        Err(errno @ (Errno::ACCESS | Errno::PERM | Errno::ROFS)) => {
+            let length: u64 = new.content.iter().map(|piece| piece.len() as u64).sum();
+            if length.max(base.stat().size) > MAX_IN_MEMORY {
+                return Err(errno.into());
             }
-            Err(errno @ (Errno::ACCESS | Errno::PERM | Errno::ROFS)) => {
-                let length: u64 = new.content.iter().map(|piece| piece.len() as u64).sum();
-                if length.max(base.stat().size) > MAX_IN_MEMORY {
-                    return Err(errno.into());
-                }
-                (Temp::in_memory()?, Some(InPlace::FolderNotWritable))
-            }
-            Err(errno) => return Err(errno.into()),
-        };
+            (Temp::in_memory()?, Some(InPlace::FolderNotWritable))
+        }
+        Err(errno) => return Err(errno.into()),
+    };
     write_all(temp.as_fd(), new)?;
     if in_place.is_none() {
         rustix::fs::fsync(&temp)?;
@@ -184,13 +182,14 @@ impl<'w> Staged<'w> {
     }
 
     fn put(&mut self) -> Result<Written, Fault> {
+        let turn = Turn::take(self.folders.innermost());
         self.check_unchanged()?;
         let how = match (self.base, self.in_place) {
             (None, _) => self.create()?,
             (Some(base), Some(why)) => self.overwrite(&base, why)?,
             (Some(base), None) => self.replace(&base)?,
         };
-        self.folders.keep();
+        self.folders.keep(turn);
         let stat = match how {
             How::Created | How::Replaced { .. } => FileStat::of(&self.temp)?,
             How::InPlace(_) => self.stat_target()?,
@@ -198,8 +197,8 @@ impl<'w> Staged<'w> {
         Ok(Written { stat, how })
     }
 
-    /// Another program's change between reading and now would be lost. What happens in the moment
-    /// that is left, nobody can exclude.
+    /// Another program's change between reading and now would be lost. Other providers wait for
+    /// their turn; what any other program does in the moment that is left, nobody can exclude.
     fn check_unchanged(&self) -> Result<(), Fault> {
         match (self.stat_target(), self.base) {
             (Err(Errno::NOENT), None) => Ok(()),

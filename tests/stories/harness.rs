@@ -34,14 +34,54 @@ impl Story {
 
     /// Launched in another way than plainly.
     pub(crate) async fn launched_with(change: impl FnOnce(Launch) -> Launch) -> Self {
+        let folder = Self::folder();
+        let launch = change(launch_in(PROGRAM, folder.path()));
+        Self::start(folder, launch).await
+    }
+
+    /// Launched by another program, which ends by turning into it, such as a shell that sets a limit
+    /// first. `prepare` gets the folder before that.
+    pub(crate) async fn launched_by(
+        wrapper: &str,
+        arguments: &[&str],
+        prepare: impl FnOnce(&Path),
+    ) -> Self {
+        let folder = Self::folder();
+        prepare(folder.path());
+        let launch = launch_in(wrapper, folder.path());
+        let launch = arguments.iter().fold(launch, |launch, argument| launch.arg(*argument));
+        Self::start(folder, launch).await
+    }
+
+    /// Clears away what a killed process left in its temporary folder.
+    pub(crate) fn clear_tmp(&self) {
+        for path in self.sockets() {
+            let cleared = match path.is_dir() {
+                true => std::fs::remove_dir_all(path),
+                false => std::fs::remove_file(path),
+            };
+            cleared.unwrap();
+        }
+    }
+
+    /// Launched once more in the same folder, whatever became of the process before.
+    pub(crate) async fn relaunch(&mut self) {
+        let launch = launch_in(PROGRAM, self.folder.path());
+        let plugin = launch.start().await.unwrap();
+        self.client = ToolClient::new(plugin.channel());
+        std::mem::replace(&mut self.plugin, plugin).kill().await;
+    }
+
+    fn folder() -> tempfile::TempDir {
         let folder = tempfile::tempdir().unwrap();
         for name in ["root", "tmp"] {
             std::fs::create_dir(folder.path().join(name)).unwrap();
         }
-        let launch = Launch::new(PROGRAM, COOKIE, [PROTOCOL_VERSION])
-            .env("TMPDIR", folder.path().join("tmp"))
-            .current_dir(folder.path());
-        let plugin = change(launch).start().await.unwrap();
+        folder
+    }
+
+    async fn start(folder: tempfile::TempDir, launch: Launch) -> Self {
+        let plugin = launch.start().await.unwrap();
         let client = ToolClient::new(plugin.channel());
         Self { folder, plugin, client }
     }
@@ -63,6 +103,25 @@ impl Story {
     /// A path in the root.
     pub(crate) fn path(&self, name: &str) -> PathBuf {
         self.folder.path().join("root").join(name)
+    }
+
+    /// A client on another connection to the same process.
+    pub(crate) async fn second_client(&self) -> ToolClient {
+        let is_socket = |path: &PathBuf| {
+            std::os::unix::fs::FileTypeExt::is_socket(
+                &std::fs::symlink_metadata(path).unwrap().file_type(),
+            )
+        };
+        let socket = self.sockets().into_iter().find(is_socket).unwrap();
+        let connector = tower::service_fn(move |_| {
+            let socket = socket.clone();
+            async move {
+                let stream = tokio::net::UnixStream::connect(socket).await?;
+                Ok::<_, std::io::Error>(hyper_util::rt::TokioIo::new(stream))
+            }
+        });
+        let endpoint = tonic::transport::Endpoint::from_static("http://localhost");
+        ToolClient::new(endpoint.connect_with_connector(connector).await.unwrap())
     }
 
     /// The plugin's sockets.
@@ -113,12 +172,24 @@ impl Story {
 
     /// Ends the plugin and checks that it left nothing.
     pub(crate) async fn end(self) {
+        drop(self.end_and_keep().await);
+    }
+
+    /// [`Story::end`], and the folder stays for as long as what this returns.
+    pub(crate) async fn end_and_keep(self) -> tempfile::TempDir {
         let tmp = self.folder.path().join("tmp");
         let exit = self.plugin.kill().await;
         assert!(matches!(exit, Exit::Graceful(status) if status.success()), "{exit:?}");
         assert!(sockets_in(&tmp).is_empty(), "a socket was left behind");
         assert!(jails_in(&tmp).is_empty(), "a jail's folder was left behind");
+        self.folder
     }
+}
+
+fn launch_in(program: &str, folder: &Path) -> Launch {
+    Launch::new(program, COOKIE, [PROTOCOL_VERSION])
+        .env("TMPDIR", folder.join("tmp"))
+        .current_dir(folder)
 }
 
 /// What is in a provider's temporary folder besides the place of its user's jails, which stays

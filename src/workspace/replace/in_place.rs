@@ -10,8 +10,8 @@ use rustix::io::Errno;
 
 use super::folders::sync;
 use super::temp::Temp;
-use crate::workspace::leftovers::{Purpose, fresh_name, is_name_kept};
-use crate::workspace::{Fault, FileKind, FileStat, Place};
+use crate::workspace::leftovers::{is_name_kept, recovery_name};
+use crate::workspace::{Fault, FileId, FileKind, FileStat, Place};
 
 /// Why a file was written in place.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -58,7 +58,7 @@ pub(super) fn overwrite(
     if now.links > 1 {
         return Err(Fault::Shared { why, links: now.links });
     }
-    let mut recovery = save(place, folder, target.as_fd())?;
+    let mut recovery = save(place, folder, target.as_fd(), now.id)?;
     let length = FileStat::of(new)?.size;
     if let Err(errno) = reserve(&target, length) {
         let _ = rustix::fs::ftruncate(&target, now.size);
@@ -81,9 +81,14 @@ pub(super) fn overwrite(
 
 /// Copies the old content beside the file, or into memory where the folder takes no files. Beside,
 /// the copy gets the name that a sweep restores from only once it is complete and on the disk.
-fn save(place: &Place<'_>, folder: &Arc<OwnedFd>, target: BorrowedFd<'_>) -> Result<Temp, Fault> {
+fn save(
+    place: &Place<'_>,
+    folder: &Arc<OwnedFd>,
+    target: BorrowedFd<'_>,
+    id: FileId,
+) -> Result<Temp, Fault> {
     let beside = if is_name_kept(place.name()) {
-        Temp::beside(folder, place.name(), Purpose::New, 0o600)
+        Temp::beside(folder, place.name(), 0o600)
     } else {
         Err(Errno::NAMETOOLONG)
     };
@@ -95,7 +100,7 @@ fn save(place: &Place<'_>, folder: &Arc<OwnedFd>, target: BorrowedFd<'_>) -> Res
     super::copy_all(target, copy.as_fd())?;
     if let Some(name) = copy.name() {
         rustix::fs::fsync(&copy)?;
-        let complete = fresh_name(place.name(), Purpose::Old);
+        let complete = recovery_name(place.name(), id);
         rustix::fs::renameat(folder, name, folder, &complete)?;
         copy.renamed(complete);
         sync(folder);

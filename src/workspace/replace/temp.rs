@@ -8,7 +8,7 @@ use rustix::fs::{AtFlags, FlockOperation, MemfdFlags, Mode, OFlags};
 use rustix::io::Errno;
 
 use crate::workspace::FileStat;
-use crate::workspace::leftovers::{Purpose, fresh_name};
+use crate::workspace::leftovers::fresh_name;
 
 /// A temporary file: beside the target, or in memory where the folder takes no files. It is removed
 /// when this is dropped.
@@ -34,13 +34,12 @@ impl Temp {
     pub(super) fn beside(
         folder: &Arc<OwnedFd>,
         target: &OsStr,
-        purpose: Purpose,
         mode: u32,
     ) -> rustix::io::Result<Self> {
         let flags =
             OFlags::RDWR | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         for _ in 0..ATTEMPTS {
-            let name = fresh_name(target, purpose);
+            let name = fresh_name(target);
             let file = match rustix::fs::openat(folder, &name, flags, Mode::from_raw_mode(mode)) {
                 Ok(file) => file,
                 Err(Errno::EXIST) => continue,

@@ -1,0 +1,253 @@
+//! Whatever happens to a write, the file has its old content or its new one, and nothing is left
+//! beside it.
+
+use std::fs;
+use std::os::unix::fs::MetadataExt;
+use std::path::Path;
+use std::process::Command;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use rustix::process::{Pid, Signal, kill_process};
+use serde_json::{Value, json};
+
+use crate::harness::{PROGRAM, Story, call, names};
+use crate::surroundings::{in_namespace, mount};
+
+/// How much a killed write writes.
+const LARGE: usize = 50_000_000;
+const ROUNDS: usize = 100;
+
+/// A provider is killed again and again while it writes 50 MB, at another stage of that each time.
+///
+/// The stages are told by what is to be seen in the folder: how much of the new content is there,
+/// or that it has taken its place.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_killed_write_leaves_the_old_or_the_new_content() {
+    let [even, odd] = [0, 1].map(|first| tokio::spawn(kill_rounds(first)));
+    let (even, odd) = (even.await.unwrap(), odd.await.unwrap());
+    let kept = even.kept + odd.kept;
+    let swept = even.swept + odd.swept;
+    eprintln!("of {ROUNDS} writes {kept} came to nothing, and {swept} left something to sweep");
+    assert!(kept >= ROUNDS / 2 && swept >= ROUNDS / 2 && kept < ROUNDS);
+}
+
+#[derive(Default)]
+struct Killed {
+    kept: usize,
+    swept: usize,
+}
+
+/// Every second round.
+async fn kill_rounds(first: usize) -> Killed {
+    let mut story = Story::launched().await;
+    let mut killed = Killed::default();
+    let (grown, rewritten) = (grown(), file("new"));
+    for round in (first..ROUNDS).step_by(2) {
+        story.configure(json!({})).await.unwrap();
+        assert!(names(&story.path("")).len() <= 1, "round {round}: {:?}", names(&story.path("")));
+        // Mostly a small file becomes a large one, which costs the least before the writing; now and
+        // then a large one becomes another.
+        let (old, new, edit) = if round % 25 == 24 {
+            let edits = json!([
+                {"old_string": "old begins\n", "new_string": "new begins\n"},
+                {"old_string": "old ends\n", "new_string": "new ends\n"},
+            ]);
+            (file("old"), &rewritten, json!({"path": "f", "edits": edits}))
+        } else {
+            let piece = "z".repeat(LARGE / 1000);
+            let all = json!({"old_string": "y", "new_string": piece, "replace_all": true});
+            (b"^y$".repeat(1000), &grown, json!({"path": "f", "edits": [all]}))
+        };
+        story.write("f", &old);
+        let mut client = story.client.clone();
+        let edit = call("edit_file", edit);
+        let writing = tokio::spawn(async move { client.invoke_to_end(edit).await });
+        // From "it is made" to "it has taken its place".
+        let threshold = LARGE * round / (ROUNDS - 12);
+        let (folder, pid) = (story.path(""), story.pid());
+        let seen = tokio::task::spawn_blocking(move || kill_at(threshold, &folder, pid));
+        let seen = seen.await.unwrap();
+        story.plugin.wait().await.unwrap();
+        let _ = writing.await.unwrap();
+
+        let left = names(&story.path(""));
+        let content = fs::read(story.path("f")).unwrap();
+        assert!(content == old || content == *new, "round {round}: killed at {seen}, {left:?}");
+        killed.kept += usize::from(content == old);
+        killed.swept += usize::from(left.len() > 1);
+        story.clear_tmp();
+        story.relaunch().await;
+    }
+    story.configure(json!({})).await.unwrap();
+    assert_eq!(names(&story.path("")), ["f"]);
+    story.end().await;
+    killed
+}
+
+fn file(word: &str) -> Vec<u8> {
+    let mut content = format!("{word} begins\n").into_bytes();
+    let line = [vec![b'x'; 99], vec![b'\n']].concat();
+    content.extend(line.repeat((LARGE - 32) / 100));
+    content.extend(format!("{word} ends\n").into_bytes());
+    content
+}
+
+fn grown() -> Vec<u8> {
+    let piece = [vec![b'^'], vec![b'z'; LARGE / 1000], vec![b'$']].concat();
+    piece.repeat(1000)
+}
+
+/// Kills the process when so much of the new content is there, or when it is in its place.
+fn kill_at(threshold: usize, folder: &Path, pid: u32) -> String {
+    let target = folder.join("f");
+    let before = fs::metadata(&target).unwrap().ino();
+    loop {
+        let replaced = fs::metadata(&target).unwrap().ino() != before;
+        let size = fs::read_dir(folder)
+            .unwrap()
+            .filter_map(|entry| entry.ok().filter(|entry| entry.file_name() != "f"))
+            .find_map(|entry| Some(entry.metadata().ok()?.size()));
+        if replaced || size.is_some_and(|size| size >= threshold as u64) {
+            kill_process(Pid::from_raw(i32::try_from(pid).unwrap()).unwrap(), Signal::KILL)
+                .unwrap();
+            return format!("{size:?} of {threshold}, replaced: {replaced}");
+        }
+        std::thread::yield_now();
+    }
+}
+
+/// Whoever reads meanwhile sees one content or the other, whole.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_reader_never_sees_half_a_file() {
+    let mut story = Story::configured().await;
+    let contents = ["a".repeat(300_000), "b".repeat(200_000)];
+    story.write("f", &contents[0]);
+    let (path, done) = (story.path("f"), AtomicBool::new(false));
+    let whole = |found: &str| contents.iter().any(|content| content == found);
+    std::thread::scope(|scope| {
+        let reader = scope.spawn(|| {
+            let mut reads = 0;
+            while !done.load(Ordering::Acquire) {
+                assert!(whole(&fs::read_to_string(&path).unwrap()));
+                reads += 1;
+            }
+            reads
+        });
+        tokio::task::block_in_place(|| {
+            tokio::runtime::Handle::current().block_on(async {
+                for round in 1..=40 {
+                    let write = json!({"path": "f", "content": contents[round % 2]});
+                    story.result("write_file", write).await;
+                }
+            });
+        });
+        done.store(true, Ordering::Release);
+        assert!(reader.join().unwrap() > 0);
+    });
+    story.end().await;
+}
+
+/// Fails to write to `f`, by a write and by an edit, and to make a new file in a new folder.
+async fn nothing_fits(story: &mut Story, reason: &str) {
+    let large = "x".repeat(200_000);
+    for (tool, arguments) in [
+        ("write_file", json!({"path": "f", "content": large})),
+        ("edit_file", json!({"path": "f", "old_string": "original", "new_string": large})),
+        ("write_file", json!({"path": "new/folder/f", "content": large})),
+    ] {
+        let failure = story.failure(tool, arguments).await;
+        assert_eq!((failure.category.as_str(), failure.retryable), ("execution_failed", false));
+        assert!(failure.message.ends_with(reason), "{}", failure.message);
+        assert_eq!(failure.details["kind"], "quota");
+        assert_eq!(fs::read(story.path("f")).unwrap(), b"original\n");
+        assert_eq!(names(&story.path("")), ["f"]);
+    }
+    story.result("write_file", json!({"path": "f", "content": "small\n"})).await;
+    assert_eq!(fs::read(story.path("f")).unwrap(), b"small\n");
+}
+
+/// W01
+#[test]
+fn a_full_disk_leaves_the_old_content() {
+    in_namespace("atomic::inner_full_disk");
+}
+
+#[tokio::test]
+#[ignore = "told by a_full_disk_leaves_the_old_content"]
+async fn inner_full_disk() {
+    let mut story = Story::launched().await;
+    mount(&["-t", "tmpfs", "-o", "size=64k", "tmpfs"], &story.path(""));
+    story.write("f", "original\n");
+    story.configure(json!({})).await.unwrap();
+    nothing_fits(&mut story, "no space left on device").await;
+    story.end().await;
+}
+
+/// W01: SIGXFSZ does not end the provider.
+#[tokio::test]
+async fn a_limit_on_the_size_of_files_leaves_the_old_content() {
+    // POSIX counts in units of 512 bytes, some shells in 1024.
+    let arguments = ["-c", "ulimit -f 128; exec \"$0\"", PROGRAM];
+    let mut story = Story::launched_by("/bin/sh", &arguments, |_| {}).await;
+    story.configure(json!({})).await.unwrap();
+    story.write("f", "original\n");
+    let pid = story.pid();
+    nothing_fits(&mut story, "file too large").await;
+    assert!(Path::new(&format!("/proc/{pid}")).exists());
+    story.end().await;
+}
+
+/// E14
+#[test]
+fn a_mounted_file_is_written_in_place() {
+    in_namespace("atomic::inner_mounted_file");
+}
+
+#[tokio::test]
+#[ignore = "told by a_mounted_file_is_written_in_place"]
+async fn inner_mounted_file() {
+    let mut story = Story::launched().await;
+    let real = story.path("").parent().unwrap().join("real");
+    fs::write(&real, "a\n").unwrap();
+    story.write("cfg", "");
+    mount(&["--bind", real.to_str().unwrap()], &story.path("cfg"));
+    story.configure(json!({})).await.unwrap();
+    let edit = json!({"path": "cfg", "old_string": "a", "new_string": "b, and longer"});
+    let result = story.result("edit_file", edit).await;
+    assert!(result["notice"].as_str().unwrap().contains("mounted by itself"));
+    assert_eq!(fs::read(&real).unwrap(), b"b, and longer\n");
+    let write = json!({"path": "cfg", "content": "c\n", "expected_version": result["version"]});
+    let result: Value = story.result("write_file", write).await.into();
+    assert_eq!(fs::read(&real).unwrap(), b"c\n");
+    let read = story.result("read_file", json!({"path": "cfg"})).await;
+    assert_eq!(read["version"], result["version"]);
+    assert_eq!(names(&story.path("")), ["cfg"]);
+    assert!(Command::new("umount").arg(story.path("cfg")).status().unwrap().success());
+    story.end().await;
+}
+
+/// E14 on a full disk: what is written in place is restored, or not begun.
+#[test]
+fn a_mounted_file_on_a_full_disk_keeps_its_content() {
+    in_namespace("atomic::inner_mounted_file_on_a_full_disk");
+}
+
+#[tokio::test]
+#[ignore = "told by a_mounted_file_on_a_full_disk_keeps_its_content"]
+async fn inner_mounted_file_on_a_full_disk() {
+    let mut story = Story::launched().await;
+    let small = story.path("").parent().unwrap().join("small");
+    fs::create_dir(&small).unwrap();
+    mount(&["-t", "tmpfs", "-o", "size=64k", "tmpfs"], &small);
+    fs::write(small.join("real"), "original\n").unwrap();
+    story.write("f", "");
+    mount(&["--bind", small.join("real").to_str().unwrap()], &story.path("f"));
+    story.configure(json!({})).await.unwrap();
+    let write = json!({"path": "f", "content": "x".repeat(200_000)});
+    let failure = story.failure("write_file", write).await;
+    assert!(failure.message.ends_with("no space left on device"), "{}", failure.message);
+    assert_eq!(fs::read(small.join("real")).unwrap(), b"original\n");
+    assert_eq!(names(&story.path("")), ["f"]);
+    assert!(Command::new("umount").arg(story.path("f")).status().unwrap().success());
+    story.end().await;
+}

@@ -1,0 +1,334 @@
+//! What a write keeps of a file, where it may write, and what it leaves behind.
+
+use std::fs;
+use std::os::unix::fs::{MetadataExt, PermissionsExt, chown, symlink};
+use std::path::Path;
+
+use provider_workspace::tools::Payload;
+use rustix::fs::{FlockOperation, XattrFlags, flock};
+use rustix::process::geteuid;
+use serde_json::{Value, json};
+
+use crate::harness::{Story, names};
+use crate::surroundings::{hand_over, skip, unprivileged_story};
+
+async fn write(story: &mut Story, path: &str, content: &str) -> Payload {
+    story.result("write_file", json!({"path": path, "content": content})).await
+}
+
+async fn edit(story: &mut Story, path: &str, old: &str, new: &str) -> Payload {
+    let edit = json!({"path": path, "old_string": old, "new_string": new});
+    story.result("edit_file", edit).await
+}
+
+/// The category and the message of a write that is refused.
+async fn refused(story: &mut Story, path: &str) -> (String, String) {
+    let failure = story.failure("write_file", json!({"path": path, "content": "x"})).await;
+    (failure.category, failure.message)
+}
+
+fn mode(path: impl AsRef<Path>) -> u32 {
+    fs::symlink_metadata(path).unwrap().mode() & 0o7777
+}
+
+/// All names below a folder, those in folders with the folder's.
+fn tree(folder: &Path) -> Vec<String> {
+    let mut all = Vec::new();
+    for name in names(folder) {
+        let inner = folder.join(&name);
+        if fs::symlink_metadata(&inner).unwrap().is_dir() {
+            all.extend(tree(&inner).into_iter().map(|below| format!("{name}/{below}")));
+        }
+        all.push(name);
+    }
+    all.sort();
+    all
+}
+
+/// E10: with a foreign owner too, where we may give one.
+#[tokio::test]
+async fn mode_owner_attributes_and_access_list_stay() {
+    let mut story = Story::configured().await;
+    story.write("s.sh", "echo 1\n");
+    let path = story.path("s.sh");
+    if geteuid().is_root() {
+        chown(&path, Some(1000), Some(1001)).unwrap();
+    } else {
+        skip("mode_owner_attributes_and_access_list_stay (owner)", "only root can give one");
+    }
+    // user::rwx, user:1000:rw-, group::r-x, mask::r-x, other::--x
+    let list: &[u8] = b"\x02\0\0\0\x01\0\x07\0\xFF\xFF\xFF\xFF\x02\0\x06\0\xE8\x03\0\0\
+        \x04\0\x05\0\xFF\xFF\xFF\xFF\x10\0\x05\0\xFF\xFF\xFF\xFF\x20\0\x01\0\xFF\xFF\xFF\xFF";
+    let attributes = [("user.k", b"v".as_slice()), ("system.posix_acl_access", list)];
+    fs::set_permissions(&path, fs::Permissions::from_mode(0o751)).unwrap();
+    for (name, value) in attributes {
+        if let Err(errno) = rustix::fs::setxattr(&path, name, value, XattrFlags::empty()) {
+            skip("mode_owner_attributes_and_access_list_stay (attributes)", &errno.to_string());
+        }
+    }
+    let facts = |path: &Path| {
+        let stat = fs::metadata(path).unwrap();
+        let values = attributes.map(|(name, _)| {
+            let mut buffer = [0; 200];
+            let length = rustix::fs::getxattr(path, name, &mut buffer[..]);
+            length.map(|length| buffer[..length].to_vec())
+        });
+        (stat.mode(), stat.uid(), stat.gid(), values)
+    };
+    let before = facts(&path);
+    edit(&mut story, "s.sh", "1", "2").await;
+    assert_eq!(facts(&path), before);
+    write(&mut story, "s.sh", "echo 3\n").await;
+    assert_eq!(facts(&path), before);
+    assert_eq!(fs::read(&path).unwrap(), b"echo 3\n");
+    assert_eq!(names(&story.path("")), ["s.sh"]);
+    story.end().await;
+}
+
+#[tokio::test]
+async fn new_files_and_folders_have_what_the_umask_leaves() {
+    for (umask, file, folder) in [("027", 0o640, 0o750), ("077", 0o600, 0o700), ("0", 0o666, 0o777)]
+    {
+        let script = format!("umask {umask}; exec \"$0\"");
+        let arguments = ["-c", &script, crate::harness::PROGRAM];
+        let mut story = Story::launched_by("/bin/sh", &arguments, |_| {}).await;
+        story.configure(json!({})).await.unwrap();
+        write(&mut story, "new.txt", "x").await;
+        write(&mut story, "a/b/new.txt", "x").await;
+        assert_eq!(mode(story.path("new.txt")), file, "umask {umask}");
+        assert_eq!((mode(story.path("a")), mode(story.path("a/b"))), (folder, folder));
+        // Only new ones.
+        fs::set_permissions(story.path("new.txt"), fs::Permissions::from_mode(0o604)).unwrap();
+        write(&mut story, "new.txt", "y").await;
+        assert_eq!(mode(story.path("new.txt")), 0o604);
+        story.end().await;
+    }
+}
+
+/// E09
+#[tokio::test]
+async fn links_stay_links_and_their_target_is_written() {
+    let mut story = Story::configured().await;
+    fs::create_dir(story.path("real")).unwrap();
+    story.write("real/t", "v1\n");
+    let absolute = story.path("real/t").display().to_string();
+    let links = [
+        ("link", "real/t"),
+        ("link2", "link"),
+        ("absolute", &absolute),
+        ("folder", "real"),
+        ("up", "folder/../real/t"),
+        ("dangling", "real/none"),
+        ("dangling2", "real/not/yet"),
+        ("loop", "loop"),
+        ("ring", "ring2"),
+        ("ring2", "ring"),
+    ];
+    for (link, target) in links {
+        symlink(target, story.path(link)).unwrap();
+    }
+    let mut version = 1;
+    for path in ["link", "link2", "absolute", "folder/t", "up"] {
+        let next = version + 1;
+        edit(&mut story, path, &format!("v{version}\n"), "edited\n").await;
+        assert_eq!(fs::read(story.path("real/t")).unwrap(), b"edited\n", "{path}");
+        write(&mut story, path, &format!("v{next}\n")).await;
+        let written = fs::read_to_string(story.path("real/t")).unwrap();
+        assert_eq!(written, format!("v{next}\n"), "{path}");
+        version = next;
+    }
+    for (path, target) in [("dangling", "real/none"), ("dangling2", "real/not/yet")] {
+        assert_eq!(write(&mut story, path, "made\n").await["created"], true);
+        assert_eq!(fs::read_to_string(story.path(target)).unwrap(), "made\n");
+    }
+    for path in ["loop", "ring"] {
+        let (category, message) = refused(&mut story, path).await;
+        assert_eq!(category, "execution_failed");
+        assert!(message.contains("too many symbolic links"), "{message}");
+    }
+    for (link, target) in links {
+        assert_eq!(fs::read_link(story.path(link)).unwrap(), Path::new(target), "{link}");
+    }
+    story.end().await;
+}
+
+/// S01, W03: not even a folder is made where a link leads outside.
+#[tokio::test]
+async fn nothing_outside_is_written_made_or_confirmed_to_exist() {
+    let mut story = Story::configured().await;
+    let outside = story.path("").parent().unwrap().join("outside");
+    fs::create_dir(&outside).unwrap();
+    fs::write(outside.join("secret"), "S\n").unwrap();
+    symlink(&outside, story.path("out")).unwrap();
+    symlink(outside.join("secret"), story.path("s")).unwrap();
+    symlink("../outside/secret", story.path("relative")).unwrap();
+    symlink(outside.join("none"), story.path("dangling")).unwrap();
+    let direct = outside.join("secret").display().to_string();
+    for path in [
+        "out/secret",
+        "out/new",
+        "out/new/dir/f",
+        "s",
+        "relative",
+        "dangling",
+        "../outside/secret",
+        "../outside/none",
+        &direct,
+        "/proc/self/root/etc/hosts",
+    ] {
+        let (category, message) = refused(&mut story, path).await;
+        assert_eq!(category, "permission_denied", "{path}: {message}");
+        assert!(message.contains("outside the roots"), "{message}");
+        let edit = json!({"path": path, "old_string": "S", "new_string": "X"});
+        assert_eq!(story.failure("edit_file", edit).await.category, "permission_denied", "{path}");
+    }
+    assert_eq!(names(&outside), ["secret"]);
+    assert_eq!(fs::read(outside.join("secret")).unwrap(), b"S\n");
+    // The twin that is allowed.
+    fs::create_dir(story.path("inside")).unwrap();
+    symlink(story.path("inside"), story.path("in")).unwrap();
+    write(&mut story, "in/new/dir/f", "x").await;
+    assert_eq!(fs::read(story.path("inside/new/dir/f")).unwrap(), b"x");
+    story.end().await;
+}
+
+/// W03
+#[tokio::test]
+async fn folders_are_made_and_go_again_if_the_write_fails() {
+    let mut story = Story::configured().await;
+    story.write("file", "x");
+    write(&mut story, "a/b/c/f", "x").await;
+    assert_eq!(fs::read(story.path("a/b/c/f")).unwrap(), b"x");
+    let before = tree(&story.path(""));
+    let long = "n".repeat(256);
+    for (path, reason) in [
+        ("file/x", "is not a folder"),
+        ("file/x/y", "is not a folder"),
+        ("new/", "ends in a slash"),
+        (&format!("new/folders/{long}"), "file name too long"),
+        (&format!("new/{long}/f"), "file name too long"),
+        (&format!("a/new/{long}"), "file name too long"),
+        ("a/b", "it is a folder"),
+        ("", "the path is empty"),
+        ("x\0y", "NUL"),
+    ] {
+        let (_, message) = refused(&mut story, path).await;
+        assert!(message.contains(reason), "{path:?}: {message}");
+    }
+    assert_eq!(tree(&story.path("")), before);
+    // A name of the greatest length has no room for a longer one beside it.
+    for content in ["1", "2"] {
+        write(&mut story, &"n".repeat(255), content).await;
+    }
+    assert_eq!(names(&story.path("")).len(), 3);
+    story.end().await;
+}
+
+/// W03, E14: what the system forbids stays forbidden, and what it allows in an odd way works.
+#[tokio::test]
+async fn permissions_of_an_ordinary_user_are_respected() {
+    let mut story = unprivileged_story().await;
+    fs::create_dir(story.path("ro")).unwrap();
+    for name in ["ro/f", "ro/shared", "protected", "plain"] {
+        story.write(name, "old\n");
+    }
+    fs::hard_link(story.path("ro/shared"), story.path("other-name")).unwrap();
+    hand_over(&story, &["ro", "ro/f", "ro/shared", "protected", "plain"]);
+    fs::set_permissions(story.path("protected"), fs::Permissions::from_mode(0o444)).unwrap();
+    fs::set_permissions(story.path("ro"), fs::Permissions::from_mode(0o555)).unwrap();
+    story.configure(json!({})).await.unwrap();
+
+    for path in ["ro/x", "ro/a/b/x", "protected"] {
+        let (category, message) = refused(&mut story, path).await;
+        assert_eq!(category, "permission_denied");
+        assert_eq!(message, format!("cannot write {path}: permission denied"));
+    }
+    assert_eq!(fs::read(story.path("protected")).unwrap(), b"old\n");
+
+    // The folder takes no new file, but the file can be written.
+    let before = fs::metadata(story.path("ro/f")).unwrap().ino();
+    let result = edit(&mut story, "ro/f", "old", "new, and longer").await;
+    let notice = result["notice"].as_str().unwrap();
+    assert!(notice.contains("in place") && notice.contains("takes no new file"), "{notice}");
+    assert_eq!(fs::read(story.path("ro/f")).unwrap(), b"new, and longer\n");
+    write(&mut story, "ro/f", "short\n").await;
+    assert_eq!(fs::read(story.path("ro/f")).unwrap(), b"short\n");
+    assert_eq!(fs::metadata(story.path("ro/f")).unwrap().ino(), before, "in place");
+
+    // In place would reach the other name.
+    let (category, message) = refused(&mut story, "ro/shared").await;
+    assert_eq!(category, "execution_failed");
+    assert!(message.contains("its 1 other name"), "{message}");
+    assert_eq!(fs::read(story.path("other-name")).unwrap(), b"old\n");
+    assert_eq!(names(&story.path("ro")).len(), 2);
+
+    // The twin that is allowed is replaced.
+    let before = fs::metadata(story.path("plain")).unwrap().ino();
+    assert!(!edit(&mut story, "plain", "old", "new").await.contains_key("notice"));
+    assert_ne!(fs::metadata(story.path("plain")).unwrap().ino(), before);
+    fs::set_permissions(story.path("ro"), fs::Permissions::from_mode(0o755)).unwrap();
+    story.end().await;
+}
+
+/// A version makes a write a compare-and-swap, also for a file that is not there.
+#[tokio::test]
+async fn a_write_at_another_version_is_refused_with_the_present_one() {
+    let mut story = Story::configured().await;
+    let first = write(&mut story, "f", "1\n").await["version"].clone();
+    let second = write(&mut story, "f", "2\n").await["version"].clone();
+    assert_ne!(first, second);
+    let over =
+        |version: &Value| json!({"path": "f", "content": "3\n", "expected_version": version});
+    let failure = story.failure("write_file", over(&first)).await;
+    assert_eq!((failure.category.as_str(), failure.retryable), ("concurrency_conflict", false));
+    assert_eq!(failure.details["current_version"], second);
+    assert_eq!(fs::read(story.path("f")).unwrap(), b"2\n");
+    story.result("write_file", over(&second)).await;
+    // Equal contents have equal versions, whoever wrote them.
+    story.write("f", "1\n");
+    story.result("write_file", over(&first)).await;
+    fs::remove_file(story.path("f")).unwrap();
+    let failure = story.failure("write_file", over(&first)).await;
+    assert_eq!(failure.category, "concurrency_conflict");
+    assert_eq!(failure.details["current_version"], Value::Null);
+    assert!(!story.path("f").exists());
+    story.end().await;
+}
+
+/// What a killed process left goes at the next start, and nothing else does.
+#[tokio::test]
+async fn leftovers_of_the_dead_are_swept_at_the_next_start() {
+    let mut story = Story::configured().await;
+    fs::create_dir_all(story.path("deep/er")).unwrap();
+    let dead = story.path("deep/er/.f.pw00112233445566aa.tmp");
+    let alive = story.path("deep/er/.f.pw00112233445566bb.tmp");
+    let theirs = ["deep/er/f", "deep/er/.f.swp", "deep/er/.f.tmp", ".x.pw0123.tmp", "cfg"];
+    for name in theirs {
+        story.write(name, "theirs\n");
+    }
+    fs::write(&dead, "half").unwrap();
+    fs::write(&alive, "half").unwrap();
+    if geteuid().is_root() {
+        // New content has its final owner from the start.
+        chown(&dead, Some(1000), Some(1000)).unwrap();
+    }
+    let held = fs::File::open(&alive).unwrap();
+    flock(&held, FlockOperation::LockExclusive).unwrap();
+    story.write("cfg", "torn, and longer");
+    let inode = fs::metadata(story.path("cfg")).unwrap().ino();
+    let copy = format!(".cfg.pw{inode:016x}.old");
+    story.write(&copy, "whole\n");
+
+    story.relaunch().await;
+    story.configure(json!({})).await.unwrap();
+    assert!(!dead.exists() && alive.exists());
+    assert!(!story.path(&copy).exists());
+    assert_eq!(fs::read(story.path("cfg")).unwrap(), b"whole\n");
+    for name in theirs {
+        assert!(story.path(name).exists(), "{name}");
+    }
+    drop(held);
+    story.configure(json!({})).await.unwrap();
+    assert!(!alive.exists());
+    story.end().await;
+}
