@@ -6,7 +6,7 @@
 //! ratio of the medians. Ours and the plain one sync the file and its folder, the MCP server syncs
 //! nothing. That server is found by `MCP_FILESYSTEM`, the path of its `dist/index.js` (npm
 //! `@modelcontextprotocol/server-filesystem`); without it, or without node, its column stays empty.
-//! `EDIT_BENCH_MIB` names another size for the large file.
+//! `EDIT_BENCH_MIB` names another size for the large file, `EDIT_BENCH_DIR` another folder to work in.
 #![expect(
     clippy::disallowed_methods,
     clippy::print_stdout,
@@ -42,7 +42,9 @@ fn main() {
     let large = std::env::var("EDIT_BENCH_MIB").ok().and_then(|mib| mib.parse().ok());
     let sizes = [(1 << 10, 200), (1 << 20, 60), (large.unwrap_or(100) << 20, 7)];
     // On a disk: a sync costs nothing in memory.
-    let folder = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
+    let place = std::env::var_os("EDIT_BENCH_DIR").map(PathBuf::from);
+    let place = place.unwrap_or_else(|| env!("CARGO_TARGET_TMPDIR").into());
+    let folder = tempfile::tempdir_in(place).unwrap();
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     println!(
         "{:>10} {:>12} {:>12} {:>8} {:>12} {:>12} {:>12} {:>8} {:>10} {:>10}",
