@@ -9,6 +9,7 @@ use sandbox::{Commands, Enforcement, Jail, Policy};
 use super::config::{Config, ConfigureError, Fault, Surroundings};
 use super::registry::{Registry, Setup, ToolFactory};
 use crate::process::{Environment, EnvironmentError, Requested};
+use crate::tools::error::chain;
 use crate::workspace::{Access, LockTable, RootError, RootFault, RootsSpec, Workspace};
 
 /// Previews run on file workers too, so there are more of those than calls.
@@ -145,16 +146,4 @@ fn environment(
 
 fn environment_fault(error: &EnvironmentError) -> Fault {
     Fault::written(error.key(), error.to_string())
-}
-
-/// An error with everything that caused it, in one line.
-fn chain(error: &dyn std::error::Error) -> String {
-    let mut text = error.to_string();
-    let mut source = error.source();
-    while let Some(cause) = source {
-        text.push_str(": ");
-        text.push_str(&cause.to_string());
-        source = cause.source();
-    }
-    text
 }

@@ -256,6 +256,18 @@ impl Error for ToolError {
     }
 }
 
+/// An error with everything that caused it, in one line.
+pub(crate) fn chain(error: &dyn Error) -> String {
+    let mut text = error.to_string();
+    let mut source = error.source();
+    while let Some(cause) = source {
+        text.push_str(": ");
+        text.push_str(&cause.to_string());
+        source = cause.source();
+    }
+    text
+}
+
 /// The category and kind that an errno stands for.
 fn classify_io(error: &io::Error) -> (Category, ToolErrorKind) {
     use rustix::io::Errno;

@@ -12,6 +12,7 @@ use crate::process::{
     Budget, Finished, FullOutput, StopCause, StopSignal, Stopped, TimeLimit, Unreported,
     signal_name,
 };
+use crate::tools::error::chain;
 use crate::tools::{Context, Event, Payload, ToolError};
 
 /// How much of a command its result carries: enough to recognise it.
@@ -209,16 +210,4 @@ fn with_details(error: ToolError, details: Payload) -> ToolError {
 
 fn milliseconds(duration: Duration) -> u64 {
     u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
-}
-
-/// An error with everything that caused it.
-fn chain(error: &dyn std::error::Error) -> String {
-    let mut text = error.to_string();
-    let mut source = error.source();
-    while let Some(cause) = source {
-        text.push_str(": ");
-        text.push_str(&cause.to_string());
-        source = cause.source();
-    }
-    text
 }
