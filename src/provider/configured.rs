@@ -10,6 +10,7 @@ use super::config::{Config, ConfigureError, Fault, Surroundings};
 use super::registry::{Registry, Setup, ToolFactory};
 use crate::process::{Environment, EnvironmentError, Requested};
 use crate::tools::error::chain;
+use crate::tools::{Category, ToolError};
 use crate::workspace::{Access, LockTable, RootError, RootFault, RootsSpec, Workspace};
 
 /// Previews run on file workers too, so there are more of those than calls.
@@ -84,6 +85,22 @@ impl Configured {
 fn unreadable(folder: &Path, fault: &RootFault) -> ConfigureError {
     let problem = format!("cannot keep outputs in {}: {fault}", folder.display());
     ConfigureError::single(Fault::machine("sandbox", problem))
+}
+
+impl Configured {
+    /// A denial with the level of the jail behind it, so that nobody has to ask which one it was.
+    /// Any other error as it is.
+    pub(crate) fn named_jail(&self, error: ToolError) -> ToolError {
+        if error.category() != Category::PermissionDenied {
+            return error;
+        }
+        let level = self.jail.enforcement().level;
+        let hint = match error.hint() {
+            Some(hint) => format!("{hint} (jail: {level})"),
+            None => format!("jail: {level}"),
+        };
+        error.with_detail("jail", level.name()).with_hint(hint)
+    }
 }
 
 /// The fault of a root; `None` for one that the decoder has told already.

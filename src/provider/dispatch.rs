@@ -220,7 +220,7 @@ impl Work {
     /// What goes out: a result that fits its schema, or an error; never a success after a cancel.
     fn settle(&self, outcome: Outcome) -> Outcome {
         let spec = self.tool.spec();
-        let mut payload = outcome?;
+        let mut payload = outcome.map_err(|error| self.configured.named_jail(error))?;
         payload.entry("tool").or_insert_with(|| Value::from(spec.name));
         if self.cancel.is_cancelled() {
             return Err(cancelled_after_success(spec.kind, &payload));

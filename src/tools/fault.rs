@@ -1,8 +1,9 @@
 //! What became of a path, in the tools' own error taxonomy.
 
+use rustix::io::Errno;
 use serde_json::Value;
 
-use crate::workspace::{Fault, LONGEST_WAIT, Wait, WorkspaceError};
+use crate::workspace::{Action, Fault, LONGEST_WAIT, Wait, WorkspaceError};
 
 use super::{Context, ToolError};
 
@@ -14,10 +15,10 @@ impl From<WorkspaceError> for ToolError {
         let resolved = error.resolved.as_ref().map(|path| path.display().to_string());
         let mut new = match *error.fault {
             Fault::NoPath(_) => ToolError::invalid_arguments(message),
-            Fault::Outside { .. }
-            | Fault::WorkingDirectoryOutside { .. }
-            | Fault::ReadOnly { .. }
-            | Fault::MagicLink(_) => ToolError::permission_denied(message),
+            Fault::Outside { .. } | Fault::WorkingDirectoryOutside { .. } | Fault::MagicLink(_) => {
+                denied(message, Errno::ACCESS, error.action)
+            }
+            Fault::ReadOnly { .. } => denied(message, Errno::ROFS, error.action),
             Fault::NotFound { near, .. } => {
                 let new = ToolError::not_found(message);
                 if near.is_empty() { new } else { new.with_detail("similar", near) }
@@ -48,6 +49,18 @@ impl From<WorkspaceError> for ToolError {
             None => new,
         }
     }
+}
+
+/// A refusal of ours, told in the terms of the system call that was not made.
+fn denied(message: String, errno: Errno, action: Action) -> ToolError {
+    let (right, setting) = match action {
+        Action::Read | Action::List | Action::Inspect => ("read", "roots or read_only_roots"),
+        Action::Write => ("write", "roots"),
+    };
+    ToolError::permission_denied(message)
+        .with_detail("errno", errno.raw_os_error())
+        .with_detail("missing_right", right)
+        .with_detail("setting", setting)
 }
 
 impl Context<'_> {

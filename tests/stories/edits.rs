@@ -189,6 +189,11 @@ async fn a_read_only_root_is_not_written() {
         let failure = story.client.invoke_to_end(asked).await.unwrap().1.unwrap_err();
         assert_eq!(failure.category, "permission_denied");
         assert!(failure.message.contains("read_only_roots"), "{}", failure.message);
+        // The errno, the right, the setting that would grant it, and the jail behind it.
+        let details = &failure.details;
+        assert_eq!((&details["errno"], &details["missing_right"]), (&json!(30), &json!("write")));
+        assert_eq!(details["setting"], "roots");
+        assert!(failure.hint().unwrap().ends_with(&format!("(jail: {})", text(&details["jail"]))));
     }
     assert_eq!(names(&folder), ["a"]);
     story.end().await;
@@ -219,4 +224,8 @@ async fn versions_agree_between_reading_and_writing() {
     assert_eq!(edited["version"], read["version"]);
     assert_eq!(edited["encoding"], read["encoding"]);
     story.end().await;
+}
+
+fn text(value: &Value) -> &str {
+    value.as_str().unwrap()
 }
