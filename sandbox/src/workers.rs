@@ -3,11 +3,13 @@
 use std::collections::VecDeque;
 use std::fmt;
 use std::io;
+use std::num::NonZero;
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::mpsc::sync_channel;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// A piece of file work. It runs on a plain thread that carries no async runtime.
 pub type FileJob = Box<dyn FnOnce() + Send>;
@@ -36,6 +38,9 @@ pub enum SubmitError {
 /// How long a worker waits for its next job before it ends.
 const IDLE: Duration = Duration::from_secs(10);
 
+/// How long a worker looks for its next job before it sleeps.
+const LINGER: Duration = Duration::from_micros(200);
+
 /// The workers. Dropping them lets running jobs end.
 pub(crate) struct Workers(Arc<Pool>);
 
@@ -48,6 +53,11 @@ impl fmt::Debug for Workers {
 struct Pool {
     state: Mutex<State>,
     wake: Condvar,
+    /// Jobs in the queue, to look at without the lock. A hint: the queue decides.
+    queued: AtomicUsize,
+    /// Whether a worker looks for its next job: one is enough.
+    lingering: AtomicBool,
+    processors: usize,
     most: usize,
     confine: Confine,
 }
@@ -57,6 +67,8 @@ struct State {
     jobs: VecDeque<FileJob>,
     running: usize,
     workers: usize,
+    /// Workers that wait to be woken.
+    asleep: usize,
     closed: bool,
 }
 
@@ -65,7 +77,16 @@ impl Workers {
     /// cannot confine it is found out here and not at the first job.
     pub(crate) fn new(most: usize, confine: Confine) -> Result<Self, SubmitError> {
         let state = Mutex::new(State { workers: 1, ..State::default() });
-        let pool = Pool { state, wake: Condvar::new(), most: most.max(1), confine };
+        let processors = thread::available_parallelism().map_or(1, NonZero::get);
+        let pool = Pool {
+            state,
+            wake: Condvar::new(),
+            queued: AtomicUsize::new(0),
+            lingering: AtomicBool::new(false),
+            processors,
+            most: most.max(1),
+            confine,
+        };
         let workers = Self(Arc::new(pool));
         workers.start(None)?;
         Ok(workers)
@@ -81,8 +102,14 @@ impl Workers {
         }
         if load < state.workers {
             state.jobs.push_back(job);
+            self.0.queued.fetch_add(1, Ordering::Relaxed);
+            // Waking is a system call also where nobody sleeps. A worker that is up looks at the
+            // queue, under this lock, before it goes to sleep.
+            let must_wake = state.jobs.len() > state.workers - state.running - state.asleep;
             drop(state);
-            self.0.wake.notify_one();
+            if must_wake {
+                self.0.wake.notify_one();
+            }
             return Ok(());
         }
         state.workers += 1;
@@ -140,6 +167,7 @@ impl Pool {
         };
         loop {
             if let Some(job) = state.jobs.pop_front() {
+                self.queued.fetch_sub(1, Ordering::Relaxed);
                 state.running += 1;
                 drop(state);
                 state = self.run(job);
@@ -148,14 +176,36 @@ impl Pool {
             if state.closed {
                 break;
             }
+            drop(state);
+            self.linger();
+            state = self.lock();
+            if !state.jobs.is_empty() || state.closed {
+                continue;
+            }
+            state.asleep += 1;
             let (woken, timeout) =
                 self.wake.wait_timeout(state, IDLE).unwrap_or_else(PoisonError::into_inner);
             state = woken;
+            state.asleep -= 1;
             if timeout.timed_out() && state.jobs.is_empty() {
                 break;
             }
         }
         state.workers -= 1;
+    }
+
+    /// Keeps the processor for a moment after a job: calls come in bursts, and waking a thread costs
+    /// more than the work of a short one. Never longer than [`LINGER`], one worker at a time, and not
+    /// where there is no second processor for whoever would bring the next job.
+    fn linger(&self) {
+        if self.processors < 2 || self.lingering.swap(true, Ordering::Relaxed) {
+            return;
+        }
+        let start = Instant::now();
+        while self.queued.load(Ordering::Relaxed) == 0 && start.elapsed() < LINGER {
+            std::hint::spin_loop();
+        }
+        self.lingering.store(false, Ordering::Relaxed);
     }
 
     /// Runs a job whose panic, if any, stays its own: the worker lives on, and whoever waits for
