@@ -1,12 +1,12 @@
 //! A jail is as strong as it says, and is not built where it cannot be as strong as it must.
 
 use std::ffi::OsStr;
-use std::process::Output;
+use std::process::{Command, Output};
 
 use sandbox::{GrantError, Jail, JailError, Level, Mode, Namespaces, Policy, SpawnerError};
 
 use crate::arena::this_program;
-use crate::provider::{Provider, provider, provider_under};
+use crate::provider::{Provider, provider_under};
 use crate::story::{self, granted, tests};
 use crate::support::{Story, at_each_level, installed, is_root, processes, skip, until};
 
@@ -191,27 +191,28 @@ fn a_provider_is_closed_to_other_processes_of_its_user() {
     if !installed(&["setpriv", "cat"]) {
         return;
     }
-    let read = |open: bool| {
+    // Root may look at anybody by one of three capabilities, which neither of the two has here.
+    const NONE: &str = "-sys_ptrace,-sys_admin,-perfmon";
+    let root: &[&str] = &["--bounding-set", NONE, "--inh-caps", NONE];
+    let without: Vec<_> = if is_root() { root } else { &[] }.iter().map(OsStr::new).collect();
+    let read = |set: &[(&str, &str)]| {
         let base = tempfile::tempdir().unwrap();
-        let mut command = provider(base.path());
-        command.args(["/bin/sh", "-c", "echo up; exec sleep 1000"]).env("TOKEN", "of-the-story");
-        if open {
-            command.env("JAILED_OPEN", "1");
-        }
-        let mut provider = Provider::start(&mut command);
+        let program = this_program();
+        let words = [&without[..], &[program.as_os_str()]].concat();
+        let mut provider = Provider::start(
+            provider_under(OsStr::new("setpriv"), &words, base.path())
+                .args(["/bin/sh", "-c", "echo up; exec sleep 1000"])
+                .env("TOKEN", "of-the-story")
+                .envs(set.iter().copied()),
+        );
         assert_eq!(provider.line(), "up");
-        // Root may look at anybody by one of three capabilities, which this reader has not.
-        let mut reader = std::process::Command::new("setpriv");
-        if is_root() {
-            const NONE: &str = "-sys_ptrace,-sys_admin,-perfmon";
-            reader.args(["--bounding-set", NONE, "--inh-caps", NONE]);
-        }
-        let read = reader.arg("cat").arg(format!("/proc/{}/environ", provider.child.id()));
-        let read = read.output().unwrap();
+        let environ = format!("/proc/{}/environ", provider.child.id());
+        let mut reader = Command::new("setpriv");
+        let read = reader.args(&without).arg("cat").arg(environ).output().unwrap();
         (read.status.success(), String::from_utf8_lossy(&read.stdout).contains("of-the-story"))
     };
-    assert_eq!(read(false), (false, false));
-    assert_eq!(read(true), (true, true));
+    assert_eq!(read(&[]), (false, false));
+    assert_eq!(read(&[("JAILED_OPEN", "1")]), (true, true));
 }
 
 fn a_spawner_that_dies_shows_in_the_next_start() {
