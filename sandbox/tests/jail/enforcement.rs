@@ -193,22 +193,23 @@ fn a_provider_is_closed_to_other_processes_of_its_user() {
     }
     // Root may look at anybody by one of three capabilities, which neither of the two has here.
     const NONE: &str = "-sys_ptrace,-sys_admin,-perfmon";
-    let root: &[&str] = &["--bounding-set", NONE, "--inh-caps", NONE];
-    let without: Vec<_> = if is_root() { root } else { &[] }.iter().map(OsStr::new).collect();
+    let root: &[&str] = &["setpriv", "--bounding-set", NONE, "--inh-caps", NONE];
+    let limits: &[&str] = if is_root() { root } else { &["env"] };
+    let limits: Vec<_> = limits.iter().map(OsStr::new).collect();
     let read = |set: &[(&str, &str)]| {
         let base = tempfile::tempdir().unwrap();
         let program = this_program();
-        let words = [&without[..], &[program.as_os_str()]].concat();
+        let words = [&limits[1..], &[program.as_os_str()]].concat();
         let mut provider = Provider::start(
-            provider_under(OsStr::new("setpriv"), &words, base.path())
+            provider_under(limits[0], &words, base.path())
                 .args(["/bin/sh", "-c", "echo up; exec sleep 1000"])
                 .env("TOKEN", "of-the-story")
                 .envs(set.iter().copied()),
         );
         assert_eq!(provider.line(), "up");
         let environ = format!("/proc/{}/environ", provider.child.id());
-        let mut reader = Command::new("setpriv");
-        let read = reader.args(&without).arg("cat").arg(environ).output().unwrap();
+        let mut reader = Command::new(limits[0]);
+        let read = reader.args(&limits[1..]).arg("cat").arg(environ).output().unwrap();
         (read.status.success(), String::from_utf8_lossy(&read.stdout).contains("of-the-story"))
     };
     assert_eq!(read(&[]), (false, false));
