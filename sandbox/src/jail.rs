@@ -26,6 +26,8 @@ pub struct Jail {
     // Taken when the jail is dropped.
     spawner: Option<Spawner>,
     private: Private,
+    // Where there is no spawner that keeps them.
+    _folders: Option<PrivateFolders>,
     limits: Limits,
     network: Network,
     files: Vec<Grant>,
@@ -109,6 +111,7 @@ impl Jail {
             workers: Workers::new(policy.file_workers, confine)?,
             spawner: started.spawner,
             private: started.private,
+            _folders: started.folders,
             limits: policy.limits,
             network: policy.network,
             files,
@@ -198,6 +201,8 @@ struct Started {
     // None where the policy wants no commands.
     spawner: Option<Spawner>,
     private: Private,
+    // None where the spawner keeps them.
+    folders: Option<PrivateFolders>,
     commands: Vec<Grant>,
     namespaces: Result<Isolation, String>,
     unfiltered: Option<String>,
@@ -213,9 +218,14 @@ fn start(policy: &Policy, grants: &Grants, confinement: Confinement) -> Result<S
         let folders = PrivateFolders::make(&base)?;
         let (plan, private) = in_place(policy, grants, confinement, &folders)?;
         let namespaces = Err("the policy wants no commands".to_owned());
-        let (spawner, unfiltered) = (None, None);
-        let commands = plan.grants;
-        return Ok(Started { spawner, private, commands, namespaces, unfiltered });
+        return Ok(Started {
+            spawner: None,
+            private,
+            folders: Some(folders),
+            commands: plan.grants,
+            namespaces,
+            unfiltered: None,
+        });
     }
     let refused = match (confinement, policy.namespaces) {
         (Confinement::None, _) => "the policy says off".to_owned(),
@@ -232,8 +242,14 @@ fn start(policy: &Policy, grants: &Grants, confinement: Confinement) -> Result<S
                     let commands =
                         plan.grants.iter().filter(|grant| !overlaid(&grant.path)).cloned();
                     let commands = commands.collect();
-                    let spawner = Some(spawner);
-                    return Ok(Started { spawner, private, commands, namespaces, unfiltered });
+                    return Ok(Started {
+                        spawner: Some(spawner),
+                        private,
+                        folders: None,
+                        commands,
+                        namespaces,
+                        unfiltered,
+                    });
                 }
                 Err(error @ SpawnerError::Start { .. }) => return Err(error.into()),
                 Ok((_, Setup::Failed { .. })) => "the spawner is at odds with itself".to_owned(),
@@ -248,8 +264,14 @@ fn start(policy: &Policy, grants: &Grants, confinement: Confinement) -> Result<S
         Setup::Ready { unfiltered, .. } => unfiltered,
         Setup::Failed { .. } => None,
     };
-    let (spawner, commands) = (Some(spawner), plan.grants);
-    Ok(Started { spawner, private, commands, namespaces: Err(refused), unfiltered })
+    Ok(Started {
+        spawner: Some(spawner),
+        private,
+        folders: None,
+        commands: plan.grants,
+        namespaces: Err(refused),
+        unfiltered,
+    })
 }
 
 /// Where the private folders go: where the policy says, else to the first of the usual places that

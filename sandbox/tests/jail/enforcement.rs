@@ -3,7 +3,10 @@
 use std::ffi::OsStr;
 use std::process::{Command, Output};
 
-use sandbox::{GrantError, Jail, JailError, Level, Mode, Namespaces, Policy, SpawnerError};
+use sandbox::{
+    Commands, GrantError, Jail, JailError, Level, Mode, Namespaces, Policy, SpawnerError,
+    StartError,
+};
 
 use crate::arena::this_program;
 use crate::provider::{Provider, provider_under};
@@ -24,6 +27,7 @@ pub(crate) fn stories() -> Vec<story::Story> {
         a_kernel_without_landlock_is_taken_by_best_effort_which_says_what_is_missing,
         a_kernel_without_filters_is_refused_by_enforce_and_said_by_best_effort,
         a_provider_is_closed_to_other_processes_of_its_user,
+        a_jail_without_commands_keeps_its_private_folders,
         a_spawner_that_dies_shows_in_the_next_start,
     ]
 }
@@ -216,6 +220,19 @@ fn a_provider_is_closed_to_other_processes_of_its_user() {
     assert_eq!(read(&[("JAILED_OPEN", "1")]), (true, true));
 }
 
+fn a_jail_without_commands_keeps_its_private_folders() {
+    let story = Story::begin(Namespaces::Auto, |policy, _| policy.commands = Commands::Never);
+    let kept = story.jail.private().spool.join("kept");
+    let (write, outside) = (kept.clone(), story.outside.join("secret"));
+    assert!(story.job(move || std::fs::write(write, "kept")).is_ok());
+    assert!(story.job(move || std::fs::read(outside)).is_err());
+    let (command, ..) = story.command("true");
+    assert!(matches!(story.jail.start(command), Err(StartError::SpawnerGone(_))));
+    assert!(kept.exists());
+    drop(story.jail);
+    assert!(!kept.exists());
+}
+
 fn a_spawner_that_dies_shows_in_the_next_start() {
     let story = Story::begin(Namespaces::Never, |_, _| {});
     let spawner = children()
@@ -225,7 +242,7 @@ fn a_spawner_that_dies_shows_in_the_next_start() {
     rustix::process::kill_process(spawner, rustix::process::Signal::KILL).unwrap();
     until("the spawner is gone", || {
         let (command, ..) = story.command("true");
-        matches!(story.jail.start(command), Err(sandbox::StartError::SpawnerGone(_)))
+        matches!(story.jail.start(command), Err(StartError::SpawnerGone(_)))
     });
 }
 
