@@ -224,6 +224,23 @@ impl Grants {
         }
     }
 
+    /// What commands may write that holds `path` (a resolved one), under whatever name. A grant of
+    /// the root folder is passed over: no other place would be outside of it.
+    pub(crate) fn writable(&self, path: &Path) -> Option<&Path> {
+        let shared = Path::new(SHARED_MEMORY);
+        if path.starts_with(shared) {
+            return Some(shared);
+        }
+        let above: Vec<_> = path.ancestors().filter_map(|path| identity(path).ok()).collect();
+        let holds = |grant: &&Grant| {
+            // A folder that is mounted twice has two paths.
+            let same = grant.identity.is_some_and(|identity| above.contains(&identity));
+            grant.rights == Rights::ReadWrite && (same || path.starts_with(&grant.path))
+        };
+        let named = self.commands.iter().filter(|grant| grant.path.parent().is_some());
+        named.filter(holds).map(|grant| grant.path.as_path()).next()
+    }
+
     /// Whether what may be written holds `path`.
     pub(crate) fn holds(&self, path: &Path) -> bool {
         self.commands

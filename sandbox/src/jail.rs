@@ -12,9 +12,9 @@ use crate::grants::{GrantError, Grants, PROC, ordered};
 use crate::launcher::{Spawner, SpawnerError};
 use crate::plan::{Confinement, Plan, Setup};
 use crate::policy::{Commands, Limits, Mode, Namespaces, Network, Policy};
-use crate::private::{Private, PrivateError, PrivateFolders};
+use crate::private::{Private, PrivateError, PrivateFolders, place_in};
 use crate::report::{self, Facts, Isolation, User};
-use crate::rights::{DomainError, Grant, Holder, Rights, Tcp, domain};
+use crate::rights::{DomainError, Grant, Holder, Rights, Tcp, domain, identity};
 use crate::sys;
 use crate::workers::{Confine, FileJob, SubmitError, Workers};
 
@@ -26,6 +26,8 @@ pub struct Jail {
     // Taken when the jail is dropped.
     spawner: Option<Spawner>,
     private: Private,
+    // Where there is no spawner that keeps them.
+    _folders: Option<PrivateFolders>,
     limits: Limits,
     network: Network,
     files: Vec<Grant>,
@@ -54,6 +56,19 @@ pub enum JailError {
     /// The private folders could not be made.
     #[error(transparent)]
     Private(#[from] PrivateError),
+    /// The private folders would lie where commands may write, and so could lay traps for the
+    /// provider, which keeps house there with all its rights.
+    #[error(
+        "the jail's private folders cannot lie in {}: commands may write {}; set TMPDIR to a \
+         folder outside of it",
+        place.display(), holder.display()
+    )]
+    PrivateInReach {
+        /// Where they would lie.
+        place: PathBuf,
+        /// What commands may write.
+        holder: PathBuf,
+    },
     /// There is no spawner.
     #[error(transparent)]
     Spawner(#[from] SpawnerError),
@@ -88,6 +103,7 @@ impl Jail {
             network: policy.network,
             landlock,
             namespaces: started.namespaces,
+            unfiltered: started.unfiltered,
             user: if root { User::Root } else { User::Ordinary },
         };
         Ok(Self {
@@ -95,6 +111,7 @@ impl Jail {
             workers: Workers::new(policy.file_workers, confine)?,
             spawner: started.spawner,
             private: started.private,
+            _folders: started.folders,
             limits: policy.limits,
             network: policy.network,
             files,
@@ -184,13 +201,16 @@ struct Started {
     // None where the policy wants no commands.
     spawner: Option<Spawner>,
     private: Private,
+    // None where the spawner keeps them.
+    folders: Option<PrivateFolders>,
     commands: Vec<Grant>,
     namespaces: Result<Isolation, String>,
+    unfiltered: Option<String>,
 }
 
 /// Starts a spawner in namespaces if it gets them, else one without.
 fn start(policy: &Policy, grants: &Grants, confinement: Confinement) -> Result<Started, JailError> {
-    let base = policy.private_in.clone().unwrap_or_else(std::env::temp_dir);
+    let base = private_base(policy, grants, confinement)?;
     let itself = PathBuf::from("/proc/self/exe");
     let program = policy.spawner_program.as_ref().unwrap_or(&itself);
     let everything = grants.commands.iter().any(|grant| grant.path == Path::new("/"));
@@ -198,7 +218,14 @@ fn start(policy: &Policy, grants: &Grants, confinement: Confinement) -> Result<S
         let folders = PrivateFolders::make(&base)?;
         let (plan, private) = in_place(policy, grants, confinement, &folders)?;
         let namespaces = Err("the policy wants no commands".to_owned());
-        return Ok(Started { spawner: None, private, commands: plan.grants, namespaces });
+        return Ok(Started {
+            spawner: None,
+            private,
+            folders: Some(folders),
+            commands: plan.grants,
+            namespaces,
+            unfiltered: None,
+        });
     }
     let refused = match (confinement, policy.namespaces) {
         (Confinement::None, _) => "the policy says off".to_owned(),
@@ -208,15 +235,21 @@ fn start(policy: &Policy, grants: &Grants, confinement: Confinement) -> Result<S
             let folders = PrivateFolders::make(&base)?;
             let (plan, private) = in_namespaces(policy, grants, confinement, &folders)?;
             match Spawner::start(program, &plan, folders) {
-                Ok((spawner, Setup::Ready { pid_limit, .. })) => {
+                Ok((spawner, Setup::Ready { pid_limit, unfiltered, .. })) => {
                     let namespaces = Ok(Isolation { pid_limit });
                     // What a private folder hides is not what the machine calls by that path.
                     let overlaid = |path: &PathBuf| plan.sources.iter().any(|(at, _)| at == path);
                     let commands =
                         plan.grants.iter().filter(|grant| !overlaid(&grant.path)).cloned();
                     let commands = commands.collect();
-                    let spawner = Some(spawner);
-                    return Ok(Started { spawner, private, commands, namespaces });
+                    return Ok(Started {
+                        spawner: Some(spawner),
+                        private,
+                        folders: None,
+                        commands,
+                        namespaces,
+                        unfiltered,
+                    });
                 }
                 Err(error @ SpawnerError::Start { .. }) => return Err(error.into()),
                 Ok((_, Setup::Failed { .. })) => "the spawner is at odds with itself".to_owned(),
@@ -226,9 +259,48 @@ fn start(policy: &Policy, grants: &Grants, confinement: Confinement) -> Result<S
     };
     let folders = PrivateFolders::make(&base)?;
     let (plan, private) = in_place(policy, grants, confinement, &folders)?;
-    let (spawner, _) = Spawner::start(program, &plan, folders)?;
-    let spawner = Some(spawner);
-    Ok(Started { spawner, private, commands: plan.grants, namespaces: Err(refused) })
+    let (spawner, setup) = Spawner::start(program, &plan, folders)?;
+    let unfiltered = match setup {
+        Setup::Ready { unfiltered, .. } => unfiltered,
+        Setup::Failed { .. } => None,
+    };
+    Ok(Started {
+        spawner: Some(spawner),
+        private,
+        folders: None,
+        commands: plan.grants,
+        namespaces: Err(refused),
+        unfiltered,
+    })
+}
+
+/// Where the private folders go: where the policy says, else to the first of the usual places that
+/// commands cannot write.
+fn private_base(
+    policy: &Policy,
+    grants: &Grants,
+    confinement: Confinement,
+) -> Result<PathBuf, JailError> {
+    let named = policy.private_in.clone().unwrap_or_else(std::env::temp_dir);
+    // Where nothing is enforced, commands can write anywhere.
+    let reached = match confinement {
+        Confinement::None => None,
+        Confinement::WithoutLandlock | Confinement::Whole => grants.writable(&place_in(&named)),
+    };
+    let Some(holder) = reached else { return Ok(named) };
+    let usual = match policy.private_in {
+        Some(_) => &[][..],
+        None => &["/tmp", "/var/tmp"][..],
+    };
+    let other = usual.iter().map(Path::new);
+    let mut other =
+        other.filter(|base| base.is_dir() && grants.writable(&place_in(base)).is_none());
+    match other.next() {
+        Some(base) => Ok(base.to_owned()),
+        None => {
+            Err(JailError::PrivateInReach { place: place_in(&named), holder: holder.to_owned() })
+        }
+    }
 }
 
 /// What calls may use when a policy sets no limit of processes.
@@ -237,6 +309,7 @@ const PROCESSES: u64 = 8192;
 fn plan(policy: &Policy, grants: &Grants, confinement: Confinement, staging: PathBuf) -> Plan {
     Plan {
         confinement,
+        mode: policy.mode,
         namespaces: Namespaces::Never,
         network: policy.network,
         grants: grants.commands.clone(),
@@ -248,8 +321,14 @@ fn plan(policy: &Policy, grants: &Grants, confinement: Confinement, staging: Pat
     }
 }
 
+/// A grant of a private folder.
 fn own(path: &Path, rights: Rights) -> Grant {
-    Grant { path: path.to_owned(), rights, identity: None }
+    over(path, path, rights)
+}
+
+/// A grant of a private folder that commands find at another path.
+fn over(path: &Path, folder: &Path, rights: Rights) -> Grant {
+    Grant { path: path.to_owned(), rights, identity: identity(folder).ok() }
 }
 
 /// The plan where mounts can put private folders in the place of the machine's.
@@ -261,10 +340,14 @@ fn in_namespaces(
 ) -> Result<(Plan, Private), PrivateError> {
     let mut plan = plan(policy, grants, confinement, folders.staging());
     plan.namespaces = Namespaces::Auto;
+    // A folder that is only listed is made anew there, to hold what is granted in it.
+    for grant in plan.grants.iter_mut().filter(|grant| grant.rights == Rights::List) {
+        grant.identity = None;
+    }
     let mut tmp = folders.tmp();
     for place in ["/tmp", "/var/tmp"].map(PathBuf::from) {
         if place.is_dir() && !place.is_symlink() && !grants.holds(&place) {
-            plan.grants.push(own(&place, Rights::ReadWrite));
+            plan.grants.push(over(&place, &folders.tmp(), Rights::ReadWrite));
             plan.sources.push((place.clone(), folders.tmp()));
             if place == Path::new("/tmp") {
                 tmp = place;
@@ -276,7 +359,7 @@ fn in_namespaces(
     }
     let cache = match &grants.home {
         Some(home) => {
-            plan.grants.push(own(home, Rights::ReadWrite));
+            plan.grants.push(over(home, &folders.home(), Rights::ReadWrite));
             plan.sources.push((home.clone(), folders.home()));
             folders.add(&folders.home().join(".cache"))?;
             home.join(".cache")

@@ -5,7 +5,7 @@ use std::io;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
-use crate::policy::{Namespaces, Network};
+use crate::policy::{Mode, Namespaces, Network};
 use crate::rights::{Grant, Rights};
 use crate::wire::{Reader, Writer, malformed};
 
@@ -14,6 +14,8 @@ use crate::wire::{Reader, Writer, malformed};
 pub(crate) struct Plan {
     /// How much of it is to be enforced.
     pub(crate) confinement: Confinement,
+    /// Whether a kernel without system call filters will do.
+    pub(crate) mode: Mode,
     /// Whether the spawner moves into namespaces of its own. `Auto` here means that it must.
     pub(crate) namespaces: Namespaces,
     pub(crate) network: Network,
@@ -52,6 +54,7 @@ impl Plan {
     pub(crate) fn encode(&self) -> Vec<u8> {
         let mut to = Writer::default();
         to.u64(self.confinement as u64);
+        to.u64(self.mode as u64);
         to.u64(u64::from(self.namespaces == Namespaces::Never));
         to.u64(u64::from(self.network == Network::Allow));
         to.list(&self.grants, |to, grant| {
@@ -80,6 +83,9 @@ impl Plan {
             2 => Confinement::Whole,
             _ => return Err(malformed()),
         };
+        let modes = [Mode::Enforce, Mode::BestEffort, Mode::Off];
+        let number = from.u64()?;
+        let mode = modes.into_iter().find(|mode| *mode as u64 == number).ok_or_else(malformed)?;
         let namespaces = if from.u64()? == 1 { Namespaces::Never } else { Namespaces::Auto };
         let network = if from.u64()? == 1 { Network::Allow } else { Network::Deny };
         let grants = from.list(|from| {
@@ -92,6 +98,7 @@ impl Plan {
         let pair = |from: &mut Reader<'_>| Ok((from.path()?, from.path()?));
         Ok(Self {
             confinement,
+            mode,
             namespaces,
             network,
             grants,
@@ -117,6 +124,8 @@ pub(crate) enum Setup {
         pid_limit: bool,
         /// Whether a user namespace was needed.
         user_namespace: bool,
+        /// Why system calls are not filtered, where a plan that makes do with less lets that pass.
+        unfiltered: Option<String>,
     },
     /// The step that failed, and the errno where there is one.
     Failed { step: String, errno: Option<i32> },
@@ -126,10 +135,11 @@ impl Setup {
     pub(crate) fn encode(&self) -> Vec<u8> {
         let mut to = Writer::default();
         match self {
-            Setup::Ready { pid_limit, user_namespace } => {
+            Setup::Ready { pid_limit, user_namespace, unfiltered } => {
                 to.u64(0);
                 to.u64(u64::from(*pid_limit));
                 to.u64(u64::from(*user_namespace));
+                to.bytes(unfiltered.as_deref().unwrap_or_default().as_bytes());
             }
             Setup::Failed { step, errno } => {
                 to.u64(1);
@@ -143,7 +153,12 @@ impl Setup {
     pub(crate) fn decode(message: &[u8]) -> io::Result<Self> {
         let mut from = Reader(message);
         Ok(match from.u64()? {
-            0 => Setup::Ready { pid_limit: from.u64()? != 0, user_namespace: from.u64()? != 0 },
+            0 => {
+                let (pid_limit, user_namespace) = (from.u64()? != 0, from.u64()? != 0);
+                let why = String::from_utf8_lossy(from.bytes()?).into_owned();
+                let unfiltered = Some(why).filter(|why| !why.is_empty());
+                Setup::Ready { pid_limit, user_namespace, unfiltered }
+            }
             _ => Setup::Failed {
                 step: String::from_utf8_lossy(from.bytes()?).into_owned(),
                 errno: from.optional()?.and_then(|number| i32::try_from(number).ok()),

@@ -32,8 +32,8 @@ pub struct Policy {
     /// The folders that commands look for programs in, as in `PATH`; they become readable.
     /// `None` takes `PATH` from the environment.
     pub search_path: Option<OsString>,
-    /// Where the jail keeps its private folders. `None` takes the system's folder for temporary
-    /// files. It should not lie in a root.
+    /// Where the jail keeps its private folders: nowhere that commands may write, a root say.
+    /// `None` takes the system's folder for temporary files, or else `/tmp` or `/var/tmp`.
     pub private_in: Option<PathBuf>,
     /// The program that is started as the spawner: one whose `main` begins with
     /// [`is_spawner_invocation`](crate::is_spawner_invocation). `None` takes the running

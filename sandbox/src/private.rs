@@ -4,15 +4,27 @@
 //! `BASE/provider-workspace-UID/` belongs to the user alone. In it each jail has a folder whose
 //! `lock` file its provider keeps locked for as long as it lives: what can be locked is dead. A
 //! lock on `BASE/provider-workspace-UID/lock` orders making and sweeping.
+//!
+//! A provider keeps house here with all its rights, and what it finds may have been laid out by a
+//! command of another jail. So every step goes by handle, from a folder that is known to be the
+//! user's own, and none follows a link.
 
 use std::collections::hash_map::RandomState;
-use std::fs::{self, DirBuilder, File, OpenOptions, Permissions};
+use std::ffi::CStr;
+use std::fs::{DirBuilder, Permissions, set_permissions};
 use std::hash::{BuildHasher, Hasher};
 use std::io;
-use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt, PermissionsExt};
+use std::os::fd::{AsFd, AsRawFd, OwnedFd};
+use std::os::unix::fs::{DirBuilderExt, PermissionsExt};
 use std::path::{Path, PathBuf};
+use std::thread;
+use std::time::Duration;
 
-use rustix::fs::{FlockOperation, OFlags, flock};
+use rustix::fs::{
+    AtFlags, CWD, Dir, FileType, FlockOperation, Mode, OFlags, Stat, flock, fstat, mkdirat, openat,
+    renameat, unlinkat,
+};
+use rustix::io::Errno;
 
 /// Where a jail's private folders are, as commands and file jobs name them.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -32,8 +44,13 @@ pub struct Private {
 /// The folders on the disk. Dropping them removes them.
 #[derive(Debug)]
 pub(crate) struct PrivateFolders {
+    /// The user's own folder.
+    own: OwnedFd,
+    /// This jail's folder in it: its name, its handle, its path.
+    name: String,
+    handle: OwnedFd,
     at: PathBuf,
-    _lock: File,
+    _lock: OwnedFd,
 }
 
 /// Why the private folders could not be made.
@@ -48,28 +65,31 @@ pub struct PrivateError {
 }
 
 const LOCK: &str = "lock";
+const PRIVATE: Mode = Mode::RWXU;
+
+/// How often, a hundredth of a second apart, the order lock is tried. Others hold it for as long
+/// as they sweep; one that is never given back must not keep a jail from being built.
+const TRIES: usize = 1000;
 
 impl PrivateFolders {
     /// Makes the folders beneath `base` and removes what dead providers left there.
     pub(crate) fn make(base: &Path) -> Result<Self, PrivateError> {
-        let own = own_folder(base)?;
         let failed = |path: &Path| {
             let path = path.to_owned();
-            move |source| PrivateError { path, source }
+            move |source: Errno| PrivateError { path, source: source.into() }
         };
-        let order = open_lock(&own.join(LOCK)).map_err(failed(&own))?;
-        flock(&order, FlockOperation::LockExclusive).map_err(|e| failed(&own)(e.into()))?;
+        let (own, path) = own_folder(base)?;
+        let order = open_lock(&own).map_err(failed(&path.join(LOCK)))?;
+        take(&order).map_err(failed(&path.join(LOCK)))?;
         sweep(&own);
-        let at = own.join(format!("jail-{:016x}", random()));
-        make_folder(&at).map_err(failed(&at))?;
-        let lock = open_lock(&at.join(LOCK)).map_err(failed(&at))?;
-        flock(&lock, FlockOperation::NonBlockingLockExclusive)
-            .map_err(|e| failed(&at)(e.into()))?;
-        let folders = Self { at, _lock: lock };
-        let all =
-            [folders.tmp(), folders.cache(), folders.home(), folders.spool(), folders.staging()];
-        for path in all {
-            make_folder(&path).map_err(failed(&path))?;
+        let name = format!("jail-{:016x}", random());
+        let at = path.join(&name);
+        let handle = make_in(&own, &name).map_err(failed(&at))?;
+        let lock = open_lock(&handle).map_err(failed(&at))?;
+        flock(&lock, FlockOperation::NonBlockingLockExclusive).map_err(failed(&at))?;
+        let folders = Self { own, name, handle, at, _lock: lock };
+        for name in ["tmp", "cache", "home", "spool", "root"] {
+            make_in(&folders.handle, name).map_err(failed(&folders.at.join(name)))?;
         }
         Ok(folders)
     }
@@ -90,9 +110,10 @@ impl PrivateFolders {
         self.at.join("spool")
     }
 
-    /// Makes a folder in one of them.
+    /// Makes a folder in one of them, before any command runs.
     pub(crate) fn add(&self, path: &Path) -> Result<(), PrivateError> {
-        make_folder(path).map_err(|source| PrivateError { path: path.to_owned(), source })
+        let made = DirBuilder::new().mode(0o700).create(path);
+        made.map_err(|source| PrivateError { path: path.to_owned(), source })
     }
 
     /// The empty folder that a new root is mounted on.
@@ -104,79 +125,168 @@ impl PrivateFolders {
 impl Drop for PrivateFolders {
     fn drop(&mut self) {
         // What cannot be removed now is left to the next provider's sweep.
-        let _ = remove(&self.at);
+        let _ =
+            empty(&self.handle).and_then(|()| unlinkat(&self.own, &self.name, AtFlags::REMOVEDIR));
     }
+}
+
+/// Where the user's own folder in `base` would be. `base` need not be there.
+pub(crate) fn place_in(base: &Path) -> PathBuf {
+    let base = base.canonicalize().unwrap_or_else(|_| base.to_owned());
+    base.join(format!("provider-workspace-{}", rustix::process::geteuid().as_raw()))
 }
 
 /// The user's own folder in `base`, which others may be able to write: one that is there already
-/// must be a folder, and the user's alone.
-fn own_folder(base: &Path) -> Result<PathBuf, PrivateError> {
-    let uid = rustix::process::geteuid();
-    let path = base.join(format!("provider-workspace-{}", uid.as_raw()));
-    let failed = |source| PrivateError { path: path.clone(), source };
-    match make_folder(&path) {
-        Ok(()) => return path.canonicalize().map_err(failed),
-        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
-        Err(error) => return Err(failed(error)),
+/// must be a folder, and the user's alone. Where it is not, another name is taken.
+fn own_folder(base: &Path) -> Result<(OwnedFd, PathBuf), PrivateError> {
+    let failed =
+        |path: &Path, source: Errno| PrivateError { path: path.to_owned(), source: source.into() };
+    let path = place_in(base);
+    match mkdirat(CWD, &path, PRIVATE) {
+        Ok(()) | Err(Errno::EXIST) => {}
+        Err(error) => return Err(failed(&path, error)),
     }
-    let found = fs::symlink_metadata(&path).map_err(failed)?;
-    if found.is_dir() && found.uid() == uid.as_raw() && found.mode() & 0o077 == 0 {
-        return path.canonicalize().map_err(failed);
+    if let Ok(found) = enter(CWD, &path)
+        && is_own(&found).is_ok_and(|found| found.st_mode & 0o077 == 0)
+    {
+        return Ok((found, path));
     }
-    let other = base.join(format!("provider-workspace-{}-{:016x}", uid.as_raw(), random()));
-    make_folder(&other)
-        .and_then(|()| other.canonicalize())
-        .map_err(|source| PrivateError { path: other, source })
+    let mut other = path.into_os_string();
+    other.push(format!("-{:016x}", random()));
+    let other = PathBuf::from(other);
+    make_in(CWD, &other).map(|found| (found, other.clone())).map_err(|error| failed(&other, error))
 }
 
-fn make_folder(path: &Path) -> io::Result<()> {
-    DirBuilder::new().mode(0o700).create(path)
+/// Opens a folder that is there, and nothing else.
+fn enter(at: impl AsFd, name: impl rustix::path::Arg) -> rustix::io::Result<OwnedFd> {
+    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    openat(at, name, flags, Mode::empty())
 }
 
-fn open_lock(path: &Path) -> io::Result<File> {
-    OpenOptions::new()
-        .write(true)
-        .create(true)
-        .truncate(false)
-        .mode(0o600)
-        .custom_flags(OFlags::NOFOLLOW.bits().cast_signed())
-        .open(path)
+/// Makes a folder that is not there yet, and opens it.
+fn make_in(at: impl AsFd, name: impl rustix::path::Arg + Copy) -> rustix::io::Result<OwnedFd> {
+    mkdirat(&at, name, PRIVATE)?;
+    let made = enter(&at, name)?;
+    is_own(&made)?;
+    Ok(made)
+}
+
+/// What an opened file is, if it is the user's.
+fn is_own(file: &OwnedFd) -> rustix::io::Result<Stat> {
+    let found = fstat(file)?;
+    if found.st_uid == rustix::process::geteuid().as_raw() { Ok(found) } else { Err(Errno::PERM) }
+}
+
+/// Opens or makes the lock of a folder: a plain file of the user's.
+fn open_lock(folder: &OwnedFd) -> rustix::io::Result<OwnedFd> {
+    // Without NONBLOCK, a pipe in its place would hold us up.
+    let flags = OFlags::RDWR | OFlags::CREATE | OFlags::NOFOLLOW;
+    let mode = Mode::RUSR | Mode::WUSR;
+    let lock = openat(folder, LOCK, flags | OFlags::NONBLOCK | OFlags::CLOEXEC, mode)?;
+    let plain = FileType::from_raw_mode(is_own(&lock)?.st_mode) == FileType::RegularFile;
+    if plain { Ok(lock) } else { Err(Errno::INVAL) }
+}
+
+fn take(order: &OwnedFd) -> rustix::io::Result<()> {
+    let mut tries = 1;
+    loop {
+        match flock(order, FlockOperation::NonBlockingLockExclusive) {
+            Err(Errno::WOULDBLOCK) if tries < TRIES => {
+                tries += 1;
+                thread::sleep(Duration::from_millis(10));
+            }
+            Err(Errno::INTR) => {}
+            other => return other,
+        }
+    }
 }
 
 /// Removes the folders whose provider is dead. The caller holds the order lock, so that a folder
 /// without a lock file is not one in the making.
-fn sweep(own: &Path) {
-    let Ok(entries) = fs::read_dir(own) else { return };
-    for entry in entries.flatten() {
-        if !entry.file_name().as_encoded_bytes().starts_with(b"jail-") {
-            continue;
+fn sweep(own: &OwnedFd) {
+    let _ = each(own, |name| {
+        if name.to_bytes().starts_with(b"jail-") {
+            let _ = sweep_one(own, name);
         }
-        let at = entry.path();
-        let dead = open_lock(&at.join(LOCK))
-            .is_ok_and(|lock| flock(&lock, FlockOperation::NonBlockingLockExclusive).is_ok());
-        if dead {
-            let _ = remove(&at);
+        Ok(())
+    });
+}
+
+fn sweep_one(own: &OwnedFd, name: &CStr) -> rustix::io::Result<()> {
+    let folder = match opened_up(own, name) {
+        // No folder: no jail ever had it.
+        Err(Errno::NOTDIR | Errno::LOOP) => return unlinkat(own, name, AtFlags::empty()),
+        other => other?,
+    };
+    let lock = open_lock(&folder)?;
+    flock(&lock, FlockOperation::NonBlockingLockExclusive)?;
+    empty(&folder)?;
+    unlinkat(own, name, AtFlags::REMOVEDIR)
+}
+
+/// Opens a folder of the user's, also one that a command left without permissions.
+fn opened_up(at: &OwnedFd, name: &CStr) -> rustix::io::Result<OwnedFd> {
+    let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    let handle = openat(at, name, flags, Mode::empty())?;
+    if is_own(&handle).is_ok_and(|found| found.st_mode & 0o700 != 0o700) {
+        // By this name the kernel finds what is open, wherever it lies now.
+        let path = format!("/proc/self/fd/{}", handle.as_raw_fd());
+        set_permissions(path, Permissions::from_mode(0o700))
+            .map_err(|error| Errno::from_io_error(&error).unwrap_or(Errno::ACCESS))?;
+    }
+    enter(&handle, c".")
+}
+
+/// Removes all that is in a folder. A tree may be deeper than a stack or a table of descriptors, so
+/// whatever lies in a folder of `top` and is not empty is first moved up into `top`.
+fn empty(top: &OwnedFd) -> rustix::io::Result<()> {
+    loop {
+        let mut found = false;
+        each(top, |name| {
+            found = true;
+            match unlinkat(top, name, AtFlags::empty()) {
+                Err(Errno::ISDIR) => flatten(top, name),
+                other => other,
+            }
+        })?;
+        if !found {
+            return Ok(());
         }
     }
 }
 
-/// Removes a folder with all that is in it, also what a command left without permissions.
-fn remove(at: &Path) -> io::Result<()> {
-    match fs::remove_dir_all(at) {
-        Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {
-            open_up(at)?;
-            fs::remove_dir_all(at)
+/// Removes a folder of `top`, or leaves it for the next round where a part of it was passed over.
+fn flatten(top: &OwnedFd, name: &CStr) -> rustix::io::Result<()> {
+    let folder = opened_up(top, name)?;
+    each(&folder, |inner| {
+        match unlinkat(&folder, inner, AtFlags::empty()) {
+            Err(Errno::ISDIR) => {}
+            other => return other,
         }
+        match unlinkat(&folder, inner, AtFlags::REMOVEDIR) {
+            Err(Errno::NOTEMPTY) => {
+                // A folder without permissions cannot be moved.
+                opened_up(&folder, inner)?;
+                renameat(&folder, inner, top, format!("moved-{:016x}", random()))
+            }
+            other => other,
+        }
+    })?;
+    match unlinkat(top, name, AtFlags::REMOVEDIR) {
+        Err(Errno::NOTEMPTY) => Ok(()),
         other => other,
     }
 }
 
-fn open_up(folder: &Path) -> io::Result<()> {
-    fs::set_permissions(folder, Permissions::from_mode(0o700))?;
-    for entry in fs::read_dir(folder)? {
+/// Visits the names in a folder. What is added or removed meanwhile may be passed over.
+fn each(
+    folder: &OwnedFd,
+    mut visit: impl FnMut(&CStr) -> rustix::io::Result<()>,
+) -> rustix::io::Result<()> {
+    for entry in Dir::read_from(folder)? {
         let entry = entry?;
-        if entry.file_type()?.is_dir() {
-            open_up(&entry.path())?;
+        if ![c".", c".."].contains(&entry.file_name()) {
+            visit(entry.file_name())?;
         }
     }
     Ok(())
@@ -189,18 +299,42 @@ fn random() -> u64 {
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
+    use std::os::unix::fs::symlink;
+
     use super::*;
 
     #[test]
     fn they_are_there_and_go_with_their_owner() {
         let base = tempfile::tempdir().unwrap();
         let folders = PrivateFolders::make(base.path()).unwrap();
-        fs::create_dir_all(folders.tmp().join("a/b")).unwrap();
-        fs::set_permissions(folders.tmp().join("a/b"), Permissions::from_mode(0o000)).unwrap();
-        fs::set_permissions(folders.tmp().join("a"), Permissions::from_mode(0o000)).unwrap();
+        fs::create_dir_all(folders.tmp().join("a/b/c/d")).unwrap();
+        fs::write(folders.tmp().join("a/b/c/file"), "").unwrap();
+        for folder in ["a/b/c", "a/b", "a"] {
+            let closed = Permissions::from_mode(0o000);
+            fs::set_permissions(folders.tmp().join(folder), closed).unwrap();
+        }
         let at = folders.at.clone();
         drop(folders);
         assert!(!at.exists());
+    }
+
+    #[test]
+    fn a_tree_deeper_than_any_stack_goes_too_and_what_it_links_to_stays() {
+        let base = tempfile::tempdir().unwrap();
+        let elsewhere = base.path().join("elsewhere");
+        fs::create_dir(&elsewhere).unwrap();
+        fs::write(elsewhere.join("file"), "").unwrap();
+        let folders = PrivateFolders::make(base.path()).unwrap();
+        let mut deepest = enter(CWD, folders.tmp()).unwrap();
+        for _ in 0..5000 {
+            rustix::fs::symlinkat(&elsewhere, &deepest, "link").unwrap();
+            deepest = make_in(&deepest, "folder").unwrap();
+        }
+        let at = folders.at.clone();
+        drop(folders);
+        assert!(!at.exists());
+        assert!(elsewhere.join("file").exists());
     }
 
     #[test]
@@ -216,13 +350,36 @@ mod tests {
     }
 
     #[test]
-    fn a_folder_that_someone_else_prepared_is_not_used() {
+    fn traps_lead_nowhere() {
         let base = tempfile::tempdir().unwrap();
-        let uid = rustix::process::geteuid().as_raw();
-        let trap = base.path().join(format!("provider-workspace-{uid}"));
         let elsewhere = base.path().join("elsewhere");
         fs::create_dir(&elsewhere).unwrap();
-        std::os::unix::fs::symlink(&elsewhere, &trap).unwrap();
+        fs::write(elsewhere.join("file"), "").unwrap();
+        fs::set_permissions(&elsewhere, Permissions::from_mode(0o750)).unwrap();
+        let own = place_in(base.path());
+        DirBuilder::new().mode(0o700).create(&own).unwrap();
+        symlink(&elsewhere, own.join("jail-link")).unwrap();
+        for name in ["jail-lock", "jail-inner", "jail-pipe"] {
+            fs::create_dir(own.join(name)).unwrap();
+        }
+        symlink(elsewhere.join("made"), own.join("jail-lock/lock")).unwrap();
+        symlink(&elsewhere, own.join("jail-inner/tmp")).unwrap();
+        let pipe = own.join("jail-pipe/lock");
+        rustix::fs::mknodat(CWD, &pipe, FileType::Fifo, PRIVATE, 0).unwrap();
+        drop(PrivateFolders::make(base.path()).unwrap());
+        assert_eq!(fs::read_dir(&elsewhere).unwrap().count(), 1);
+        assert_eq!(fs::metadata(&elsewhere).unwrap().permissions().mode() & 0o777, 0o750);
+        assert!(own.join("jail-link").symlink_metadata().is_err());
+        assert!(!own.join("jail-inner").exists());
+    }
+
+    #[test]
+    fn a_folder_that_someone_else_prepared_is_not_used() {
+        let base = tempfile::tempdir().unwrap();
+        let trap = place_in(base.path());
+        let elsewhere = base.path().join("elsewhere");
+        fs::create_dir(&elsewhere).unwrap();
+        symlink(&elsewhere, &trap).unwrap();
         let folders = PrivateFolders::make(base.path()).unwrap();
         assert_eq!(fs::read_dir(&elsewhere).unwrap().count(), 0);
         assert!(!folders.at.starts_with(&trap));

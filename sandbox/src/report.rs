@@ -13,6 +13,8 @@ pub(crate) struct Facts {
     pub(crate) landlock: Result<u32, String>,
     /// What the namespaces are like, or why there are none.
     pub(crate) namespaces: Result<Isolation, String>,
+    /// Why system calls are not filtered, where they are not.
+    pub(crate) unfiltered: Option<String>,
     pub(crate) user: User,
 }
 
@@ -47,6 +49,7 @@ pub(crate) fn enforcement(facts: &Facts) -> Enforcement {
     let abi = facts.landlock.as_ref().ok().copied();
     let level = match (abi, &facts.namespaces) {
         (None, _) => Level::Partial,
+        _ if facts.unfiltered.is_some() => Level::Partial,
         (Some(_), Err(_)) => Level::Kernel,
         (Some(_), Ok(_)) => Level::Full,
     };
@@ -69,7 +72,12 @@ fn channels(state: impl Fn(&str) -> Channel) -> Channels {
 fn channel(name: &str, facts: &Facts) -> Channel {
     let own = facts.namespaces.is_ok();
     let scoped = facts.landlock.as_ref().is_ok_and(|abi| *abi >= 6);
+    let guarded = facts.unfiltered.is_none();
     match (name, facts.network) {
+        ("abstract_unix", _) if !own && !guarded && scoped => Channel::Closed,
+        // Without filters, what has no namespace of its own is as without a jail.
+        ("raw" | "vsock" | "io_uring", _) if !guarded => Channel::Open,
+        (_, _) if !own && !guarded => Channel::Open,
         ("tcp" | "udp" | "mptcp" | "netlink", Network::Allow) => Channel::Open,
         ("tcp" | "udp" | "mptcp" | "netlink", Network::Deny) if own => Channel::Private,
         ("abstract_unix", Network::Allow) if own && !scoped => Channel::Open,
@@ -89,6 +97,12 @@ fn left_open(facts: &Facts) -> Vec<String> {
             say("Commands can read and write whatever the user can.");
         }
     }
+    if let Some(why) = &facts.unfiltered {
+        say(&format!(
+            "System calls are not filtered ({why}): sockets that the machine shares, io_uring, new \
+             namespaces, keys and other processes' limits and priority are within reach."
+        ));
+    }
     let abi = facts.landlock.as_ref().copied().unwrap_or(0);
     if facts.network == Network::Allow {
         say("The network is open, as the policy says, services on this machine included.");
@@ -99,6 +113,14 @@ fn left_open(facts: &Facts) -> Vec<String> {
             without_namespaces(abi, facts.user, &mut say);
         }
         Ok(isolation) => {
+            say(
+                "The processors that the jail's other calls and its spawner run on can be chosen: \
+                 that call is also how a thread chooses its own.",
+            );
+            if abi < 9 {
+                say("Unix sockets that lie in folders which commands may only read can be talked \
+                     to: closing them needs Landlock ABI 9.");
+            }
             if !isolation.pid_limit {
                 say("The number of processes is not limited for root: this kernel keeps no such \
                      limit for a namespace (Linux 6.14).");
@@ -114,7 +136,9 @@ fn left_open(facts: &Facts) -> Vec<String> {
 
 fn without_namespaces(abi: u32, user: User, say: &mut impl FnMut(&str)) {
     say("Commands can change mode, owner, times and extended attributes of the user's files \
-         outside the roots, and see that any path exists: Landlock has no right for these.");
+         outside the roots, and the flags of those that they may read; they can see that any path \
+         exists, and watch folders that the user may read for changes and for the names in them: \
+         Landlock has no right for these.");
     say(
         "Shared memory in /dev/shm and the user's terminals in /dev/pts are shared with the machine.",
     );
@@ -146,6 +170,7 @@ mod tests {
             network: Network::Deny,
             landlock: Ok(7),
             namespaces: Ok(Isolation { pid_limit: true }),
+            unfiltered: None,
             user: User::Ordinary,
         }
     }
@@ -168,8 +193,26 @@ mod tests {
     }
 
     #[test]
-    fn a_whole_jail_leaves_nothing_to_say() {
-        assert_eq!(enforcement(&facts()).left_open, Vec::<String>::new());
+    fn a_whole_jail_leaves_open_what_nothing_closes() {
+        let left = |abi| enforcement(&Facts { landlock: Ok(abi), ..facts() }).left_open;
+        assert!(left(9)[0].contains("processors"), "{:?}", left(9));
+        assert_eq!(left(9).len(), 1);
+        assert!(left(8)[1].contains("sockets"), "{:?}", left(8));
+        assert_eq!(left(8).len(), 2);
+    }
+
+    #[test]
+    fn calls_that_are_not_filtered_are_less_than_a_jail() {
+        for namespaces in [Err("refused".to_owned()), Ok(Isolation { pid_limit: true })] {
+            let unfiltered = Some("not built in".to_owned());
+            let own = namespaces.is_ok();
+            let without = enforcement(&Facts { unfiltered, namespaces, ..facts() });
+            assert_eq!(without.level, Level::Partial);
+            assert!(without.left_open[0].contains("not filtered (not built in)"));
+            assert_eq!(without.channels.state("io_uring"), Some(Channel::Open));
+            let udp = if own { Channel::Private } else { Channel::Open };
+            assert_eq!(without.channels.state("udp"), Some(udp));
+        }
     }
 
     #[test]

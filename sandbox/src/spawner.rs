@@ -25,7 +25,7 @@ use crate::filter::{self, Processes, Sockets, Surroundings, Tracing};
 use crate::grants::{DEVICES, PROC, SHARED_MEMORY, TERMINALS};
 use crate::namespaces::{self, Failure, Side, failed};
 use crate::plan::{Confinement, Plan, Setup};
-use crate::policy::{Namespaces, Network};
+use crate::policy::{Mode as Insistence, Namespaces, Network};
 use crate::rights::{Grant, Holder, Rights, Tcp, call_domain, domain};
 use crate::supervisor::{Call, prepare, supervise};
 use crate::sweep::sweep_strangers;
@@ -113,29 +113,43 @@ fn set_up(plan: &Plan) -> Result<Role, Failure> {
     }
     // What a dead supervisor leaves behind comes here, and can be ended.
     set_child_subreaper(Some(getpid())).map_err(|e| failed("a subreaper")(e.into()))?;
-    let domain = confine(plan, processes)?;
-    Ok(Role::Serving { setup: Setup::Ready { pid_limit, user_namespace }, domain })
+    let Confined { call, unfiltered } = confine(plan, processes)?;
+    let setup = Setup::Ready { pid_limit, user_namespace, unfiltered };
+    Ok(Role::Serving { setup, domain: call })
 }
 
-/// Takes from this process, and so from all commands, what is not granted. Answers with the rules
-/// of the domain that sets one call apart from others.
-fn confine(plan: &Plan, processes: Processes) -> Result<Option<OwnedFd>, Failure> {
+#[derive(Default)]
+struct Confined {
+    /// The rules of the domain that sets one call apart from others.
+    call: Option<OwnedFd>,
+    /// Why system calls are not filtered, where that may be.
+    unfiltered: Option<String>,
+}
+
+/// Takes from this process, and so from all commands, what is not granted.
+fn confine(plan: &Plan, processes: Processes) -> Result<Confined, Failure> {
+    let mut confined = Confined::default();
     if plan.confinement == Confinement::None {
-        return Ok(None);
+        return Ok(confined);
     }
     let step = |step: &'static str| move |error: Errno| failed(step)(error.into());
     set_dumpable_behavior(DumpableBehavior::NotDumpable).map_err(step("being undumpable"))?;
     set_no_new_privs(true).map_err(step("no_new_privs"))?;
-    let mut call = None;
     let mut tracing = Tracing::Refused;
     if plan.confinement == Confinement::Whole {
-        call = landlock(plan, processes).map_err(|error| failed("Landlock")(chain(&error)))?;
+        confined.call =
+            landlock(plan, processes).map_err(|error| failed("Landlock")(chain(&error)))?;
         tracing = Tracing::Allowed;
     }
     drop_capabilities().map_err(failed("dropping capabilities"))?;
     let sockets = Sockets::of(plan.network, processes);
-    filter::install(Surroundings { sockets, processes, tracing }).map_err(failed("seccomp"))?;
-    Ok(call)
+    match filter::install(Surroundings { sockets, processes, tracing }) {
+        Err(error) if plan.mode == Insistence::BestEffort => {
+            confined.unfiltered = Some(error.to_string());
+        }
+        installed => installed.map_err(failed("seccomp"))?,
+    }
+    Ok(confined)
 }
 
 fn landlock(

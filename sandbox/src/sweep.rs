@@ -8,6 +8,8 @@ use std::time::Duration;
 
 use libc::pid_t;
 
+use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
+
 use crate::sys::{self, Reaped, Wait};
 
 /// What a sweep found.
@@ -40,13 +42,14 @@ pub(crate) fn sweep(main: pid_t) -> Swept {
         // is frozen first.
         let targets = if first { descendants() } else { freeze() };
         first = false;
+        let mut struck = false;
         for pid in &targets {
             if met.insert(*pid) && is_alive(*pid) {
                 swept.killed += 1;
             }
-            sys::signal(*pid, libc::SIGKILL);
+            struck |= strike(*pid, &targets, Signal::KILL) == Struck::Yes;
         }
-        if targets.is_empty() {
+        if !struck {
             // A child that was not listed yet, being made just now.
             thread::sleep(Duration::from_millis(1));
         } else if let Ok(Some(ended)) = sys::reap(Wait::Block) {
@@ -72,13 +75,36 @@ pub(crate) fn sweep_strangers(supervisors: &BTreeSet<pid_t>) {
         if strangers.is_empty() {
             return;
         }
-        for pid in below(strangers.clone()) {
-            sys::signal(pid, libc::SIGKILL);
+        let tree = below(strangers.clone());
+        for pid in &tree {
+            strike(*pid, &tree, Signal::KILL);
         }
         strangers.retain(|pid| sys::end_of(*pid).is_none());
         if !strangers.is_empty() {
             thread::sleep(Duration::from_millis(1));
         }
+    }
+}
+
+/// Whether a signal was sent.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Struck {
+    Yes,
+    No,
+}
+
+/// Sends a signal to a process of a `tree` below this one. Its number may have passed to a stranger
+/// since it was listed, who is known by his parent; and none can take it over after that look.
+fn strike(pid: pid_t, tree: &[pid_t], signal: Signal) -> Struck {
+    let Some(handle) = Pid::from_raw(pid).and_then(|pid| pidfd_open(pid, PidfdFlags::empty()).ok())
+    else {
+        return Struck::No;
+    };
+    let parent = stat(pid).and_then(|(_, parent)| parent);
+    let ours = parent.is_some_and(|parent| parent == own_pid() || tree.contains(&parent));
+    match ours.then(|| pidfd_send_signal(handle, signal)) {
+        Some(Ok(())) => Struck::Yes,
+        _ => Struck::No,
     }
 }
 
@@ -89,7 +115,7 @@ fn freeze() -> Vec<pid_t> {
         let before = frozen.len();
         for pid in &tree {
             if frozen.insert(*pid) {
-                sys::signal(*pid, libc::SIGSTOP);
+                strike(*pid, &tree, Signal::STOP);
             }
         }
         if frozen.len() == before {

@@ -69,6 +69,43 @@ fn sigint_reaches_the_whole_terminal_and_must_not_end_the_plugin() {
     assert!(child.wait().unwrap().success(), "SIGINT would have killed it by a signal");
 }
 
+/// Its environment may hold an operator's tokens, and /proc would show them to every process of the
+/// user.
+#[test]
+fn no_other_process_of_the_user_looks_into_the_plugin() {
+    let tmp = tempfile::tempdir().unwrap();
+    // Root may look at anybody by one of three capabilities, which neither of the two has here.
+    const LIMITS: [&str; 2] = [
+        "--bounding-set=-sys_ptrace,-sys_admin,-perfmon",
+        "--inh-caps=-sys_ptrace,-sys_admin,-perfmon",
+    ];
+    let limited = |program: &str, argument: &str| -> Vec<String> {
+        let root = rustix::process::geteuid().is_root();
+        let limits = root.then_some(["setpriv", LIMITS[0], LIMITS[1]]).into_iter().flatten();
+        limits.chain([program, argument]).map(str::to_owned).collect()
+    };
+    let words = limited(PROGRAM, "");
+    let mut plugin = as_plugin(&words[0]);
+    plugin.args(&words[1..]).env("TMPDIR", tmp.path()).env("TOKEN", "of-the-story");
+    let mut plugin = plugin.spawn().unwrap();
+    let mut line = String::new();
+    BufReader::new(plugin.stdout.take().unwrap()).read_line(&mut line).unwrap();
+    let look_at = |pid: u32| {
+        let words = limited("cat", &format!("/proc/{pid}/environ"));
+        let seen = Command::new(&words[0]).args(&words[1..]).output().unwrap();
+        String::from_utf8_lossy(&seen.stdout).contains("of-the-story")
+    };
+    let words = limited("sleep", "1000");
+    let mut open = Command::new(&words[0]);
+    let mut open = open.args(&words[1..]).env("TOKEN", "of-the-story").spawn().unwrap();
+    let seen = [look_at(plugin.id()), look_at(open.id())];
+    open.kill().unwrap();
+    open.wait().unwrap();
+    signal(plugin.id(), Signal::TERM);
+    assert!(plugin.wait().unwrap().success());
+    assert_eq!(seen, [false, true]);
+}
+
 /// T05: a host that is killed leaves nothing behind.
 #[test]
 fn the_plugin_ends_with_its_host_and_takes_its_socket_along() {

@@ -313,10 +313,14 @@ impl Tree {
     }
 }
 
-/// Reads a file and leaves its access time as it is.
+/// Reads a file and leaves its access time as it is, which only its owner may.
 fn read_quietly(path: &Path) -> Vec<u8> {
-    let flags = OFlags::RDONLY | OFlags::NOATIME;
-    let file = rustix::fs::open(path, flags, Mode::empty()).unwrap();
+    let open = |flags| rustix::fs::open(path, OFlags::RDONLY | flags, Mode::empty());
+    let file = match open(OFlags::NOATIME) {
+        Err(rustix::io::Errno::PERM) => open(OFlags::empty()),
+        opened => opened,
+    };
+    let file = file.unwrap();
     let mut content = Vec::new();
     fs::File::from(file).read_to_end(&mut content).unwrap();
     content

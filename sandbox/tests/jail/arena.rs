@@ -19,7 +19,7 @@ pub(crate) const SECRET: &str = "the-secret-of-the-outside";
 
 /// How long a command may take before its story has failed: far beyond what any of them needs, so
 /// that a loaded machine fails none.
-const PATIENCE: Duration = Duration::from_secs(240);
+pub(crate) const PATIENCE: Duration = Duration::from_secs(240);
 
 /// Folders of a story's own: a root, and an outside with a secret in it.
 pub(crate) struct Place {
@@ -277,7 +277,7 @@ fn waited(running: Running) -> Report {
     report
 }
 
-fn readable(fd: &impl AsFd, deadline: Instant) -> bool {
+pub(crate) fn readable(fd: &impl AsFd, deadline: Instant) -> bool {
     loop {
         let left = deadline.saturating_duration_since(Instant::now());
         let timeout = Timespec::try_from(left).unwrap();

@@ -1,14 +1,12 @@
 //! Nothing outlives its call, however it hides, and nothing outlives the provider.
 
-use std::io::{BufRead as _, BufReader};
 use std::os::fd::AsFd;
-use std::process::Stdio;
 
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::process::{Pid, Signal, kill_process};
 use sandbox::{ExitStatus, Namespaces};
 
-use crate::provider::provider;
+use crate::provider::{Provider, provider};
 use crate::story::{self, tests};
 use crate::support::{
     Story, at_each_level, await_file, installed, processes, until, with_policy, zombies,
@@ -240,20 +238,13 @@ fn nothing_is_left_when_the_provider_is_killed() {
     {
         for namespaces in ["auto", "never"] {
             let mark = unique("provider", format_args!("{number}-{namespaces}"));
-            let mut provider = provider()
-                .arg(base.path())
-                .args(["/bin/bash", "-c", &script.replace("MARK", &mark)])
-                .env("JAILED_NAMESPACES", namespaces)
-                .env("TMPDIR", base.path())
-                .stdout(Stdio::piped())
-                .stderr(Stdio::null())
-                .spawn()
-                .unwrap();
-            let mut line = String::new();
-            BufReader::new(provider.stdout.take().unwrap()).read_line(&mut line).unwrap();
-            assert_eq!(line, "up\n");
-            provider.kill().unwrap();
-            provider.wait().unwrap();
+            let mut provider = Provider::start(
+                provider(base.path())
+                    .args(["/bin/bash", "-c", &script.replace("MARK", &mark)])
+                    .env("JAILED_NAMESPACES", namespaces),
+            );
+            assert_eq!(provider.line(), "up");
+            provider.kill();
             // Zombies of a dead provider are for the machine's first process to reap.
             let alive = || processes(&mark).into_iter().filter(|(_, state)| *state != 'Z').count();
             until("every process is gone", || alive() == 0);
@@ -275,25 +266,17 @@ fn what_a_killed_provider_leaves_on_the_disk_is_swept_by_the_next() {
     let base = tempfile::tempdir().unwrap();
     let jails = || {
         let user = rustix::process::geteuid().as_raw();
-        let own = base.path().join(format!("provider-workspace-{user}"));
+        let own = base.path().join(format!("tmp/provider-workspace-{user}"));
         let names = std::fs::read_dir(own).into_iter().flatten().flatten();
         names.filter(|entry| entry.file_name().to_string_lossy().starts_with("jail-")).count()
     };
-    let mut provider = provider()
-        .arg(base.path())
-        .args(["/bin/bash", "-c", "echo $TMPDIR > $TMPDIR/left; echo up; sleep 1000"])
-        .env("TMPDIR", base.path())
-        .stdout(Stdio::piped())
-        .stderr(Stdio::null())
-        .spawn()
-        .unwrap();
-    let mut line = String::new();
-    BufReader::new(provider.stdout.take().unwrap()).read_line(&mut line).unwrap();
+    let script = "echo $TMPDIR > $TMPDIR/left; echo up; sleep 1000";
+    let mut provider = Provider::start(provider(base.path()).args(["/bin/bash", "-c", script]));
+    assert_eq!(provider.line(), "up");
     // A first try with namespaces that were refused takes its folder away a moment later.
     until("there is one jail", || jails() == 1);
-    provider.kill().unwrap();
-    provider.wait().unwrap();
-    let private = base.path().to_owned();
+    provider.kill();
+    let private = base.path().join("tmp");
     let next = Story::begin(Namespaces::Never, move |policy, _| {
         policy.private_in = Some(private.clone());
     });

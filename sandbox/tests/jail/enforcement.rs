@@ -1,12 +1,17 @@
 //! A jail is as strong as it says, and is not built where it cannot be as strong as it must.
 
+use std::ffi::OsStr;
 use std::process::{Command, Output};
 
-use sandbox::{GrantError, Jail, JailError, Level, Mode, Namespaces, Policy, SpawnerError};
+use sandbox::{
+    Commands, GrantError, Jail, JailError, Level, Mode, Namespaces, Policy, SpawnerError,
+    StartError,
+};
 
-use crate::provider::provider;
+use crate::arena::this_program;
+use crate::provider::{Provider, provider_under};
 use crate::story::{self, granted, tests};
-use crate::support::{Story, at_each_level, installed, processes, skip, until};
+use crate::support::{Story, at_each_level, installed, is_root, processes, skip, until};
 
 pub(crate) fn stories() -> Vec<story::Story> {
     tests![
@@ -20,14 +25,21 @@ pub(crate) fn stories() -> Vec<story::Story> {
         a_machine_that_refuses_namespaces_gets_a_jail_without_them_that_says_why,
         a_kernel_without_landlock_is_refused_by_enforce,
         a_kernel_without_landlock_is_taken_by_best_effort_which_says_what_is_missing,
+        a_kernel_without_filters_is_refused_by_enforce_and_said_by_best_effort,
+        a_provider_is_closed_to_other_processes_of_its_user,
+        a_jail_without_commands_keeps_its_private_folders,
         a_spawner_that_dies_shows_in_the_next_start,
     ]
 }
 
-fn policy(root: &std::path::Path) -> Policy {
+/// A policy for a root in `base` and private folders beside it.
+fn policy(base: &std::path::Path) -> Policy {
+    for folder in ["root", "private"] {
+        std::fs::create_dir_all(base.join(folder)).unwrap();
+    }
     Policy {
-        roots: vec![root.to_owned()],
-        private_in: Some(root.join("private")),
+        roots: vec![base.join("root")],
+        private_in: Some(base.join("private")),
         ..Policy::default()
     }
 }
@@ -38,7 +50,16 @@ fn the_enforcement_names_level_rights_and_channels() {
         assert!(enforcement.landlock_abi.is_some_and(|abi| abi >= 1));
         assert!(enforcement.rights.contains(&"write_file"));
         assert_eq!(enforcement.channels.states.len(), 9);
-        assert_eq!(enforcement.left_open.is_empty(), story.level == Level::Full);
+        let says = |word: &str| enforcement.left_open.iter().any(|said| said.contains(word));
+        assert_eq!(says("Namespaces are not in use"), story.level == Level::Kernel);
+        assert!(says("processors"), "{enforcement:#?}");
+        if story.level == Level::Full {
+            // What nothing closes there, and no more.
+            let known = ["processors", "Unix sockets", "number of processes"];
+            for said in &enforcement.left_open {
+                assert!(known.iter().any(|word| said.contains(word)), "{said}");
+            }
+        }
     });
     let never = Story::begin(Namespaces::Never, |_, _| {});
     assert_eq!(never.level, Level::Kernel);
@@ -47,7 +68,6 @@ fn the_enforcement_names_level_rights_and_channels() {
 
 fn a_missing_root_is_an_error_that_names_it() {
     let base = tempfile::tempdir().unwrap();
-    std::fs::create_dir(base.path().join("private")).unwrap();
     let mut missing = policy(base.path());
     missing.roots.push(base.path().join("missing"));
     let error = Jail::build(&missing).unwrap_err();
@@ -77,7 +97,6 @@ fn a_root_that_holds_the_home_folder_keeps_it_as_it_is() {
 
 fn a_program_that_is_no_spawner_is_an_error_and_not_a_wait() {
     let base = tempfile::tempdir().unwrap();
-    std::fs::create_dir(base.path().join("private")).unwrap();
     for program in ["/bin/true", "/no/such/program"] {
         let mut wrong = policy(base.path());
         wrong.spawner_program = Some(program.into());
@@ -106,15 +125,15 @@ fn failing(call: &str, errno: &str, mode: &str) -> Option<Output> {
         return None;
     }
     let base = tempfile::tempdir().unwrap();
-    let traced = Command::new("strace")
-        .args(["-f", "-qq", "-o", "/dev/null", "-e", &format!("trace={call}"), "-e"])
-        .arg(format!("inject={call}:error={errno}"))
-        .arg(provider().get_program())
-        .args(provider().get_args())
-        .arg(base.path())
+    let program = this_program();
+    let (trace, inject) = (format!("trace={call}"), format!("inject={call}:error={errno}"));
+    let words = ["-f", "-qq", "-o", "/dev/null", "-e", &trace, "-e", &inject];
+    // A provider that waits for ever ends all the same.
+    let words = words.into_iter().chain(["timeout", "240"]).map(OsStr::new);
+    let words: Vec<_> = words.chain([program.as_os_str()]).collect();
+    let traced = provider_under(OsStr::new("strace"), &words, base.path())
         .args(["/bin/sh", "-c", "echo ran"])
         .env("JAILED_MODE", mode)
-        .env("TMPDIR", base.path())
         .output()
         .unwrap();
     if String::from_utf8_lossy(&traced.stderr).contains("PTRACE") {
@@ -158,6 +177,62 @@ fn a_kernel_without_landlock_is_taken_by_best_effort_which_says_what_is_missing(
     assert_eq!(String::from_utf8_lossy(&output.stdout), "ran\n", "{said}");
 }
 
+fn a_kernel_without_filters_is_refused_by_enforce_and_said_by_best_effort() {
+    let Some(output) = failing("seccomp", "EINVAL", "enforce") else { return };
+    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(said.contains("cannot set up seccomp"), "{said}");
+    assert_eq!((output.status.code(), output.stdout.as_slice()), (Some(1), b"".as_slice()));
+    let Some(output) = failing("seccomp", "EINVAL", "best_effort") else { return };
+    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(said.contains("level partial"), "{said}");
+    assert!(said.contains("System calls are not filtered"), "{said}");
+    assert_eq!(String::from_utf8_lossy(&output.stdout), "ran\n", "{said}");
+}
+
+/// Other programs of the user are no way to a provider's secrets: a jail of another provider may
+/// let its commands see /proc.
+fn a_provider_is_closed_to_other_processes_of_its_user() {
+    if !installed(&["setpriv", "cat"]) {
+        return;
+    }
+    // Root may look at anybody by one of three capabilities, which neither of the two has here.
+    const NONE: &str = "-sys_ptrace,-sys_admin,-perfmon";
+    let root: &[&str] = &["setpriv", "--bounding-set", NONE, "--inh-caps", NONE];
+    let limits: &[&str] = if is_root() { root } else { &["env"] };
+    let limits: Vec<_> = limits.iter().map(OsStr::new).collect();
+    let read = |set: &[(&str, &str)]| {
+        let base = tempfile::tempdir().unwrap();
+        let program = this_program();
+        let words = [&limits[1..], &[program.as_os_str()]].concat();
+        let mut provider = Provider::start(
+            provider_under(limits[0], &words, base.path())
+                .args(["/bin/sh", "-c", "echo up; exec sleep 1000"])
+                .env("TOKEN", "of-the-story")
+                .envs(set.iter().copied()),
+        );
+        assert_eq!(provider.line(), "up");
+        let environ = format!("/proc/{}/environ", provider.child.id());
+        let mut reader = Command::new(limits[0]);
+        let read = reader.args(&limits[1..]).arg("cat").arg(environ).output().unwrap();
+        (read.status.success(), String::from_utf8_lossy(&read.stdout).contains("of-the-story"))
+    };
+    assert_eq!(read(&[]), (false, false));
+    assert_eq!(read(&[("JAILED_OPEN", "1")]), (true, true));
+}
+
+fn a_jail_without_commands_keeps_its_private_folders() {
+    let story = Story::begin(Namespaces::Auto, |policy, _| policy.commands = Commands::Never);
+    let kept = story.jail.private().spool.join("kept");
+    let (write, outside) = (kept.clone(), story.outside.join("secret"));
+    assert!(story.job(move || std::fs::write(write, "kept")).is_ok());
+    assert!(story.job(move || std::fs::read(outside)).is_err());
+    let (command, ..) = story.command("true");
+    assert!(matches!(story.jail.start(command), Err(StartError::SpawnerGone(_))));
+    assert!(kept.exists());
+    drop(story.jail);
+    assert!(!kept.exists());
+}
+
 fn a_spawner_that_dies_shows_in_the_next_start() {
     let story = Story::begin(Namespaces::Never, |_, _| {});
     let spawner = children()
@@ -167,7 +242,7 @@ fn a_spawner_that_dies_shows_in_the_next_start() {
     rustix::process::kill_process(spawner, rustix::process::Signal::KILL).unwrap();
     until("the spawner is gone", || {
         let (command, ..) = story.command("true");
-        matches!(story.jail.start(command), Err(sandbox::StartError::SpawnerGone(_)))
+        matches!(story.jail.start(command), Err(StartError::SpawnerGone(_)))
     });
 }
 

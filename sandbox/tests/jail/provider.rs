@@ -1,22 +1,74 @@
-//! A provider of its own, for stories in which the provider dies or finds another kernel: this
-//! program once more, with `ROOT PROGRAM [ARGUMENT]…`.
+//! A provider of its own, for stories in which the provider dies, is looked at or finds another
+//! kernel: this program once more, with `ROOT PROGRAM [ARGUMENT]…`.
 
 use std::error::Error;
 use std::ffi::OsString;
-use std::io::{self, Write as _};
+use std::fs;
+use std::io::{self, BufRead as _, BufReader, Write as _};
 use std::os::fd::AsFd;
-use std::path::PathBuf;
-use std::process::ExitCode;
+use std::path::{Path, PathBuf};
+use std::process::{Child, ChildStdout, ExitCode, Stdio};
+use std::time::Instant;
 
-use sandbox::{Command, Jail, Mode, Namespaces, Policy};
+use sandbox::{Command, Jail, Mode, Namespaces, Policy, harden_provider};
+
+use crate::arena::{PATIENCE, readable};
 
 const ARGUMENT: &str = "__provider";
 
-/// The command line of a provider, up to the root.
-pub(crate) fn provider() -> std::process::Command {
-    let mut command = std::process::Command::new(crate::arena::this_program());
-    command.arg(ARGUMENT);
+/// A provider that runs beside its story and never outlives it.
+pub(crate) struct Provider {
+    pub(crate) child: Child,
+    stdout: BufReader<ChildStdout>,
+}
+
+/// A provider over `base/root`, with `base/tmp` for temporary files; the command is to be added.
+pub(crate) fn provider(base: &Path) -> std::process::Command {
+    provider_under(crate::arena::this_program().as_os_str(), &[], base)
+}
+
+/// The same as the last arguments of another program.
+pub(crate) fn provider_under(
+    program: &std::ffi::OsStr,
+    arguments: &[&std::ffi::OsStr],
+    base: &Path,
+) -> std::process::Command {
+    let (root, tmp) = (base.join("root"), base.join("tmp"));
+    for folder in [&root, &tmp] {
+        fs::create_dir_all(folder).unwrap();
+    }
+    let mut command = std::process::Command::new(program);
+    command.args(arguments).arg(ARGUMENT).arg(root).env("TMPDIR", tmp);
     command
+}
+
+impl Provider {
+    pub(crate) fn start(command: &mut std::process::Command) -> Self {
+        let mut child = command.stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
+        let stdout = BufReader::new(child.stdout.take().unwrap());
+        Self { child, stdout }
+    }
+
+    /// The next line that its command prints.
+    pub(crate) fn line(&mut self) -> String {
+        let deadline = Instant::now() + PATIENCE;
+        let said = !self.stdout.buffer().is_empty() || readable(self.stdout.get_ref(), deadline);
+        assert!(said, "the provider said nothing");
+        let mut line = String::new();
+        self.stdout.read_line(&mut line).unwrap();
+        line.trim_end().to_owned()
+    }
+
+    pub(crate) fn kill(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+impl Drop for Provider {
+    fn drop(&mut self) {
+        self.kill();
+    }
 }
 
 /// Runs the program in a jail when this process was started as a provider.
@@ -35,6 +87,9 @@ pub(crate) fn run_if_asked() -> Option<ExitCode> {
 }
 
 fn run(root: OsString, argv: Vec<OsString>) -> Result<u8, Box<dyn Error>> {
+    if std::env::var_os("JAILED_OPEN").is_none() {
+        harden_provider()?;
+    }
     let root = PathBuf::from(root);
     let program = PathBuf::from(argv.first().ok_or("which program?")?);
     let jail = Jail::build(&Policy {

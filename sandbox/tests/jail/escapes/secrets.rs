@@ -6,13 +6,14 @@ use std::os::unix::fs::{DirBuilderExt, PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
 
 use rustix::fs::inotify;
-use sandbox::{Jail, Level};
+use sandbox::{Jail, JailError, Level, Policy};
 
 use crate::arena::{Arena, Place, SECRET};
 use crate::attack::{
     Allowed, Attempts, Denied, Named, assert_all, assert_denied, assert_fates, unjailed,
 };
 use crate::escapes::paths::{c_path, out_of_reach};
+use crate::provider::{Provider, provider};
 use crate::raw::{Word, call};
 use crate::story::{Story, stories};
 
@@ -24,7 +25,9 @@ pub(crate) fn stories() -> Vec<Story> {
         devices_of_the_machine_are_out_of_reach,
         the_kernels_settings_are_not_written,
         what_can_be_learnt_of_outside_files_is_said,
+        traps_in_private_folders_are_no_way_out,
         private_folders_in_a_root_are_no_way_out,
+        private_folders_are_not_where_commands_write,
         private_folders_that_were_closed_are_no_way_out,
     ]
 }
@@ -173,20 +176,63 @@ fn what_can_be_learnt_of_outside_files_is_said(level: Level) {
 /// A provider keeps house in its private folders with all its rights, so that no command may lay
 /// traps there for it.
 fn private_folders_in_a_root_are_no_way_out(level: Level) {
-    let (place, own) = with_private_folders_in_the_root();
-    // As a command of an earlier jail could leave them, in a folder whose name is known.
+    let (place, policy) = with_private_folders_in_the_root(level);
+    lay_traps(&place, &own_in(&policy));
+    nothing_outside_changes(&place, &policy);
+}
+
+/// The same where the private folders are not in this jail's reach, but were in another's.
+fn traps_in_private_folders_are_no_way_out(level: Level) {
+    let place = Place::new();
+    let policy = place.policy(level);
+    lay_traps(&place, &own_in(&policy));
+    nothing_outside_changes(&place, &policy);
+    Jail::build(&policy).unwrap();
+}
+
+fn private_folders_are_not_where_commands_write(level: Level) {
+    let (_place, mut policy) = with_private_folders_in_the_root(level);
+    let error = Jail::build(&policy).unwrap_err();
+    assert!(matches!(error, JailError::PrivateInReach { .. }), "{error:?}");
+    assert!(error.to_string().contains("TMPDIR"), "{error}");
+    // By another name.
+    let link = policy.roots[0].parent().unwrap().join("link");
+    symlink(policy.private_in.as_ref().unwrap(), &link).unwrap();
+    policy.private_in = Some(link);
+    assert!(matches!(Jail::build(&policy), Err(JailError::PrivateInReach { .. })));
+    policy.private_in = Some("/dev/shm".into());
+    assert!(matches!(Jail::build(&policy), Err(JailError::PrivateInReach { .. })));
+    // Where the policy names no place, another is found.
+    let base = tempfile::tempdir().unwrap();
+    let own = |folder: &str| base.path().join(folder);
+    let mut command = provider(base.path());
+    command.env("TMPDIR", own("root")).env("JAILED_NAMESPACES", namespaces(level));
+    command.args(["/bin/bash", "-c", "echo \"$TMPDIR\"; exec sleep 1000"]);
+    let mut provider = Provider::start(&mut command);
+    let private = PathBuf::from(provider.line());
+    assert!(private.is_absolute() && !private.starts_with(own("root")), "{private:?}");
+    assert_eq!(fs::read_dir(own("root")).unwrap().count(), 0);
+}
+
+fn namespaces(level: Level) -> &'static str {
+    if level == Level::Full { "auto" } else { "never" }
+}
+
+/// As a command of an earlier jail could leave them, in a folder whose name is known.
+fn lay_traps(place: &Place, own: &Path) {
     symlink(&place.outside, own.join("jail-trap")).unwrap();
     fs::create_dir(own.join("jail-other")).unwrap();
     symlink(place.outside.join("made"), own.join("jail-other/lock")).unwrap();
     fs::create_dir(own.join("jail-third")).unwrap();
     symlink(&place.outside, own.join("jail-third/tmp")).unwrap();
     fs::write(own.join("jail-third/lock"), "").unwrap();
-    nothing_outside_changes(&place, level);
 }
 
 /// The same where a trap cannot be removed at first.
 fn private_folders_that_were_closed_are_no_way_out(level: Level) {
-    let (place, own) = with_private_folders_in_the_root();
+    let place = Place::new();
+    let policy = place.policy(level);
+    let own = own_in(&policy);
     fs::create_dir(place.outside.join("inner")).unwrap();
     symlink(&place.outside, own.join("jail-trap")).unwrap();
     for folder in [&own, &place.outside] {
@@ -194,24 +240,30 @@ fn private_folders_that_were_closed_are_no_way_out(level: Level) {
     }
     fs::set_permissions(&place.outside, PermissionsExt::from_mode(0o755)).unwrap();
     fs::set_permissions(&own, PermissionsExt::from_mode(0o500)).unwrap();
-    nothing_outside_changes(&place, level);
+    nothing_outside_changes(&place, &policy);
     let _ = fs::set_permissions(&own, PermissionsExt::from_mode(0o700));
 }
 
-fn with_private_folders_in_the_root() -> (Place, PathBuf) {
+fn with_private_folders_in_the_root(level: Level) -> (Place, Policy) {
     let place = Place::new();
-    let name = format!("provider-workspace-{}", rustix::process::geteuid().as_raw());
-    let own = place.root.join("private").join(name);
-    fs::DirBuilder::new().mode(0o700).recursive(true).create(&own).unwrap();
-    (place, own)
-}
-
-fn nothing_outside_changes(place: &Place, level: Level) {
     let mut policy = place.policy(level);
     policy.private_in = Some(place.root.join("private"));
+    fs::create_dir(place.root.join("private")).unwrap();
+    (place, policy)
+}
+
+/// Makes the folder that holds the user's jails.
+fn own_in(policy: &Policy) -> PathBuf {
+    let name = format!("provider-workspace-{}", rustix::process::geteuid().as_raw());
+    let own = policy.private_in.as_ref().unwrap().join(name);
+    fs::DirBuilder::new().mode(0o700).create(&own).unwrap();
+    own
+}
+
+fn nothing_outside_changes(place: &Place, policy: &Policy) {
     let before = place.outside_as_it_is();
     // Whether it is refused or built, nobody is led astray.
-    let jail = Jail::build(&policy);
+    let jail = Jail::build(policy);
     assert_eq!(place.outside_as_it_is(), before);
     drop(jail);
     assert_eq!(place.outside_as_it_is(), before);
