@@ -16,7 +16,6 @@ mod registry;
 mod render;
 mod running;
 mod sessions;
-pub(crate) mod shorten;
 mod stream;
 
 pub use self::core::{Call, Provider};

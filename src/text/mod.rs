@@ -9,4 +9,5 @@ pub mod endings;
 pub mod lines;
 pub mod matching;
 pub mod patch;
+pub(crate) mod shorten;
 pub mod window;
