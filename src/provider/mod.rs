@@ -11,6 +11,7 @@ mod core;
 mod dispatch;
 mod handover;
 mod identity;
+mod masking;
 mod nearest;
 mod registry;
 mod render;

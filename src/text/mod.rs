@@ -9,5 +9,4 @@ pub mod endings;
 pub mod lines;
 pub mod matching;
 pub mod patch;
-pub(crate) mod shorten;
 pub mod window;

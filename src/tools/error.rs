@@ -9,7 +9,7 @@ use std::io;
 
 use serde_json::{Map, Value};
 
-use crate::text::shorten::shorten;
+use super::shorten::shorten;
 
 /// A failed call: what went wrong, where, and what to do about it.
 #[derive(Debug)]

@@ -3,8 +3,8 @@
 use crate::workspace::{Fault, LONGEST_WAIT, Wait, WorkspaceError};
 
 use super::error::LONGEST_PATH;
+use super::shorten::shorten;
 use super::{Context, ToolError};
-use crate::text::shorten::shorten;
 
 impl From<WorkspaceError> for ToolError {
     fn from(mut error: WorkspaceError) -> Self {

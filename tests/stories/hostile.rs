@@ -4,6 +4,7 @@ use std::time::{Duration, Instant};
 
 use futures_util::future::join_all;
 use provider_workspace::provider::Call;
+use provider_workspace::service::persisted_call;
 use serde_json::json;
 
 use crate::harness::{PATIENCE, Story, call, object, refusal};
@@ -115,5 +116,33 @@ async fn arguments_of_a_thousand_levels_are_refused_by_name() {
     let levels = (0..20).fold(json!(1), |inner, _| json!([inner]));
     let failure = story.failure("read_file", json!({"path": levels})).await;
     assert!(failure.message.contains("path must be a string"), "{}", failure.message);
+    story.end().await;
+}
+
+/// A command may write a secret into a file, and a caller may name one: it is shown by no tool.
+#[tokio::test]
+async fn a_secret_comes_back_by_no_way_round() {
+    const VALUE: &str = "fake-value-123";
+    let mut story = Story::launched_with(|launch| launch.env("TOKEN", VALUE)).await;
+    story.configure(json!({"secret_env": ["TOKEN"]})).await.unwrap();
+    let write = json!({"command": "echo key=$TOKEN > kept; cat kept"});
+    let (_, outcome) = story.call("bash", write).await;
+    assert_eq!(outcome.unwrap()["output"], "key=[TOKEN]\n");
+
+    let read = story.result("read_file", json!({"path": "kept"})).await;
+    assert!(read["content"].as_str().unwrap().contains("key=[TOKEN]"), "{read:?}");
+    let edit = json!({"path": "kept", "old_string": "key", "new_string": "name"});
+    let shown = story.client.preview(call("edit_file", edit.clone())).await.unwrap();
+    let edited = story.result("edit_file", edit).await;
+    let named = call("read_file", json!({"path": VALUE}));
+    let failure = story.failure("read_file", json!({"path": VALUE})).await;
+    let stored = story.client.render("1", persisted_call(&named)).await.unwrap();
+    let wrong = json!({"path": "kept", "limit": VALUE});
+    let slip = story.failure("read_file", wrong.clone()).await;
+    let slip_shown = story.client.preview(call("read_file", wrong)).await.unwrap_err();
+    let told = format!("{shown:?} {edited:?} {failure:?} {stored:?} {slip:?} {slip_shown:?}");
+    assert!(told.contains("[TOKEN]") && !told.contains(VALUE), "{told}");
+    // The file itself holds what it held.
+    assert_eq!(std::fs::read_to_string(story.path("kept")).unwrap(), format!("name={VALUE}\n"));
     story.end().await;
 }
