@@ -24,6 +24,8 @@ mod configure;
 mod edits;
 #[path = "stories/harness.rs"]
 mod harness;
+#[path = "stories/hostile.rs"]
+mod hostile;
 #[path = "stories/imports.rs"]
 mod imports;
 #[path = "stories/invoke.rs"]

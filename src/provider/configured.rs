@@ -8,7 +8,7 @@ use sandbox::{Commands, Enforcement, Jail, Policy};
 
 use super::config::{Config, ConfigureError, Fault, Surroundings};
 use super::registry::{Registry, Setup, ToolFactory};
-use crate::process::{Environment, EnvironmentError, Requested};
+use crate::process::{Environment, EnvironmentError, Requested, Secrets};
 use crate::tools::error::chain;
 use crate::tools::{Category, ToolError};
 use crate::workspace::{Access, LockTable, RootError, RootFault, RootsSpec, Workspace};
@@ -23,6 +23,8 @@ pub(crate) struct Configured {
     pub(crate) registry: Registry,
     pub(crate) workspace: Workspace,
     pub(crate) jail: Arc<Jail>,
+    /// What nothing that goes out may show.
+    pub(crate) secrets: Secrets,
 }
 
 /// What a Configure achieved.
@@ -78,7 +80,8 @@ impl Configured {
         let setup =
             Setup { config: &config, policy: &policy, jail: &jail, environment: &environment };
         let registry = Registry::new(factory(Some(setup)));
-        Ok((Arc::new(Self { config, registry, workspace, jail }), report))
+        let secrets = environment.secrets().clone();
+        Ok((Arc::new(Self { config, registry, workspace, jail, secrets }), report))
     }
 }
 

@@ -8,6 +8,7 @@ use super::config::{Config, ConfigureError, Fault, Surroundings};
 use super::configured::{Configured, Report};
 use super::dispatch;
 use super::identity::Identity;
+use super::masking;
 use super::registry::{Registry, ToolFactory};
 use super::render::{self, Stored};
 use super::running::Running;
@@ -120,7 +121,7 @@ impl Provider {
     /// the call.
     #[must_use]
     pub fn invoke(&self, call: Call) -> EventStream {
-        self.start(call).unwrap_or_else(EventStream::failed)
+        self.start(call).unwrap_or_else(|error| EventStream::failed(self.masked(error)))
     }
 
     fn start(&self, call: Call) -> Result<EventStream, ToolError> {
@@ -140,6 +141,10 @@ impl Provider {
     /// state of the files, `permission_denied` before the first Configure. A call that would merely
     /// fail is a view.
     pub async fn preview(&self, call: Call) -> Result<View, ToolError> {
+        self.look(call).await.map_err(|error| self.masked(error))
+    }
+
+    async fn look(&self, call: Call) -> Result<View, ToolError> {
         let configured = self.in_force();
         let registry = configured.as_deref().map_or(&self.advertised, |state| &state.registry);
         let tool = registry.tool(&call.tool)?.clone();
@@ -155,12 +160,25 @@ impl Provider {
     pub fn render(&self, stored: &Stored) -> View {
         let configured = self.in_force();
         let registry = configured.as_deref().map_or(&self.advertised, |state| &state.registry);
-        render::render(stored, |name| registry.tool(name).ok().map(|tool| tool as &Arc<dyn Tool>))
+        let tool = |name: &str| registry.tool(name).ok().map(|tool| tool as &Arc<dyn Tool>);
+        let view = render::render(stored, tool);
+        match &configured {
+            Some(configured) => masking::view(&configured.secrets, view),
+            None => view,
+        }
     }
 
     /// Takes no more calls, cancels the running ones, and waits until they have ended.
     pub async fn shut_down(&self) {
         self.running.shut_down().await;
+    }
+
+    /// What is wrong with arguments repeats a piece of them.
+    fn masked(&self, error: ToolError) -> ToolError {
+        match self.in_force() {
+            Some(configured) => masking::error(&configured.secrets, error),
+            None => error,
+        }
     }
 
     fn in_force(&self) -> Option<Arc<Configured>> {

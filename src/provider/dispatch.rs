@@ -12,6 +12,7 @@ use tokio::sync::oneshot;
 use super::Call;
 use super::configured::Configured;
 use super::handover::{Ticket, refused, submit_soon};
+use super::masking;
 use super::running::{Running, Slot};
 use super::stream::{Delivery, EventStream, Lead, Outcome, Producer, Timing, channel};
 use super::validate;
@@ -90,7 +91,9 @@ pub(crate) async fn preview(
             deadline: timing.tool,
             phase: &stopped(),
         };
-        let view = guarded(tool.spec().name, || tool.preview(&call.arguments, &context));
+        let view = guarded(tool.spec().name, || tool.preview(&call.arguments, &context))
+            .map(|view| masking::view(&held.secrets, view))
+            .map_err(|error| masking::error(&held.secrets, error));
         // Nobody may be there any more.
         let _ = answer.send(view);
     };
@@ -220,7 +223,10 @@ impl Work {
     /// What goes out: a result that fits its schema, or an error; never a success after a cancel.
     fn settle(&self, outcome: Outcome) -> Outcome {
         let spec = self.tool.spec();
-        let mut payload = outcome.map_err(|error| self.configured.named_jail(error))?;
+        let secrets = &self.configured.secrets;
+        let payload =
+            outcome.map_err(|error| masking::error(secrets, self.configured.named_jail(error)))?;
+        let mut payload = masking::payload(secrets, payload);
         payload.entry("tool").or_insert_with(|| Value::from(spec.name));
         if self.cancel.is_cancelled() {
             return Err(cancelled_after_success(spec.kind, &payload));

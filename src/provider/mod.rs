@@ -11,12 +11,12 @@ mod core;
 mod dispatch;
 mod handover;
 mod identity;
+mod masking;
 mod nearest;
 mod registry;
 mod render;
 mod running;
 mod sessions;
-pub(crate) mod shorten;
 mod stream;
 mod sweep;
 

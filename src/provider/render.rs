@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
-use super::shorten::shorten;
+use crate::tools::shorten::shorten;
 use crate::tools::view::{Style, View};
 use crate::tools::{Payload, Tool};
 

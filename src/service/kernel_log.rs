@@ -20,7 +20,7 @@ use tracing::{Event, Level, Subscriber};
 use tracing_subscriber::Layer;
 use tracing_subscriber::layer::Context;
 
-use crate::provider::shorten::shorten;
+use crate::tools::shorten::shorten;
 
 use super::convert::to_struct;
 use super::pb::kernel::v1::LogRequest;

@@ -6,6 +6,7 @@
 //! - [`KernelLog`] carries log entries back to the kernel.
 
 mod client;
+mod codec;
 mod convert;
 mod kernel;
 mod kernel_log;

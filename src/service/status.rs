@@ -13,7 +13,7 @@ use tonic_types::pb::{ErrorInfo, Status as RpcStatus};
 
 use crate::provider::ConfigureError;
 use crate::provider::config::FaultKind;
-use crate::provider::shorten::shorten;
+use crate::tools::shorten::shorten;
 use crate::tools::{Category, ToolError, ToolErrorKind};
 
 use super::convert::tool_error;

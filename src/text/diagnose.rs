@@ -170,6 +170,12 @@ impl fmt::Display for Region {
             write!(f, ", where {} of its {} lines match", self.matching, self.of)?;
         }
         match &self.differ_in {
+            // Long strings are compared in part.
+            Likeness::Only(kinds) if kinds.is_empty() => {
+                return f.write_str(
+                    "; there it reads the same as far as it was compared, so it differs further on",
+                );
+            }
             Likeness::Only(kinds) => {
                 let names: Vec<_> = kinds.iter().map(|kind| kind.name()).collect();
                 write!(f, "; the difference is only in {}", names.join(" and "))?;

@@ -107,6 +107,13 @@ pub enum Count {
 /// How far matches are counted that should be one.
 const MAX_COUNTED: usize = 10_000;
 
+/// How many bytes are compared for that. A needle of a megabyte in a text of one letter matches at
+/// every byte, and each match costs the whole needle.
+const MAX_COMPARED: usize = 64 * 1024 * 1024;
+
+/// After how many bytes of matches it is asked whether to stop.
+const ASKED_EVERY: usize = 256 * 1024;
+
 /// How many of their lines are told.
 const MAX_LINES: usize = 5;
 
@@ -115,7 +122,7 @@ const MAX_LINES: usize = 5;
 pub struct Bounds<'a> {
     /// The largest result, in bytes.
     pub size: usize,
-    /// Asked before each edit; true gives all up.
+    /// Asked before each edit and every so many bytes within one; true gives all up.
     pub should_stop: &'a dyn Fn() -> bool,
 }
 
@@ -137,7 +144,7 @@ pub fn apply(
         if (bounds.should_stop)() {
             return Err(fail(Refusal::Stopped));
         }
-        let next = apply_one(&text, encoding, edit, bounds.size).map_err(fail)?;
+        let next = apply_one(&text, encoding, edit, bounds).map_err(fail)?;
         edited.replacements += next.replacements;
         let joined = (index > 0).then(|| edited.patch.then(&text, &next.patch));
         if index + 1 < edits.len() {
@@ -152,7 +159,7 @@ fn apply_one(
     text: &[u8],
     encoding: Encoding,
     edit: &Edit<'_>,
-    limit: usize,
+    bounds: Bounds<'_>,
 ) -> Result<Edited, Refusal> {
     if edit.old.is_empty() {
         return Err(Refusal::EmptyOld);
@@ -169,6 +176,7 @@ fn apply_one(
         .map_err(Refusal::Unencodable)?;
 
     let mut edited = Edited { patch: Patch::default(), replacements: 0 };
+    let limit = bounds.size;
     let mut size = text.len();
     let mut add = |found: Range<usize>| {
         let mut new = replacement.at(text, &found).map_err(Refusal::Unencodable)?;
@@ -189,23 +197,27 @@ fn apply_one(
     };
     match edit.scope {
         Scope::Only => {
-            let mut found = needle.find(text, Overlaps::Counted, MAX_COUNTED);
+            let (mut found, counted) = places(&needle, text, bounds)?;
             if marked {
                 found.retain(|found| found.start == 0);
             }
             match found.len() {
                 0 => return Err(not_found(edit)),
                 1 => add(found.swap_remove(0))?,
-                _ => return Err(Refusal::Ambiguous(ambiguity(text, Unit::of(encoding), &found))),
+                _ => {
+                    let unit = Unit::of(encoding);
+                    return Err(Refusal::Ambiguous(ambiguity(text, unit, &found, counted)));
+                }
             }
         }
         Scope::All => {
             let mut outcome = Ok(());
+            let mut pace = Pace::new(bounds);
             needle.each(text, Overlaps::Skipped, |found| {
                 if marked && found.start > 0 {
                     return ControlFlow::Break(());
                 }
-                outcome = add(found);
+                outcome = pace.went(found.len()).and_then(|()| add(found));
                 if outcome.is_ok() { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
             });
             outcome?;
@@ -218,6 +230,62 @@ fn apply_one(
         return Err(Refusal::OnlyEndings);
     }
     Ok(edited)
+}
+
+/// Where the needle stands, and whether that is everywhere: counting ends where it costs too much,
+/// but never before a second place.
+fn places(
+    needle: &Needle,
+    text: &[u8],
+    bounds: Bounds<'_>,
+) -> Result<(Vec<Range<usize>>, Counted), Refusal> {
+    let mut found: Vec<Range<usize>> = Vec::new();
+    let mut counted = Counted::All;
+    let mut compared = 0;
+    let mut outcome = Ok(());
+    let mut pace = Pace::new(bounds);
+    needle.each(text, Overlaps::Counted, |range| {
+        compared += range.len();
+        outcome = pace.went(range.len());
+        found.push(range);
+        let enough = found.len() >= MAX_COUNTED || (found.len() > 1 && compared >= MAX_COMPARED);
+        if enough {
+            counted = Counted::Some;
+        }
+        if enough || outcome.is_err() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+    });
+    outcome.map(|()| (found, counted))
+}
+
+/// Whether all matches were counted.
+#[derive(Clone, Copy)]
+enum Counted {
+    All,
+    Some,
+}
+
+/// Asks now and then, on the way through a text, whether to go on.
+struct Pace<'a> {
+    bounds: Bounds<'a>,
+    since: usize,
+}
+
+impl<'a> Pace<'a> {
+    fn new(bounds: Bounds<'a>) -> Self {
+        Self { bounds, since: 0 }
+    }
+
+    /// So many more bytes were gone through. A match counts for more than its bytes: it costs
+    /// bookkeeping too.
+    fn went(&mut self, bytes: usize) -> Result<(), Refusal> {
+        const MATCH: usize = 64;
+        self.since += bytes + MATCH;
+        if self.since < ASKED_EVERY {
+            return Ok(());
+        }
+        self.since = 0;
+        if (self.bounds.should_stop)() { Err(Refusal::Stopped) } else { Ok(()) }
+    }
 }
 
 /// A byte order mark as a character.
@@ -234,9 +302,11 @@ fn without_mark<'a>(edit: &Edit<'a>) -> Result<Edit<'a>, Refusal> {
     }
 }
 
-fn ambiguity(text: &[u8], unit: Unit, found: &[Range<usize>]) -> Ambiguity {
-    let count = found.len();
-    let count = if count < MAX_COUNTED { Count::Exactly(count) } else { Count::AtLeast(count) };
+fn ambiguity(text: &[u8], unit: Unit, found: &[Range<usize>], counted: Counted) -> Ambiguity {
+    let count = match counted {
+        Counted::All => Count::Exactly(found.len()),
+        Counted::Some => Count::AtLeast(found.len()),
+    };
     let (mut line, mut counted) = (1, 0);
     let lines = found.iter().take(MAX_LINES).map(|found| {
         line += unit.count_lf(&text[counted..found.start]);

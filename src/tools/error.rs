@@ -9,6 +9,8 @@ use std::io;
 
 use serde_json::{Map, Value};
 
+use super::shorten::shorten;
+
 /// A failed call: what went wrong, where, and what to do about it.
 #[derive(Debug)]
 pub struct ToolError {
@@ -106,9 +108,16 @@ impl ToolErrorKind {
     }
 }
 
+/// Longest message, in bytes: it is for a model to read, and may repeat what a caller wrote.
+const LONGEST_MESSAGE: usize = 16 * 1024;
+
+/// Longest path in an error, in bytes; no system call takes a longer one.
+pub(super) const LONGEST_PATH: usize = 4096;
+
 impl ToolError {
     fn new(category: Category, kind: ToolErrorKind, message: impl Into<String>) -> Self {
-        Self { category, kind, message: message.into(), details: Map::new(), source: None }
+        let message = shorten(&message.into(), LONGEST_MESSAGE).into_owned();
+        Self { category, kind, message, details: Map::new(), source: None }
     }
 
     /// The arguments are wrong.
@@ -169,8 +178,8 @@ impl ToolError {
     pub fn from_io(action: &str, path: &str, error: io::Error) -> Self {
         let (category, kind) = classify_io(&error);
         let reason = describe_io(&error);
-        let mut new = Self::new(category, kind, format!("cannot {action}: {reason}"))
-            .with_detail("path", Value::String(path.to_owned()));
+        let mut new =
+            Self::new(category, kind, format!("cannot {action}: {reason}")).with_path("path", path);
         if let Some(errno) = error.raw_os_error() {
             new = new.with_detail("errno", Value::from(errno));
         }
@@ -181,8 +190,14 @@ impl ToolError {
     /// Says something else instead, with all the rest as it is.
     #[must_use]
     pub fn with_message(mut self, message: impl Into<String>) -> Self {
-        self.message = message.into();
+        self.message = shorten(&message.into(), LONGEST_MESSAGE).into_owned();
         self
+    }
+
+    /// Adds a path as a detail, cut where it is longer than a path can be.
+    #[must_use]
+    pub fn with_path(self, name: &str, path: &str) -> Self {
+        self.with_detail(name, shorten(path, LONGEST_PATH).into_owned())
     }
 
     /// Adds one detail. A detail of the same name is replaced.

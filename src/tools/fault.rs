@@ -1,14 +1,17 @@
 //! What became of a path, in the tools' own error taxonomy.
 
 use rustix::io::Errno;
-use serde_json::Value;
 
 use crate::workspace::{Action, Fault, LONGEST_WAIT, Wait, WorkspaceError};
 
+use super::error::LONGEST_PATH;
+use super::shorten::shorten;
 use super::{Context, ToolError};
 
 impl From<WorkspaceError> for ToolError {
-    fn from(error: WorkspaceError) -> Self {
+    fn from(mut error: WorkspaceError) -> Self {
+        // The path comes from the caller, and what is said about it stands behind it.
+        error.path = shorten(&error.path, LONGEST_PATH).into_owned();
         let message = error.to_string();
         let hint = error.hint();
         let path = error.path.clone();
@@ -40,9 +43,9 @@ impl From<WorkspaceError> for ToolError {
                 ToolError::from_io(&format!("{} {path}", error.action), &path, source)
             }
         };
-        new = new.with_detail("path", Value::from(path));
+        new = new.with_path("path", &path);
         if let Some(resolved) = resolved {
-            new = new.with_detail("resolved_path", Value::from(resolved));
+            new = new.with_path("resolved_path", &resolved);
         }
         match hint {
             Some(hint) => new.with_hint(hint),
@@ -113,5 +116,10 @@ mod tests {
         let long = read(&"x".repeat(300));
         assert_eq!(long.details()["errno"], 36);
         assert!(read("none").hint().is_some());
+        let endless = read(&"x".repeat(1 << 20));
+        assert!(endless.message().ends_with("file name too long"), "{endless}");
+        assert!(
+            endless.message().len() < 5000 && endless.details()["path"].to_string().len() < 5000
+        );
     }
 }

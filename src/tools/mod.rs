@@ -11,6 +11,7 @@ pub mod error;
 pub mod event;
 pub mod read_file;
 pub mod schema;
+pub(crate) mod shorten;
 pub mod view;
 pub mod write_file;
 

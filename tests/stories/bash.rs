@@ -73,7 +73,12 @@ async fn a_dropped_stream_ends_a_silent_command() {
             break;
         }
     }
-    assert!(running(&mark) >= 2);
+    // Both sleeps, and the shell that names them.
+    let until = Instant::now() + PATIENCE;
+    while running(&mark) < 3 {
+        assert!(Instant::now() < until, "the command does not get going");
+        tokio::task::yield_now().await;
+    }
     drop(stream);
     gone(&mark).await;
     let after = story.call("bash", json!({"command": "echo fine"})).await.1.unwrap();

@@ -35,6 +35,11 @@ use super::stdio::{StandardStreams, Stdio};
 /// seconds.
 pub const STOP_LIMIT: Duration = Duration::from_millis(1500);
 
+/// How many calls may be cancelled before they were looked at. HTTP/2 servers take a few for an
+/// attack and end the connection with every other call on it (the default is 20); the only peer here
+/// is the host that started this process, and cancelling a turn cancels all of its calls at once.
+const MOST_EARLY_CANCELS: usize = 1 << 16;
+
 /// The service name under which a host asks for our health.
 const HEALTH_NAME: &str = "plugin";
 
@@ -242,6 +247,7 @@ impl Prepared {
         let connections = ReceiverStream::new(connections).map(Ok::<_, io::Error>);
         let winding_down = stop.token.clone().cancelled_owned();
         let server = Server::builder()
+            .http2_max_pending_accept_reset_streams(Some(MOST_EARLY_CANCELS))
             .add_routes(routes)
             .serve_with_incoming_shutdown(connections, winding_down);
         tokio::pin!(server);

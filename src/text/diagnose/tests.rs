@@ -120,3 +120,10 @@ fn hostile_input_is_answered_all_the_same() {
         let _ = told("x", wanted);
     }
 }
+
+#[test]
+fn a_string_of_which_only_a_part_is_compared_is_told_so() {
+    let lines = "the same line\n".repeat(3000);
+    let message = told(&lines, &format!("{}but not this one", &lines[..lines.len() - 14]));
+    assert!(message.ends_with("so it differs further on"), "{message}");
+}

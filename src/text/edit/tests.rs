@@ -192,3 +192,29 @@ proptest! {
         }
     }
 }
+
+#[test]
+fn one_edit_with_many_matches_can_be_stopped() {
+    let asked = std::cell::Cell::new(0);
+    let should_stop = || {
+        asked.set(asked.get() + 1);
+        asked.get() > 3
+    };
+    let bounds = Bounds { size: usize::MAX, should_stop: &should_stop };
+    let body = "a".repeat(1 << 20);
+    for edit in [edit_all("a", "b"), edit(&body[..1 << 19], "b")] {
+        asked.set(0);
+        let error = apply(body.as_bytes(), Encoding::Utf8, &[edit], bounds).unwrap_err();
+        assert!(matches!(error.reason, Refusal::Stopped), "{error}");
+        assert_eq!(asked.get(), 4);
+    }
+}
+
+#[test]
+fn counting_ends_where_it_costs_too_much() {
+    let body = "a".repeat(1 << 22);
+    let error = refusal(&body, &[edit(&body[..1 << 20], "b")]);
+    assert!(error.contains("stands at least 64 times"), "{error}");
+    let error = refusal(&"ab".repeat(5), &[edit("a", "b")]);
+    assert!(error.contains("stands 5 times"), "{error}");
+}

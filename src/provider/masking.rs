@@ -1,0 +1,85 @@
+//! The values of secrets, kept out of everything that leaves the provider.
+//!
+//! Commands' output is masked as it streams. But a command may write a secret into a file, and a
+//! caller may name one: what a file tool reads, an error repeats and a preview shows passes here.
+
+use std::borrow::Cow;
+
+use serde_json::Value;
+
+use crate::process::Secrets;
+use crate::tools::view::{DiffLine, Hunk, View};
+use crate::tools::{Payload, ToolError};
+
+/// Masks every text of a result.
+pub(super) fn payload(secrets: &Secrets, mut payload: Payload) -> Payload {
+    if !secrets.is_empty() {
+        payload.values_mut().for_each(|value| mask_value(secrets, value));
+    }
+    payload
+}
+
+/// Masks what an error says.
+pub(super) fn error(secrets: &Secrets, error: ToolError) -> ToolError {
+    if secrets.is_empty() {
+        return error;
+    }
+    let message = secrets.mask_text(error.message()).into_owned();
+    let details = payload(secrets, error.details());
+    let masked = error.with_message(message);
+    details.into_iter().fold(masked, |masked, (name, value)| masked.with_detail(&name, value))
+}
+
+/// Masks every text of a view.
+pub(super) fn view(secrets: &Secrets, view: View) -> View {
+    if secrets.is_empty() { view } else { mask_view(secrets, view) }
+}
+
+fn mask_value(secrets: &Secrets, value: &mut Value) {
+    match value {
+        Value::String(text) => mask(secrets, text),
+        Value::Array(items) => items.iter_mut().for_each(|item| mask_value(secrets, item)),
+        Value::Object(map) => map.values_mut().for_each(|value| mask_value(secrets, value)),
+        Value::Null | Value::Bool(_) | Value::Number(_) => {}
+    }
+}
+
+fn mask_view(secrets: &Secrets, view: View) -> View {
+    let masked = |mut text: String| {
+        mask(secrets, &mut text);
+        text
+    };
+    let all = |views: Vec<View>| views.into_iter().map(|view| mask_view(secrets, view)).collect();
+    match view {
+        View::Text { content, style } => View::Text { content: masked(content), style },
+        View::Code { language, content } => View::Code { language, content: masked(content) },
+        View::Diff(hunks) => View::Diff(
+            hunks
+                .into_iter()
+                .map(|hunk| Hunk {
+                    lines: hunk
+                        .lines
+                        .into_iter()
+                        .map(|line| DiffLine { text: masked(line.text), ..line })
+                        .collect(),
+                    ..hunk
+                })
+                .collect(),
+        ),
+        View::Table { headers, rows } => View::Table {
+            headers: headers.into_iter().map(masked).collect(),
+            rows: rows.into_iter().map(|row| row.into_iter().map(masked).collect()).collect(),
+        },
+        View::List { items, order } => View::List { items: all(items), order },
+        View::Group(children) => View::Group(all(children)),
+        View::Collapsible { summary, children, initially } => {
+            View::Collapsible { summary: masked(summary), children: all(children), initially }
+        }
+    }
+}
+
+fn mask(secrets: &Secrets, text: &mut String) {
+    if let Cow::Owned(masked) = secrets.mask_text(text) {
+        *text = masked;
+    }
+}

@@ -1,0 +1,148 @@
+//! Calls as an unfriendly model, or a kernel in a hurry, makes them.
+
+use std::time::{Duration, Instant};
+
+use futures_util::future::join_all;
+use provider_workspace::provider::Call;
+use provider_workspace::service::persisted_call;
+use serde_json::json;
+
+use crate::harness::{PATIENCE, Story, call, object, refusal};
+
+/// A turn that is given up cancels all of its calls at once, some of them before they were looked
+/// at. The others on the connection go on.
+#[tokio::test]
+async fn hundreds_of_calls_cancelled_as_they_are_sent_end_no_other() {
+    let mut story = Story::launched().await;
+    story.configure(json!({"max_concurrent_calls": 1024})).await.unwrap();
+    story.write("a.txt", "still here\n");
+    let read = || call("read_file", json!({"path": "a.txt"}));
+    let stays = json!({"command": "read line; echo $line", "stdin": "through\n"});
+    for _ in 0..3 {
+        let storm = (0..500_u64).map(|number| {
+            let mut client = story.client.clone();
+            async move {
+                let sent = Duration::from_micros(number % 50 * 20);
+                let _ = tokio::time::timeout(sent, client.invoke(read())).await;
+            }
+        });
+        let mut client = story.client.clone();
+        let beside = client.invoke_to_end(call("bash", stays.clone()));
+        let (_, beside) = tokio::join!(join_all(storm), beside);
+        let (_, outcome) = beside.expect("the connection ended");
+        assert!(outcome.is_ok_and(|result| result["output"] == "through\n"));
+    }
+    let (_, outcome) = tokio::time::timeout(PATIENCE, story.client.invoke_to_end(read()))
+        .await
+        .expect("it must not hang")
+        .unwrap();
+    outcome.unwrap();
+    story.end().await;
+}
+
+/// Small arguments that ask for a lot of work: the deadline holds all the same, and the file stays.
+#[tokio::test]
+async fn edits_that_would_take_for_ever_end_in_time() {
+    const LIMIT: Duration = Duration::from_millis(1500);
+    let mut story = Story::configured().await;
+    let doubled = vec![json!({"old_string": "a", "new_string": "aa", "replace_all": true}); 40];
+    story.write("grows", "a\n");
+    let call = call("edit_file", json!({"path": "grows", "edits": doubled}));
+    let call = Call { deadline: Some(Instant::now() + LIMIT), ..call };
+    let (_, outcome) = story.client.invoke_to_end(call).await.unwrap();
+    let failure = outcome.expect_err("no file may grow so large");
+    assert!(
+        ["timeout", "invalid_arguments"].contains(&&*failure.category),
+        "{}: {}",
+        failure.category,
+        failure.message
+    );
+    // The tool gave up by itself: the file's lock is free again.
+    assert_eq!(std::fs::read(story.path("grows")).unwrap(), b"a\n");
+    let edit = json!({"path": "grows", "old_string": "a", "new_string": "b"});
+    story.result("edit_file", edit).await;
+    story.end().await;
+}
+
+/// A needle of a megabyte that stands at every byte of a file is not compared ten thousand times.
+#[tokio::test]
+async fn a_long_string_that_stands_everywhere_is_told_at_once() {
+    let mut story = Story::configured().await;
+    story.write("one-letter", "a".repeat(8 << 20));
+    let edit = json!({"path": "one-letter", "old_string": "a".repeat(1 << 20), "new_string": "b"});
+    let failure = tokio::time::timeout(PATIENCE, story.failure("edit_file", edit)).await.unwrap();
+    assert_eq!(failure.category, "invalid_arguments");
+    assert!(failure.message.contains("stands at least"), "{}", failure.message);
+    story.end().await;
+}
+
+/// What is not a path comes back short, with the reason.
+#[tokio::test]
+async fn a_path_of_megabytes_is_not_repeated() {
+    let mut story = Story::configured().await;
+    let path = "x/".repeat(5 << 20);
+    for (tool, mut arguments) in [
+        ("read_file", json!({})),
+        ("write_file", json!({"content": ""})),
+        ("edit_file", json!({"old_string": "a", "new_string": "b"})),
+    ] {
+        arguments["path"] = json!(path);
+        let failure = story.failure(tool, arguments).await;
+        let details = serde_json::to_string(&failure.details).unwrap();
+        assert!(failure.message.len() + details.len() < 20_000, "{tool}");
+        assert!(failure.message.ends_with("file name too long"), "{tool}: {}", failure.message);
+    }
+    story.end().await;
+}
+
+/// What is nested too deeply to be read is the caller's fault, and said in a few words.
+#[tokio::test]
+async fn arguments_of_a_thousand_levels_are_refused_by_name() {
+    let mut story = Story::configured().await;
+    let deep = (0..1000).fold(json!(1), |inner, _| json!([inner]));
+    let arguments = json!({"path": deep});
+    let refused = [
+        story.client.invoke_to_end(call("read_file", arguments.clone())).await.unwrap_err(),
+        story.client.preview(call("read_file", arguments.clone())).await.unwrap_err(),
+        story.client.configure(object(arguments)).await.unwrap_err(),
+    ];
+    for error in refused {
+        let (code, failure) = refusal(error);
+        assert_eq!(code, tonic::Code::InvalidArgument);
+        assert_eq!((failure.category.as_str(), failure.retryable), ("invalid_arguments", false));
+        assert!(failure.message.len() < 200, "{}", failure.message);
+        assert!(failure.message.contains("recursion limit"), "{}", failure.message);
+    }
+    let levels = (0..20).fold(json!(1), |inner, _| json!([inner]));
+    let failure = story.failure("read_file", json!({"path": levels})).await;
+    assert!(failure.message.contains("path must be a string"), "{}", failure.message);
+    story.end().await;
+}
+
+/// A command may write a secret into a file, and a caller may name one: it is shown by no tool.
+#[tokio::test]
+async fn a_secret_comes_back_by_no_way_round() {
+    const VALUE: &str = "fake-value-123";
+    let mut story = Story::launched_with(|launch| launch.env("TOKEN", VALUE)).await;
+    story.configure(json!({"secret_env": ["TOKEN"]})).await.unwrap();
+    let write = json!({"command": "echo key=$TOKEN > kept; cat kept"});
+    let (_, outcome) = story.call("bash", write).await;
+    assert_eq!(outcome.unwrap()["output"], "key=[TOKEN]\n");
+
+    let read = story.result("read_file", json!({"path": "kept"})).await;
+    assert!(read["content"].as_str().unwrap().contains("key=[TOKEN]"), "{read:?}");
+    let edit = json!({"path": "kept", "old_string": "key", "new_string": "name"});
+    let shown = story.client.preview(call("edit_file", edit.clone())).await.unwrap();
+    let edited = story.result("edit_file", edit).await;
+    let named = call("read_file", json!({"path": VALUE}));
+    let failure = story.failure("read_file", json!({"path": VALUE})).await;
+    let stored = story.client.render("1", persisted_call(&named)).await.unwrap();
+    let wrong = json!({"path": "kept", "limit": VALUE});
+    let slip = story.failure("read_file", wrong.clone()).await;
+    let slip_shown = story.client.preview(call("read_file", wrong)).await.unwrap_err();
+    let told = format!("{shown:?} {edited:?} {failure:?} {stored:?} {slip:?} {slip_shown:?}");
+    assert!(told.contains("[TOKEN]") && !told.contains(VALUE), "{told}");
+    // The file itself holds what it held.
+    assert_eq!(std::fs::read_to_string(story.path("kept")).unwrap(), format!("name={VALUE}\n"));
+    story.end().await;
+}
