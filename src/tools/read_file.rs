@@ -72,7 +72,8 @@ impl Tool for ReadFile {
     fn run(&self, arguments: &Payload, context: &Context<'_>) -> Result<Payload, ToolError> {
         let Arguments { path, request } = Arguments::of(arguments)?;
         let place = PathArgument { text: path, working_directory: context.working_directory };
-        let file = context.workspace.open_file(place, AccessTime::Touch).map_err(suggest_glob)?;
+        let file =
+            context.workspace.open_file(place, AccessTime::Touch).map_err(suggest_listing)?;
         let _lock = context.waiting(|wait| file.lock_shared(context.workspace, wait))?;
         match scan::scan(&file, context, request)? {
             Found::Binary { kind } => Err(binary(path, kind, &file)),
@@ -112,16 +113,28 @@ impl Tool for ReadFile {
 }
 
 /// A folder is a slip that a model makes: it means to list.
-fn suggest_glob(error: crate::workspace::WorkspaceError) -> ToolError {
+fn suggest_listing(error: crate::workspace::WorkspaceError) -> ToolError {
     if !matches!(*error.fault, Fault::IsFolder) {
         return error.into();
     }
-    let hint = format!("list it with glob: {{\"pattern\": \"*\", \"path\": {:?}}}", error.path);
-    let new = ToolError::invalid_arguments(format!("{error}; use glob to list what is in it"));
+    let hint = format!("list it with bash: ls {}", shell_word(&error.path));
+    let new = ToolError::invalid_arguments(format!("{error}; use bash to list what is in it"));
     let new = new.with_detail("path", error.path).with_hint(hint);
     match error.resolved {
         Some(resolved) => new.with_detail("resolved_path", resolved.display().to_string()),
         None => new,
+    }
+}
+
+/// A path as a shell takes it for one word that is no option.
+fn shell_word(path: &str) -> String {
+    let is_plain =
+        |c: char| c.is_alphanumeric() || matches!(c, '/' | '.' | '_' | '-' | '+' | ',' | '@');
+    let dashes = if path.starts_with('-') { "-- " } else { "" };
+    if !path.is_empty() && path.chars().all(is_plain) {
+        format!("{dashes}{path}")
+    } else {
+        format!("{dashes}'{}'", path.replace('\'', "'\\''"))
     }
 }
 
@@ -206,9 +219,8 @@ fn notice(request: Request, text: &Text) -> Option<String> {
             .push("Lines are numbered from the end (-1 is the last), as the file is large.".into());
     }
     if text.window.cut_lines > 0 {
-        notices.push(format!(
-            "Lines over {MAX_LINE} characters are cut; grep or bash can show more of them."
-        ));
+        notices
+            .push(format!("Lines over {MAX_LINE} characters are cut; bash can show more of them."));
     }
     if let Encoding::Legacy(legacy) = text.encoding {
         notices.push(format!("The encoding {} is a guess.", legacy.name()));

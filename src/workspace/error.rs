@@ -165,6 +165,9 @@ impl WorkspaceError {
     #[must_use]
     pub fn hint(&self) -> Option<String> {
         Some(match &*self.fault {
+            Fault::Outside { .. } if self.action == Action::Write => {
+                "use a path inside the roots, or have the operator add the folder to roots".to_owned()
+            }
             Fault::Outside { .. } => "use a path inside the roots, or have the operator add the folder to \
                  roots or read_only_roots"
                 .to_owned(),
@@ -179,9 +182,9 @@ impl WorkspaceError {
             Fault::NotFound { near, .. } if !near.is_empty() => {
                 format!("did you mean {}?", near.join(" or "))
             }
-            Fault::NotFound { .. } => "find the path with glob".to_owned(),
+            Fault::NotFound { .. } => "list the folder above it with bash to find the path".to_owned(),
             Fault::NotAFolder(_) => "shorten the path to the file, or choose another folder".to_owned(),
-            Fault::IsFolder => "name a file; glob lists a folder".to_owned(),
+            Fault::IsFolder => "name a file; bash lists a folder (ls)".to_owned(),
             Fault::Special(_) => "only regular files are read and written here".to_owned(),
             Fault::TooManyLinks(_) => "name the file itself instead of a link to it".to_owned(),
             Fault::MagicLink(_) => "name the file by its own path".to_owned(),

@@ -1,9 +1,9 @@
 //! What a person sees of a call: before it, and ever after.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use sandbox::{Jail, Level, Network};
+use sandbox::{Access, Jail, Level, Network, Subject};
 use serde_json::Value;
 
 use super::plain::{shortened, visible, without_escapes};
@@ -33,7 +33,10 @@ pub(super) fn preview(
     parts.push(fact("network", network(settings.policy.network)));
     parts.push(fact("may write", &writable(settings)));
     match jail {
-        Some(jail) => parts.extend(enforcement(jail)),
+        Some(jail) => {
+            parts.extend(scratch(jail).map(|text| fact("private scratch", &text)));
+            parts.extend(enforcement(jail));
+        }
         None => parts.push(View::text("not configured: no roots", Style::Error)),
     }
     if let Some(stdin) = arguments.stdin {
@@ -155,6 +158,30 @@ fn writable(settings: &BashSettings) -> String {
         .map(|path| visible(&path.to_string_lossy()).into_owned())
         .collect();
     paths.join(", ")
+}
+
+/// Where a write succeeds and changes nothing on the machine.
+fn scratch(jail: &Jail) -> Option<String> {
+    const FATE: &str = "unseen by others, discarded when the provider ends";
+    let private = jail.private();
+    let mut places: Vec<String> = match jail.enforcement().level {
+        Level::Off => return None,
+        Level::Full => ["/tmp", "/var/tmp"]
+            .iter()
+            .filter(|place| {
+                jail.explain(Subject::Command, Access::Write, Path::new(place)).is_some()
+            })
+            .map(|&place| place.to_owned())
+            .collect(),
+        Level::Kernel | Level::Partial => Vec::new(),
+    };
+    let own = private.home.iter().chain([&private.tmp]);
+    for place in own.map(|path| visible(&path.to_string_lossy()).into_owned()) {
+        if !places.contains(&place) {
+            places.push(place);
+        }
+    }
+    Some(format!("{} ({FATE})", places.join(", ")))
 }
 
 fn enforcement(jail: &Jail) -> Vec<View> {

@@ -156,7 +156,7 @@ fn nothing_to_show_has_five_different_reasons() {
     assert_eq!(folder.category(), Category::InvalidArguments);
     assert_eq!(
         folder.to_string(),
-        "cannot read folder: it is a folder; use glob to list what is in it"
+        "cannot read folder: it is a folder; use bash to list what is in it"
     );
 
     let missing = story.refusal(json!({"path": "tree"}));
