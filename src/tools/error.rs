@@ -9,6 +9,8 @@ use std::io;
 
 use serde_json::{Map, Value};
 
+use super::hidden::{one_line, without_controls};
+
 /// A failed call: what went wrong, where, and what to do about it.
 #[derive(Debug)]
 pub struct ToolError {
@@ -108,7 +110,9 @@ impl ToolErrorKind {
 
 impl ToolError {
     fn new(category: Category, kind: ToolErrorKind, message: impl Into<String>) -> Self {
-        Self { category, kind, message: message.into(), details: Map::new(), source: None }
+        // Names of files and outputs get into messages, and messages to terminals.
+        let message = without_controls(message.into());
+        Self { category, kind, message, details: Map::new(), source: None }
     }
 
     /// The arguments are wrong.
@@ -181,7 +185,7 @@ impl ToolError {
     /// Says something else instead, with all the rest as it is.
     #[must_use]
     pub fn with_message(mut self, message: impl Into<String>) -> Self {
-        self.message = message.into();
+        self.message = without_controls(message.into());
         self
     }
 
@@ -195,7 +199,8 @@ impl ToolError {
     /// Adds what the caller or the operator can do about it.
     #[must_use]
     pub fn with_hint(self, hint: impl Into<String>) -> Self {
-        self.with_detail("hint", Value::String(hint.into()))
+        let hint = one_line(&hint.into()).into_owned();
+        self.with_detail("hint", Value::String(hint))
     }
 
     /// Keeps the error that caused this one.

@@ -4,15 +4,19 @@ use serde_json::Value;
 
 use crate::workspace::{Fault, LONGEST_WAIT, Wait, WorkspaceError};
 
+use super::hidden::one_line;
 use super::{Context, ToolError};
 
 impl From<WorkspaceError> for ToolError {
     fn from(error: WorkspaceError) -> Self {
-        let message = error.to_string();
+        let message = one_line(&error.to_string()).into_owned();
         let hint = error.hint();
         let path = error.path.clone();
         let resolved = error.resolved.as_ref().map(|path| path.display().to_string());
         let mut new = match *error.fault {
+            Fault::NoPath(_) if path.is_empty() => ToolError::invalid_arguments(
+                "path is empty: name a file, absolute or relative to the working directory",
+            ),
             Fault::NoPath(_) => ToolError::invalid_arguments(message),
             Fault::Outside { .. }
             | Fault::WorkingDirectoryOutside { .. }
@@ -30,13 +34,14 @@ impl From<WorkspaceError> for ToolError {
             Fault::Stopped => ToolError::cancelled(message),
             Fault::Shared { .. } => ToolError::execution_failed(message),
             Fault::Torn { recovery, source } => {
-                let action = format!("{} {path}", error.action);
+                let action = format!("{} {}", error.action, one_line(&path));
                 ToolError::from_io(&action, &path, source)
                     .with_message(message)
                     .with_detail("recovery", recovery.display().to_string())
             }
             Fault::System(source) => {
-                ToolError::from_io(&format!("{} {path}", error.action), &path, source)
+                let action = format!("{} {}", error.action, one_line(&path));
+                ToolError::from_io(&action, &path, source)
             }
         };
         new = new.with_detail("path", Value::from(path));

@@ -17,6 +17,7 @@ pub mod write_file;
 mod call;
 mod change;
 mod fault;
+mod hidden;
 mod language;
 
 pub use bash::{Bash, BashSettings};

@@ -12,7 +12,9 @@ use crate::workspace::{
     AccessTime, Action, Extent, Fault, FileKind, Knowledge, OpenFile, PathArgument, Target,
 };
 
-use super::view::{Style, View};
+use super::change;
+use super::hidden::one_line;
+use super::view::View;
 use super::{Context, Payload, Tool, ToolError, ToolSpec};
 use scan::{Found, Request, Text};
 
@@ -90,15 +92,18 @@ impl Tool for ReadFile {
         let found = context.workspace.locate_existing(place, Action::Read);
         let fault = match found.map(|place| place.target) {
             Ok(Target::Found { stat, .. }) => match stat.kind {
-                FileKind::Folder => Some(format!("cannot read {path}: it is a folder")),
-                FileKind::Special(special) => Some(format!("cannot read {path}: it is {special}")),
+                FileKind::Folder => Some(is_folder(path)),
+                FileKind::Special(special) => Some(ToolError::execution_failed(format!(
+                    "cannot read {}: it is {special}",
+                    one_line(path)
+                ))),
                 FileKind::Regular | FileKind::Link => None,
             },
             Ok(Target::Missing { .. }) => None,
-            Err(error) => Some(error.to_string()),
+            Err(error) => Some(suggest_listing(error)),
         };
         Ok(match fault {
-            Some(fault) => View::text(fault, Style::Error),
+            Some(fault) => change::failure(&fault),
             None => self.render_call(arguments),
         })
     }
@@ -117,13 +122,19 @@ fn suggest_listing(error: crate::workspace::WorkspaceError) -> ToolError {
     if !matches!(*error.fault, Fault::IsFolder) {
         return error.into();
     }
-    let hint = format!("list it with bash: ls {}", shell_word(&error.path));
-    let new = ToolError::invalid_arguments(format!("{error}; use bash to list what is in it"));
-    let new = new.with_detail("path", error.path).with_hint(hint);
+    let new = is_folder(&error.path);
     match error.resolved {
         Some(resolved) => new.with_detail("resolved_path", resolved.display().to_string()),
         None => new,
     }
+}
+
+fn is_folder(path: &str) -> ToolError {
+    let message =
+        format!("cannot read {}: it is a folder; use bash to list what is in it", one_line(path));
+    ToolError::invalid_arguments(message)
+        .with_detail("path", path)
+        .with_hint(format!("list it with bash: ls {}", shell_word(path)))
 }
 
 /// A path as a shell takes it for one word that is no option.
@@ -142,7 +153,8 @@ fn binary(path: &str, kind: Option<&'static str>, file: &OpenFile) -> ToolError 
     let size = file.stat().size;
     let what = kind.map_or_else(|| " of unknown type".to_owned(), |kind| format!(" ({kind})"));
     ToolError::execution_failed(format!(
-        "cannot read {path}: it is a binary file{what}, {size} bytes"
+        "cannot read {}: it is a binary file{what}, {size} bytes",
+        one_line(path)
     ))
     .with_detail("path", path)
     .with_detail("resolved_path", file.path().display().to_string())

@@ -2,10 +2,14 @@
 
 use std::fmt;
 use std::io;
-use std::path::PathBuf;
+use std::os::fd::OwnedFd;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use super::{InPlace, Special};
+use rustix::fs::{AtFlags, Mode, OFlags, ResolveFlags};
+use rustix::io::Errno;
+
+use super::{FileKind, FileStat, InPlace, Special};
 
 /// An action on a path that failed. Its message says what, where and why; [`WorkspaceError::hint`]
 /// says what to do about it.
@@ -194,6 +198,14 @@ impl WorkspaceError {
             Fault::Torn { recovery, .. } => {
                 format!("make room, then copy {} over it", recovery.display())
             }
+            Fault::System(source)
+                if matches!(
+                    Errno::from_io_error(source),
+                    Some(Errno::ACCESS | Errno::PERM | Errno::ROFS)
+                ) =>
+            {
+                return obstacle(self.action, self.resolved.as_deref()?);
+            }
             Fault::NoPath(_) | Fault::Stopped | Fault::System(_) => return None,
         })
     }
@@ -230,6 +242,48 @@ impl fmt::Display for Missing<'_> {
         }
         Ok(())
     }
+}
+
+/// What of the system's refusal can be seen: the file or the folder whose permissions are in the way.
+/// `path` is free of links, and none that came there since is followed.
+fn obstacle(action: Action, path: &Path) -> Option<String> {
+    let open = |path: &Path| -> Result<OwnedFd, Errno> {
+        let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        let links = ResolveFlags::NO_SYMLINKS;
+        rustix::fs::openat2(rustix::fs::CWD, path, flags, Mode::empty(), links)
+    };
+    let may = |handle: &OwnedFd, access| {
+        let flags = AtFlags::EACCESS | AtFlags::EMPTY_PATH;
+        rustix::fs::accessat(handle, c"", access, flags).is_ok()
+    };
+    let wanted = match action {
+        Action::Write => rustix::fs::Access::WRITE_OK,
+        Action::Read | Action::List | Action::Inspect => rustix::fs::Access::READ_OK,
+    };
+    for (index, place) in path.ancestors().enumerate() {
+        let Ok(handle) = open(place) else { continue };
+        let stat = FileStat::of(&handle).ok()?;
+        let is_searched = index > 0 && !may(&handle, rustix::fs::Access::EXEC_OK);
+        let verb = match (is_searched, action) {
+            (true, _) => "searched",
+            (false, _) if may(&handle, wanted) => {
+                // Creating or replacing the file asks its folder.
+                if action == Action::Write && index == 0 { continue } else { return None }
+            }
+            (false, Action::Write) => "written",
+            (false, _) => "read",
+        };
+        let what = if stat.kind == FileKind::Folder { "the folder" } else { "the file" };
+        return Some(format!(
+            "{what} {} cannot be {verb}: its mode is {:04o} and its owner uid {}, and the provider \
+             runs as uid {}",
+            place.display(),
+            stat.mode & 0o7777,
+            stat.uid,
+            rustix::process::geteuid().as_raw()
+        ));
+    }
+    None
 }
 
 /// The system's reason without its number, which stands in the details.

@@ -6,8 +6,8 @@ use std::path::{Path, PathBuf};
 use sandbox::{Access, ExitStatus, Explanation, LimitHit, Limits, Subject};
 
 use super::folder::normal;
-use super::plain::visible;
 use crate::process::{FullOutput, SPOOL_FILE_BYTES};
+use crate::tools::hidden::one_line;
 
 /// Where a jail's reasons come from: the jail itself, or a test.
 pub(super) trait Reasons {
@@ -102,7 +102,7 @@ pub(super) fn of_failure(facts: &Facts<'_>) -> Vec<String> {
             "the .git file here points to a git folder outside the roots; such a file never \
              widens what commands may reach, so git cannot work here unless the operator puts {} \
              into bash_write",
-            folder.display()
+            one_line(&folder.to_string_lossy())
         ));
     }
     notices
@@ -178,11 +178,7 @@ fn paths(facts: &Facts<'_>) -> Vec<String> {
                     if is_write(facts, line, candidate) { &[Access::Write] } else { accesses };
                 accesses.iter().find_map(|&access| refused(facts, access, &path))
             });
-            if let Some(notice) = notice {
-                if !notices.contains(&notice) {
-                    notices.push(notice);
-                }
-            }
+            notices.extend(notice.filter(|notice| !notices.contains(notice)));
             break;
         }
         if notices.len() == MOST_PATHS {
@@ -224,14 +220,14 @@ fn is_write(facts: &Facts<'_>, line: &str, candidate: &str) -> bool {
 fn refused(facts: &Facts<'_>, access: Access, path: &Path) -> Option<String> {
     let mut reason = facts.reasons.explain(access, path)?;
     let shown = path.to_string_lossy();
-    let shown = visible(&shown);
+    let shown = one_line(&shown);
     if access == Access::Write {
         let read_only = facts.read_only_roots.iter().find(|root| path.starts_with(root));
         if let Some(root) = read_only {
             return Some(format!(
                 "{shown} cannot be written: the operator made {} read-only (read_only_roots); \
                  write elsewhere, or have the operator move that folder to roots",
-                visible(&root.to_string_lossy())
+                one_line(&root.to_string_lossy())
             ));
         }
         reason.value = grantable(facts.reasons, path).to_owned();

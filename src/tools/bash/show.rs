@@ -9,6 +9,8 @@ use serde_json::Value;
 use super::plain::{shortened, visible, without_escapes};
 use super::{Arguments, BashSettings};
 use crate::process::Secrets;
+use crate::tools::change::failure;
+use crate::tools::hidden::one_line;
 use crate::tools::view::{Fold, Style, View};
 use crate::tools::{Payload, ToolError};
 
@@ -23,11 +25,14 @@ pub(super) fn preview(
     cwd: Result<PathBuf, ToolError>,
 ) -> View {
     let secrets = settings.environment.secrets();
-    let mut parts = command(arguments.command, secrets);
+    let mut parts = Vec::new();
+    if let Err(error) = &cwd {
+        parts.push(failure(error));
+    }
+    parts.extend(command(arguments.command, secrets));
     let fact = |name: &str, text: &str| View::text(format!("{name}: {text}"), Style::Dim);
-    match cwd {
-        Ok(cwd) => parts.push(fact("folder", &visible(&cwd.to_string_lossy()))),
-        Err(error) => parts.push(View::text(error.to_string(), Style::Error)),
+    if let Ok(cwd) = cwd {
+        parts.push(fact("folder", &one_line(&cwd.to_string_lossy())));
     }
     parts.push(fact("timeout", &duration(arguments.timeout)));
     parts.push(fact("network", network(settings.policy.network)));
@@ -63,7 +68,7 @@ pub(super) fn call(arguments: &Payload, secrets: &Secrets) -> View {
     }
     parts.extend(command(text("command").unwrap_or_default(), secrets));
     if let Some(cwd) = text("cwd") {
-        parts.push(View::text(format!("folder: {}", visible(cwd)), Style::Dim));
+        parts.push(View::text(format!("folder: {}", one_line(cwd)), Style::Dim));
     }
     View::Group(parts)
 }
@@ -101,8 +106,8 @@ pub(super) fn result(payload: &Payload, secrets: &Secrets) -> View {
         number("duration_ms")
             .and_then(|ms| Duration::try_from_secs_f64(ms / 1000.0).ok())
             .map(duration),
-        text("cwd").map(|cwd| format!("in {}", visible(cwd))),
-        text("full_output_path").map(|path| format!("whole output: {}", visible(path))),
+        text("cwd").map(|cwd| format!("in {}", one_line(cwd))),
+        text("full_output_path").map(|path| format!("whole output: {}", one_line(path))),
     ]
     .into_iter()
     .flatten()
@@ -155,7 +160,7 @@ fn writable(settings: &BashSettings) -> String {
         .roots
         .iter()
         .chain(&policy.command_write)
-        .map(|path| visible(&path.to_string_lossy()).into_owned())
+        .map(|path| one_line(&path.to_string_lossy()).into_owned())
         .collect();
     paths.join(", ")
 }
@@ -176,7 +181,7 @@ fn scratch(jail: &Jail) -> Option<String> {
         Level::Kernel | Level::Partial => Vec::new(),
     };
     let own = private.home.iter().chain([&private.tmp]);
-    for place in own.map(|path| visible(&path.to_string_lossy()).into_owned()) {
+    for place in own.map(|path| one_line(&path.to_string_lossy()).into_owned()) {
         if !places.contains(&place) {
             places.push(place);
         }
