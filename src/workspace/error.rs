@@ -252,9 +252,16 @@ fn obstacle(action: Action, path: &Path) -> Option<String> {
         let links = ResolveFlags::NO_SYMLINKS;
         rustix::fs::openat2(rustix::fs::CWD, path, flags, Mode::empty(), links)
     };
-    let may = |handle: &OwnedFd, access| {
-        let flags = AtFlags::EACCESS | AtFlags::EMPTY_PATH;
-        rustix::fs::accessat(handle, c"", access, flags).is_ok()
+    // From the folder that holds it, or from within: an empty path is not understood everywhere.
+    let may = |place: &Path, handle: &OwnedFd, kind, access| match (kind, place.parent()) {
+        (FileKind::Folder, _) | (_, None) => {
+            rustix::fs::accessat(handle, c".", access, AtFlags::EACCESS).is_ok()
+        }
+        (_, Some(folder)) => open(folder).is_ok_and(|folder| {
+            let flags = AtFlags::EACCESS | AtFlags::SYMLINK_NOFOLLOW;
+            let name = place.file_name().unwrap_or_default();
+            rustix::fs::accessat(folder, name, access, flags).is_ok()
+        }),
     };
     let wanted = match action {
         Action::Write => rustix::fs::Access::WRITE_OK,
@@ -263,10 +270,10 @@ fn obstacle(action: Action, path: &Path) -> Option<String> {
     for (index, place) in path.ancestors().enumerate() {
         let Ok(handle) = open(place) else { continue };
         let stat = FileStat::of(&handle).ok()?;
-        let is_searched = index > 0 && !may(&handle, rustix::fs::Access::EXEC_OK);
+        let is_searched = index > 0 && !may(place, &handle, stat.kind, rustix::fs::Access::EXEC_OK);
         let verb = match (is_searched, action) {
             (true, _) => "searched",
-            (false, _) if may(&handle, wanted) => {
+            (false, _) if may(place, &handle, stat.kind, wanted) => {
                 // Creating or replacing the file asks its folder.
                 if action == Action::Write && index == 0 { continue } else { return None }
             }
