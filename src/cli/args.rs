@@ -47,6 +47,21 @@ pub(crate) enum Command {
     },
 }
 
+impl Command {
+    /// Whether JSON was asked for, so that a program reads what is printed.
+    pub(crate) fn prints_json(&self) -> bool {
+        match self {
+            Command::Schema(options) => options.json,
+            Command::Call(options) => options.json,
+            Command::Doctor(options) => options.json,
+            Command::Preview(_)
+            | Command::Render(_)
+            | Command::Serve
+            | Command::Completions { .. } => false,
+        }
+    }
+}
+
 #[derive(Debug, Args)]
 pub(crate) struct SchemaOptions {
     /// Print JSON.
@@ -73,13 +88,15 @@ pub(crate) struct TargetOptions {
     /// Its arguments as a JSON object; - reads them from standard input.
     #[arg(value_name = "JSON", default_value = "{}")]
     pub(crate) arguments: String,
-    /// What relative paths start from; the first root where it is left out.
+    /// What relative paths of the call start from, itself taken from the current folder; the first
+    /// root where it is left out.
     #[arg(long, value_name = "DIR")]
     pub(crate) cwd: Option<String>,
     /// The session that the call belongs to.
     #[arg(long, value_name = "NAME", default_value = "cli")]
     pub(crate) session: String,
-    /// The deadline of the call, in seconds.
+    /// The deadline of the call, in seconds. A call that runs into it is ended a little before (a
+    /// tenth, at most 250 ms), so that its answer still arrives; the exit code is 124 then.
     #[arg(long, value_name = "SECONDS", value_parser = seconds)]
     pub(crate) timeout: Option<Duration>,
     #[command(flatten)]

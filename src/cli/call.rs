@@ -14,10 +14,13 @@ use super::show::Show;
 use crate::provider::Call;
 use crate::service::{ClientError, Failure, InvokeItem, ToolClient};
 use crate::tools::view::View;
-use crate::tools::{Event, OutputStream, Payload};
+use crate::tools::{Category, Event, OutputStream, Payload};
 
 /// The exit code of a program that Ctrl-C ended: 128 and the number of SIGINT.
 const INTERRUPTED: u8 = 130;
+
+/// The exit code of a call whose time was up, as that of timeout(1).
+const TIME_UP: u8 = 124;
 
 pub(crate) async fn call(options: CallOptions, output: &mut Output) -> Result<ExitCode, CliError> {
     let CallOptions { json, target } = options;
@@ -79,7 +82,8 @@ async fn follow(
                 if format == Format::Person {
                     show_failure(output, &failure);
                 }
-                return Ok(ExitCode::FAILURE);
+                let is_late = failure.category == Category::Timeout.name();
+                return Ok(if is_late { ExitCode::from(TIME_UP) } else { ExitCode::FAILURE });
             }
         }
     }
@@ -181,16 +185,27 @@ fn prepare(options: &TargetOptions) -> Result<(Payload, Call), CliError> {
     let mut stdin = Stdin::default();
     let arguments = stdin.object("arguments", &options.arguments)?;
     let config = configuration(&options.roots, &mut stdin)?;
+    let working_directory = options.cwd.as_deref().map(absolute).transpose()?;
     let call = Call {
         id: "cli-1".to_owned(),
         tool: options.tool.clone(),
         arguments,
         session_id: options.session.clone(),
         turn_id: "cli".to_owned(),
-        working_directory: options.cwd.clone(),
+        working_directory,
         deadline: None,
     };
     Ok((config, call))
+}
+
+/// The folder as an absolute path: a kernel's working directory is one, and a relative one is meant
+/// from where the person is.
+fn absolute(folder: &str) -> Result<String, CliError> {
+    let failed = |source| CliError::Io { what: "tell what folder --cwd means", source };
+    let path = std::path::absolute(folder).map_err(failed)?;
+    path.into_os_string()
+        .into_string()
+        .map_err(|_| failed(std::io::Error::other("the current folder's path is not UTF-8")))
 }
 
 /// The exit code of a command that a tool ran, else success.

@@ -10,8 +10,9 @@ use super::args::DoctorOptions;
 use super::host::{Stdin, configuration};
 use super::output::Output;
 use super::show::Show;
+use crate::provider::config::FaultKind;
 use crate::provider::{ConfigureError, Report};
-use crate::service::plugin::provider;
+use crate::service::plugin::{log_level, provider};
 use crate::tools::Payload;
 use crate::tools::view::{ListOrder, Style, View};
 
@@ -28,9 +29,24 @@ pub(crate) fn run(options: &DoctorOptions, output: &mut Output) -> Result<ExitCo
     Ok(if is_healthy { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
+/// The keys that name folders or files.
+const PATHS: [&str; 4] = ["roots", "read_only_roots", "bash_read", "bash_write"];
+
+/// What the configuration wants.
+#[derive(Clone, Copy, PartialEq)]
+enum Chosen {
+    Jail,
+    NoJail,
+}
+
 /// What was found.
 struct Diagnosis {
-    roots: Value,
+    /// The folders and files that the configuration names, by key, absolute.
+    paths: Payload,
+    /// Whether the configuration itself wants no jail, whatever this machine could enforce.
+    chosen: Chosen,
+    /// A level of logging that is none.
+    log: Option<String>,
     /// What `sandbox = "enforce"` achieves.
     enforced: Result<Report, ConfigureError>,
     /// What is left where it fails.
@@ -51,7 +67,15 @@ impl Diagnosis {
         let wanted = config.get("shell").and_then(Value::as_str).map(PathBuf::from);
         let usual = || ["/bin/bash", "/bin/sh"].map(PathBuf::from).to_vec();
         Self {
-            roots: config.get("roots").cloned().unwrap_or_default(),
+            paths: PATHS
+                .iter()
+                .filter_map(|key| Some(((*key).to_owned(), absolute(config.get(*key)?))))
+                .collect(),
+            chosen: match config.get("sandbox").and_then(Value::as_str) {
+                Some("off") => Chosen::NoJail,
+                _ => Chosen::Jail,
+            },
+            log: log_level().err(),
             enforced,
             best_effort,
             shell: wanted.map_or_else(usual, |shell| vec![shell]).into_iter().find(is_program),
@@ -69,6 +93,15 @@ impl Diagnosis {
             None => View::text(format!("✗ {name}: not found"), missing),
         };
         let mut nodes = Vec::new();
+        if self.chosen == Chosen::NoJail {
+            nodes.push(View::text(
+                "! this configuration has no jail (sandbox = \"off\"); below is what another one would do",
+                Style::Warning,
+            ));
+        }
+        if let Some(problem) = &self.log {
+            nodes.push(View::text(format!("! {problem}"), Style::Warning));
+        }
         match &self.enforced {
             Ok(report) => nodes.push(View::text(
                 format!(
@@ -78,7 +111,11 @@ impl Diagnosis {
                 Style::Success,
             )),
             Err(error) => {
-                nodes.push(View::text("✗ sandbox = \"enforce\" fails", Style::Error));
+                let what = match error.kind() {
+                    FaultKind::Written => "✗ the configuration is not accepted",
+                    FaultKind::Machine => "✗ sandbox = \"enforce\" fails",
+                };
+                nodes.push(View::text(what, Style::Error));
                 nodes.push(View::List {
                     items: error
                         .faults()
@@ -109,7 +146,9 @@ impl Diagnosis {
         }
         nodes.push(check("shell", &self.shell, Style::Error));
         nodes.push(check("git", &self.git, Style::Warning));
-        nodes.push(View::plain(format!("  roots: {}", self.roots)));
+        for (key, paths) in &self.paths {
+            nodes.push(View::plain(format!("  {key}: {paths}")));
+        }
         View::Group(nodes)
     }
 
@@ -119,9 +158,15 @@ impl Diagnosis {
             Err(error) => error.faults().iter().map(ToString::to_string).collect(),
         };
         let mut json = json!({
-            "enforce": self.enforced.is_ok(), "faults": faults, "roots": self.roots,
-            "shell": self.shell, "git": self.git,
+            "enforce": self.enforced.is_ok(), "faults": faults,
+            "shell": self.shell, "git": self.git, "jail_chosen": self.chosen == Chosen::Jail,
         });
+        for (key, paths) in &self.paths {
+            json[key] = paths.clone();
+        }
+        if let Some(problem) = &self.log {
+            json["log"] = problem.as_str().into();
+        }
         if let Some(Report { enforcement, notices }) = self.report() {
             json["level"] = enforcement.level.name().into();
             json["landlock_abi"] = enforcement.landlock_abi.into();
@@ -137,6 +182,23 @@ impl Diagnosis {
         }
         json
     }
+}
+
+/// The paths of a setting as the provider takes them, as far as they are paths.
+fn absolute(setting: &Value) -> Value {
+    let one = |item: &Value| match item.as_str() {
+        Some(text) => {
+            let home =
+                text.strip_prefix('~').filter(|rest| rest.is_empty() || rest.starts_with('/'));
+            let path = match (home, std::env::var("HOME")) {
+                (Some(rest), Ok(home)) => Ok(PathBuf::from(format!("{home}{rest}"))),
+                _ => std::path::absolute(text),
+            };
+            path.map_or_else(|_| item.clone(), |path| path.to_string_lossy().into())
+        }
+        None => item.clone(),
+    };
+    setting.as_array().map_or_else(|| setting.clone(), |items| items.iter().map(one).collect())
 }
 
 /// Only looks, opens nothing: programs are no files of the workspace.

@@ -3,6 +3,8 @@
 use std::error::Error;
 use std::io;
 
+use serde_json::{Value, json};
+
 use crate::goplugin::host::LaunchError;
 use crate::service::ClientError;
 
@@ -29,7 +31,7 @@ pub enum CliError {
         /// What the system said.
         source: io::Error,
     },
-    /// Whoever read our output went away. That is no failure.
+    /// Whoever read our output went away, and with it the rest of the output.
     #[error("nobody reads the output any more")]
     OutputClosed,
     /// The plugin could not be launched.
@@ -54,6 +56,29 @@ impl CliError {
             }
             _ => None,
         }
+    }
+
+    /// The failure as a program reads it, like the last event of a call.
+    pub(crate) fn as_json(&self) -> Value {
+        if let CliError::Client(ClientError::Refused { failure, .. }) = self {
+            return json!({"event": "error", "error": failure});
+        }
+        let causes = self.causes();
+        let mut details = json!({});
+        if let Some(hint) = self.hint() {
+            details["hint"] = hint.into();
+        }
+        if !causes.is_empty() {
+            details["causes"] = causes.into();
+        }
+        let category = match self {
+            CliError::Json { .. } | CliError::StdinTwice => "invalid_arguments",
+            _ => "execution_failed",
+        };
+        json!({"event": "error", "error": {
+            "category": category, "message": self.to_string(), "retryable": false,
+            "details": details,
+        }})
     }
 
     /// What caused it, outermost first, without what the message says already.

@@ -32,8 +32,10 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
         Ok(options) => options,
         Err(refusal) => return output.refusal(&refusal),
     };
+    let is_for_programs = options.command.prints_json();
     match dispatch(options.command, &mut output) {
         Ok(code) => code,
+        Err(error) if is_for_programs => output.failure_as_json(&error),
         Err(error) => output.failure(&error),
     }
 }

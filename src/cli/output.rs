@@ -7,6 +7,9 @@ use std::process::ExitCode;
 
 use super::CliError;
 
+/// The exit code of a program that SIGPIPE ended: 128 and its number.
+const READER_GONE: u8 = 141;
+
 /// Standard output and standard error.
 pub(crate) struct Output {
     stdout: Stream,
@@ -180,10 +183,11 @@ impl Output {
         format!("{} {text}\n", self.stderr.paint.ink(ink, &format!("{label}:")))
     }
 
-    /// Tells why a command failed. The exit code is 1, or 0 where only the reader went away.
+    /// Tells why a command failed. The exit code is 1; where the reader went away it is that of a
+    /// program which SIGPIPE ended, and nothing is said.
     pub(crate) fn failure(&mut self, error: &CliError) -> ExitCode {
         if matches!(error, CliError::OutputClosed) {
-            return ExitCode::SUCCESS;
+            return ExitCode::from(READER_GONE);
         }
         self.note("error", Ink::Red, &error.to_string());
         for cause in error.causes() {
@@ -193,6 +197,16 @@ impl Output {
             self.note("hint", Ink::Cyan, &hint);
         }
         ExitCode::FAILURE
+    }
+
+    /// Tells a program why a command failed, in the form of a call's last event.
+    pub(crate) fn failure_as_json(&mut self, error: &CliError) -> ExitCode {
+        match self.print(&format!("{}\n", error.as_json())) {
+            // Somebody should hear of it.
+            Err(CliError::Io { .. }) => self.failure(error),
+            Err(CliError::OutputClosed) => ExitCode::from(READER_GONE),
+            _ => ExitCode::FAILURE,
+        }
     }
 
     /// What clap has to say: a wrong command line, or the help that was asked for.

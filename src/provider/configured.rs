@@ -1,10 +1,10 @@
 //! A configuration in force: the roots opened, the jail built, the tools made.
 
 use std::io::ErrorKind;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use sandbox::{Commands, Enforcement, Jail, Policy};
+use sandbox::{Commands, Enforcement, Jail, JailError, Policy};
 
 use super::config::{Config, ConfigureError, Fault, Surroundings};
 use super::registry::{Registry, Setup, ToolFactory};
@@ -58,6 +58,8 @@ impl Configured {
         // Names that the decoder refused already are not in the configuration any more.
         let environment = environment(&config, surroundings)
             .map_err(|errors| faults.extend(errors.iter().map(environment_fault)));
+        faults.extend(missing("bash_read", &config.bash_read));
+        faults.extend(missing("bash_write", &config.bash_write));
         if let Some(error) = ConfigureError::of(faults) {
             return Err(error);
         }
@@ -66,8 +68,8 @@ impl Configured {
             return Err(ConfigureError::single(Fault::written("roots", "names no folder")));
         };
         let policy = policy(&config, &workspace);
-        let jail = Jail::build(&policy)
-            .map_err(|error| ConfigureError::single(Fault::machine("sandbox", chain(&error))))?;
+        let jail =
+            Jail::build(&policy).map_err(|error| ConfigureError::single(jail_fault(&error)))?;
         let jail = Arc::new(jail);
         let workspace = match policy.commands {
             Commands::Never => workspace,
@@ -112,7 +114,16 @@ impl Configured {
 /// this machine, or this user on it, cannot do.
 fn root_fault(error: &RootError) -> Option<Fault> {
     let key = error.setting.name();
-    let problem = format!("{:?}: {}", error.given, error.fault);
+    let problem = match &error.fault {
+        RootFault::Open { path, source } if source.kind() == ErrorKind::NotFound => {
+            let shown = path.to_string_lossy();
+            // A relative path, or one with ~, leads where its writer may not expect.
+            let led = if shown == *error.given { String::new() } else { format!(" ({shown})") };
+            format!("{:?}{led} does not exist: make the folder or name another", error.given)
+        }
+        RootFault::NotAFolder(_) => format!("{:?} is not a folder: name a folder", error.given),
+        fault => format!("{:?}: {fault}", error.given),
+    };
     match &error.fault {
         RootFault::NoRoot | RootFault::NoPath => None,
         RootFault::Open { source, .. }
@@ -125,6 +136,33 @@ fn root_fault(error: &RootError) -> Option<Fault> {
         | RootFault::NoHome
         | RootFault::NotAFolder(_)
         | RootFault::InsideWritable { .. } => Some(Fault::written(key, problem)),
+    }
+}
+
+/// What bash is to reach and is not there, told with everything else instead of by the jail.
+fn missing(key: &'static str, paths: &[PathBuf]) -> impl Iterator<Item = Fault> {
+    // Only looks, opens nothing.
+    let is_missing = |path: &&PathBuf| {
+        rustix::fs::access(path.as_path(), rustix::fs::Access::EXISTS)
+            == Err(rustix::io::Errno::NOENT)
+    };
+    paths.iter().filter(is_missing).map(move |path| {
+        let shown = path.to_string_lossy();
+        Fault::written(key, format!("{shown:?} does not exist: make it, or leave it out"))
+    })
+}
+
+fn jail_fault(error: &JailError) -> Fault {
+    let problem = chain(error);
+    match error {
+        JailError::Private(_) => Fault::machine(
+            "sandbox",
+            format!(
+                "{problem}; it is made in the folder that TMPDIR names, /tmp where it names none: \
+                 set TMPDIR to a folder that exists and can be written"
+            ),
+        ),
+        _ => Fault::machine("sandbox", problem),
     }
 }
 

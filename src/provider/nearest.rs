@@ -35,6 +35,35 @@ pub(crate) fn suggestion<'a>(
     }
 }
 
+/// What other tools call the arguments that ours have, and models therefore write.
+const SYNONYMS: [(&str, &[&str]); 10] = [
+    ("path", &["file_path", "filepath", "file", "filename", "file_name", "target"]),
+    ("command", &["cmd", "script", "code", "shell"]),
+    ("content", &["contents", "text", "data", "body", "file_text"]),
+    ("old_string", &["old", "old_str", "old_text", "search", "find"]),
+    ("new_string", &["new", "new_str", "new_text", "replace", "replacement"]),
+    ("cwd", &["dir", "directory", "folder", "workdir", "working_directory"]),
+    ("timeout_ms", &["timeout", "timeout_seconds"]),
+    ("stdin", &["input"]),
+    ("offset", &["start", "start_line", "line", "from"]),
+    ("limit", &["lines", "max_lines", "count"]),
+];
+
+/// Like [`suggestion`], for the name of an argument: a usual other name is known for what it means.
+pub(crate) fn argument_suggestion<'a>(
+    wanted: &str,
+    known: impl IntoIterator<Item = &'a str> + Clone,
+) -> String {
+    let lower = wanted.to_lowercase();
+    let meant = SYNONYMS.iter().find(|(_, others)| others.contains(&lower.as_str()));
+    match meant {
+        Some((name, _)) if known.clone().into_iter().any(|known| known == *name) => {
+            format!("did you mean {name:?}?")
+        }
+        _ => suggestion(wanted, known),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

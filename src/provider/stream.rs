@@ -17,7 +17,7 @@ use futures_util::Stream;
 use serde_json::Value;
 use tokio::time::Sleep;
 
-use crate::tools::{CancelToken, EmitError, Event, EventSink, Payload, Phase, ToolError};
+use crate::tools::{CancelToken, EmitError, Event, EventSink, Payload, Phase, ToolError, ToolKind};
 
 /// How a call ended.
 pub type Outcome = Result<Payload, ToolError>;
@@ -76,7 +76,16 @@ pub(crate) fn channel(lead: Lead, timing: Timing, cancel: CancelToken) -> (Produ
     let expiry = timing.stream.map_or(Expiry::Never, Expiry::At);
     let producer =
         Producer { shared: shared.clone(), lead, deadline: timing.tool, answer: Answer::Owed };
-    (producer, EventStream { shared, expiry, undelivered: None, patience: Patience::of(lead) })
+    (
+        producer,
+        EventStream {
+            shared,
+            expiry,
+            undelivered: None,
+            patience: Patience::of(lead),
+            kind: ToolKind::DataSource,
+        },
+    )
 }
 
 /// Called with an outcome that the reader did not wait for.
@@ -90,6 +99,7 @@ pub struct EventStream {
     expiry: Expiry,
     undelivered: Option<Undelivered>,
     patience: Patience,
+    kind: ToolKind,
 }
 
 /// Whether the reader may still look a moment for the outcome before it sleeps.
@@ -190,6 +200,11 @@ impl EventStream {
         stream
     }
 
+    /// Has a call that is stopped in time say that it changed nothing, where it could have.
+    pub(crate) fn is_of(&mut self, kind: ToolKind) {
+        self.kind = kind;
+    }
+
     /// Has `report` called with the outcome in case the reader leaves between the call's end and
     /// its delivery.
     pub(crate) fn on_undelivered(&mut self, report: impl FnOnce(Outcome) + Send + 'static) {
@@ -205,6 +220,11 @@ impl EventStream {
         if matches!(state.ending, Ending::Open) {
             let error = ToolError::timeout("the call's time is up and the tool has not ended")
                 .with_hint("try again with less to do, or with a longer deadline");
+            // The phase was stopped in time: nothing was changed, and nothing will be.
+            let error = match self.kind {
+                ToolKind::Resource => error.with_detail("applied", false),
+                ToolKind::DataSource => error,
+            };
             state.ending = Ending::Ready(Err(error));
         }
         drop(state);

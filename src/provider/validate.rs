@@ -5,7 +5,7 @@ use serde_json::Value;
 use crate::tools::schema::{Kind, Presence, Property, Schema};
 use crate::tools::{Payload, ToolError};
 
-use super::nearest::suggestion;
+use super::nearest::{argument_suggestion, suggestion};
 
 /// More problems than this are counted, not listed.
 const MOST_LISTED: usize = 20;
@@ -97,8 +97,11 @@ impl Check {
                 let known = properties.iter().map(|property| property.name);
                 let inner = Place::Property(place, name);
                 self.problem(|| {
-                    let suggestion = suggestion(name, known);
-                    format!("unknown argument {}; {suggestion}", shorten(&inner.path()))
+                    let suggestion = argument_suggestion(name, known);
+                    format!(
+                        "unknown argument {}; {suggestion}",
+                        shorten(&inner.path().escape_default().to_string())
+                    )
                 });
             }
         }
@@ -255,6 +258,14 @@ mod tests {
                 "share must be a number, not null; leave it out instead",
                 "extra must be an object, not 3",
                 r#"unknown argument pth; did you mean "path"?"#,
+            ]
+        );
+        assert_eq!(
+            problems(json!({"file_path": "a", "cmd": "x"})),
+            [
+                "path is missing: a string is required",
+                "unknown argument cmd; there are: path, limit, mode, edits, share, extra",
+                r#"unknown argument file_path; did you mean "path"?"#,
             ]
         );
         for number in [json!(0), json!(-1), json!(1.5), json!(1e300)] {

@@ -106,13 +106,29 @@ fn log_to_host(kernel_log: &KernelLog) -> Result<(), PluginError> {
     let sink = hclog::Sink::stderr()
         .map_err(|source| PluginError::Setup { what: "standard error", source })?;
     hclog::install_panic_hook(sink.clone(), MODULE);
-    let chosen = std::env::var(LOG_VARIABLE).ok().and_then(|text| text.parse().ok());
+    let chosen = log_level();
     tracing_subscriber::registry()
-        .with(chosen.unwrap_or(LevelFilter::INFO))
+        .with(*chosen.as_ref().unwrap_or(&LevelFilter::INFO))
         .with(hclog::layer(sink, MODULE))
         .with(kernel_log.layer())
         // A second call of this in one process keeps the first one's log.
         .try_init()
         .ok();
+    if let Err(problem) = chosen {
+        tracing::warn!("{problem}");
+    }
     Ok(())
+}
+
+/// The level that [`LOG_VARIABLE`] chooses, or what is wrong with what it says.
+pub(crate) fn log_level() -> Result<LevelFilter, String> {
+    let Some(text) = std::env::var_os(LOG_VARIABLE).filter(|text| !text.is_empty()) else {
+        return Ok(LevelFilter::INFO);
+    };
+    text.to_str().and_then(|text| text.parse().ok()).ok_or_else(|| {
+        format!(
+            "{LOG_VARIABLE}={text:?} is no level: it is one of error, warn, info, debug, trace \
+             and off, and info is taken instead"
+        )
+    })
 }

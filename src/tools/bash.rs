@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 
 use sandbox::{Jail, Policy, Stage, StartError};
 
+use super::hidden::one_line;
 use super::view::View;
 use super::{Context, Payload, Tool, ToolError, ToolSpec};
 use crate::process::{self, Budget, Call, Environment, Finished, Interrupt, RunError, Spool};
@@ -221,7 +222,7 @@ impl<'a> Start<'a> {
                 .with_source(source)
             }
             RunError::Start(StartError::Stage { stage: Stage::WorkingFolder, source }) => {
-                ToolError::from_io(&format!("run in {cwd}"), &cwd, source)
+                ToolError::from_io(&format!("run in {}", one_line(&cwd)), &cwd, source)
             }
             RunError::Start(StartError::Stage { stage, source }) => {
                 let action = format!("start the command ({stage})");

@@ -12,7 +12,8 @@ use crate::workspace::{
     Stamp, Target, Version, VersionHasher, WorkspaceError, Written,
 };
 
-use super::{Category, Context, ToolError};
+use super::hidden::one_line;
+use super::{Category, Context, Payload, ToolError};
 pub(super) use show::{
     EXPECTED_VERSION, PREVIEW_LINES, failure, notice, properties, put, render, told, view,
 };
@@ -36,8 +37,9 @@ impl Base {
     pub(super) fn read(file: &OpenFile, action: &str, path: &str) -> Result<Self, ToolError> {
         let too_large = |size: u64| {
             ToolError::execution_failed(format!(
-                "cannot {action} {path}: it has {size} bytes, and files over {MAX_FILE} bytes \
+                "cannot {action} {}: it has {size} bytes, and files over {MAX_FILE} bytes \
                  ({} MiB) are not changed",
+                one_line(path),
                 MAX_FILE >> 20
             ))
             .with_detail("path", path)
@@ -86,6 +88,24 @@ pub(super) fn version_of(file: &OpenFile, context: &Context<'_>) -> Result<Versi
     }
 }
 
+/// The version that a call expects, where it names one.
+///
+/// # Errors
+/// `invalid_arguments` for what can be no version of any content.
+pub(super) fn expected_version(arguments: &Payload) -> Result<Option<&str>, ToolError> {
+    let expected = arguments.get("expected_version").and_then(Value::as_str);
+    match expected {
+        Some(expected) if !Version::is_one(expected) => Err(ToolError::invalid_arguments(format!(
+            "expected_version {:?} is no version: a version is 32 hexadecimal digits",
+            expected.chars().take(40).collect::<String>()
+        ))
+        .with_hint(
+            "take it from the result of read_file, edit_file or write_file, or leave it out",
+        )),
+        _ => Ok(expected),
+    }
+}
+
 /// Refuses when a file is not at the version that the caller expects.
 ///
 /// # Errors
@@ -99,7 +119,8 @@ pub(super) fn expect(
     match expected {
         Some(expected) if !version.matches(expected) => {
             let message = format!(
-                "cannot {action} {path}: it is not at the expected version; it has been changed"
+                "cannot {action} {}: it is not at the expected version; it has been changed",
+                one_line(path)
             );
             Err(conflict(message, path, Some(version)))
         }
@@ -216,7 +237,7 @@ pub(super) fn missing(context: &Context<'_>, path: &str) -> ToolError {
     match context.workspace.locate_existing(argument(context, path), Action::Write) {
         Err(error) => error.into(),
         // It has just been made.
-        Ok(_) => ToolError::not_found(format!("cannot write {path}: it did not exist")),
+        Ok(_) => ToolError::not_found(format!("cannot write {}: it did not exist", one_line(path))),
     }
 }
 

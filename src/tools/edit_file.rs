@@ -12,6 +12,7 @@ use crate::text::patch::Patch;
 use crate::workspace::{Extent, Knowledge, OpenFile, VersionHasher};
 
 use super::change::{self, Base, MAX_FILE, PREVIEW_LINES};
+use super::hidden::one_line;
 use super::view::{Style, View};
 use super::{Category, Context, Payload, Tool, ToolError, ToolSpec};
 
@@ -48,6 +49,13 @@ impl<'a> Arguments<'a> {
         let path = path.ok_or_else(|| ToolError::invalid_arguments("path must be a string"))?;
         let single = ["old_string", "new_string", "replace_all"];
         let edits = match arguments.get("edits") {
+            None if !arguments.contains_key("old_string")
+                && !arguments.contains_key("new_string") =>
+            {
+                return Err(ToolError::invalid_arguments(
+                    "nothing to edit: give old_string and new_string, or edits with several of both",
+                ));
+            }
             None => vec![edit_of(arguments, "")?],
             Some(_) if single.iter().any(|name| arguments.contains_key(*name)) => {
                 return Err(ToolError::invalid_arguments(
@@ -74,7 +82,7 @@ impl<'a> Arguments<'a> {
                 ToolError::invalid_arguments(error.to_string()).with_detail("edit", index)
             })?;
         }
-        let expected_version = arguments.get("expected_version").and_then(Value::as_str);
+        let expected_version = change::expected_version(arguments)?;
         Ok(Self { path, edits, expected_version })
     }
 }
@@ -150,7 +158,8 @@ impl Prepared {
 
 fn binary(path: &str, kind: Option<&'static str>) -> ToolError {
     let what = kind.map_or_else(String::new, |kind| format!(" ({kind})"));
-    ToolError::execution_failed(format!("cannot edit {path}: it is a binary file{what}"))
+    let shown = one_line(path);
+    ToolError::execution_failed(format!("cannot edit {shown}: it is a binary file{what}"))
         .with_detail("path", path)
         .with_detail("type", kind.unwrap_or("unknown"))
         .with_hint("change it with bash, or replace all of it with write_file")
@@ -158,7 +167,7 @@ fn binary(path: &str, kind: Option<&'static str>) -> ToolError {
 
 /// The error of an edit that cannot be made. `stale` says that the session knows another content.
 fn refused(path: &str, error: &EditError, stale: bool) -> ToolError {
-    let message = format!("cannot edit {path}: {error}");
+    let message = format!("cannot edit {}: {error}", one_line(path));
     let new = match &error.reason {
         Refusal::NotFound(_) if stale => ToolError::not_found(format!(
             "{message}\nThe file has changed since this session read it."
@@ -215,7 +224,7 @@ impl Tool for EditFile {
 
     fn render_call(&self, arguments: &Payload) -> View {
         let path = arguments.get("path").and_then(Value::as_str).unwrap_or("a file");
-        let mut views = vec![View::text(format!("Edit {path}"), Style::Bold)];
+        let mut views = vec![View::text(format!("Edit {}", one_line(path)), Style::Bold)];
         match arguments.get("edits").and_then(Value::as_array) {
             Some(edits) => views.extend(edits.iter().filter_map(Value::as_object).map(asked)),
             None => views.push(asked(arguments)),

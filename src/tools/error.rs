@@ -9,6 +9,7 @@ use std::io;
 
 use serde_json::{Map, Value};
 
+use super::hidden::{one_line, without_controls};
 use super::shorten::shorten;
 
 /// A failed call: what went wrong, where, and what to do about it.
@@ -116,7 +117,7 @@ pub(super) const LONGEST_PATH: usize = 4096;
 
 impl ToolError {
     fn new(category: Category, kind: ToolErrorKind, message: impl Into<String>) -> Self {
-        let message = shorten(&message.into(), LONGEST_MESSAGE).into_owned();
+        let message = told(message.into());
         Self { category, kind, message, details: Map::new(), source: None }
     }
 
@@ -190,7 +191,7 @@ impl ToolError {
     /// Says something else instead, with all the rest as it is.
     #[must_use]
     pub fn with_message(mut self, message: impl Into<String>) -> Self {
-        self.message = shorten(&message.into(), LONGEST_MESSAGE).into_owned();
+        self.message = told(message.into());
         self
     }
 
@@ -210,7 +211,8 @@ impl ToolError {
     /// Adds what the caller or the operator can do about it.
     #[must_use]
     pub fn with_hint(self, hint: impl Into<String>) -> Self {
-        self.with_detail("hint", Value::String(hint.into()))
+        let hint = one_line(&hint.into()).into_owned();
+        self.with_detail("hint", Value::String(hint))
     }
 
     /// Keeps the error that caused this one.
@@ -269,6 +271,12 @@ impl Error for ToolError {
     fn source(&self) -> Option<&(dyn Error + 'static)> {
         self.source.as_deref().map(|source| source as _)
     }
+}
+
+/// A message as it goes out: names of files and outputs get into messages, and messages to
+/// terminals.
+fn told(message: String) -> String {
+    shorten(&without_controls(message), LONGEST_MESSAGE).into_owned()
 }
 
 /// An error with everything that caused it, in one line.

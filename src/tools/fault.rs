@@ -5,6 +5,7 @@ use rustix::io::Errno;
 use crate::workspace::{Action, Fault, LONGEST_WAIT, Wait, WorkspaceError};
 
 use super::error::LONGEST_PATH;
+use super::hidden::one_line;
 use super::shorten::shorten;
 use super::{Context, ToolError};
 
@@ -12,11 +13,14 @@ impl From<WorkspaceError> for ToolError {
     fn from(mut error: WorkspaceError) -> Self {
         // The path comes from the caller, and what is said about it stands behind it.
         error.path = shorten(&error.path, LONGEST_PATH).into_owned();
-        let message = error.to_string();
+        let message = one_line(&error.to_string()).into_owned();
         let hint = error.hint();
         let path = error.path.clone();
         let resolved = error.resolved.as_ref().map(|path| path.display().to_string());
         let mut new = match *error.fault {
+            Fault::NoPath(_) if path.is_empty() => ToolError::invalid_arguments(
+                "path is empty: name a file, absolute or relative to the working directory",
+            ),
             Fault::NoPath(_) => ToolError::invalid_arguments(message),
             Fault::Outside { .. } | Fault::WorkingDirectoryOutside { .. } | Fault::MagicLink(_) => {
                 denied(message, Errno::ACCESS, error.action)
@@ -34,13 +38,14 @@ impl From<WorkspaceError> for ToolError {
             Fault::Stopped => ToolError::cancelled(message),
             Fault::Shared { .. } => ToolError::execution_failed(message),
             Fault::Torn { recovery, source } => {
-                let action = format!("{} {path}", error.action);
+                let action = format!("{} {}", error.action, one_line(&path));
                 ToolError::from_io(&action, &path, source)
                     .with_message(message)
                     .with_detail("recovery", recovery.display().to_string())
             }
             Fault::System(source) => {
-                ToolError::from_io(&format!("{} {path}", error.action), &path, source)
+                let action = format!("{} {}", error.action, one_line(&path));
+                ToolError::from_io(&action, &path, source)
             }
         };
         new = new.with_path("path", &path);

@@ -18,6 +18,7 @@ pub mod write_file;
 mod call;
 mod change;
 mod fault;
+mod hidden;
 mod language;
 
 pub use bash::{Bash, BashSettings};

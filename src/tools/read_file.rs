@@ -12,7 +12,9 @@ use crate::workspace::{
     AccessTime, Action, Extent, Fault, FileKind, Knowledge, OpenFile, PathArgument, Target,
 };
 
-use super::view::{Style, View};
+use super::change;
+use super::hidden::one_line;
+use super::view::View;
 use super::{Context, Payload, Tool, ToolError, ToolSpec};
 use scan::{Found, Request, Text};
 
@@ -72,7 +74,8 @@ impl Tool for ReadFile {
     fn run(&self, arguments: &Payload, context: &Context<'_>) -> Result<Payload, ToolError> {
         let Arguments { path, request } = Arguments::of(arguments)?;
         let place = PathArgument { text: path, working_directory: context.working_directory };
-        let file = context.workspace.open_file(place, AccessTime::Touch).map_err(suggest_glob)?;
+        let file =
+            context.workspace.open_file(place, AccessTime::Touch).map_err(suggest_listing)?;
         let _lock = context.waiting(|wait| file.lock_shared(context.workspace, wait))?;
         match scan::scan(&file, context, request)? {
             Found::Binary { kind } => Err(binary(path, kind, &file)),
@@ -89,15 +92,18 @@ impl Tool for ReadFile {
         let found = context.workspace.locate_existing(place, Action::Read);
         let fault = match found.map(|place| place.target) {
             Ok(Target::Found { stat, .. }) => match stat.kind {
-                FileKind::Folder => Some(format!("cannot read {path}: it is a folder")),
-                FileKind::Special(special) => Some(format!("cannot read {path}: it is {special}")),
+                FileKind::Folder => Some(is_folder(path)),
+                FileKind::Special(special) => Some(ToolError::execution_failed(format!(
+                    "cannot read {}: it is {special}",
+                    one_line(path)
+                ))),
                 FileKind::Regular | FileKind::Link => None,
             },
             Ok(Target::Missing { .. }) => None,
-            Err(error) => Some(error.to_string()),
+            Err(error) => Some(suggest_listing(error)),
         };
         Ok(match fault {
-            Some(fault) => View::text(fault, Style::Error),
+            Some(fault) => change::failure(&fault),
             None => self.render_call(arguments),
         })
     }
@@ -112,16 +118,34 @@ impl Tool for ReadFile {
 }
 
 /// A folder is a slip that a model makes: it means to list.
-fn suggest_glob(error: crate::workspace::WorkspaceError) -> ToolError {
+fn suggest_listing(error: crate::workspace::WorkspaceError) -> ToolError {
     if !matches!(*error.fault, Fault::IsFolder) {
         return error.into();
     }
-    let hint = format!("list it with glob: {{\"pattern\": \"*\", \"path\": {:?}}}", error.path);
-    let new = ToolError::invalid_arguments(format!("{error}; use glob to list what is in it"));
-    let new = new.with_detail("path", error.path).with_hint(hint);
+    let new = is_folder(&error.path);
     match error.resolved {
         Some(resolved) => new.with_detail("resolved_path", resolved.display().to_string()),
         None => new,
+    }
+}
+
+fn is_folder(path: &str) -> ToolError {
+    let message =
+        format!("cannot read {}: it is a folder; use bash to list what is in it", one_line(path));
+    ToolError::invalid_arguments(message)
+        .with_detail("path", path)
+        .with_hint(format!("list it with bash: ls {}", shell_word(path)))
+}
+
+/// A path as a shell takes it for one word that is no option.
+fn shell_word(path: &str) -> String {
+    let is_plain =
+        |c: char| c.is_alphanumeric() || matches!(c, '/' | '.' | '_' | '-' | '+' | ',' | '@');
+    let dashes = if path.starts_with('-') { "-- " } else { "" };
+    if !path.is_empty() && path.chars().all(is_plain) {
+        format!("{dashes}{path}")
+    } else {
+        format!("{dashes}'{}'", path.replace('\'', "'\\''"))
     }
 }
 
@@ -129,7 +153,8 @@ fn binary(path: &str, kind: Option<&'static str>, file: &OpenFile) -> ToolError 
     let size = file.stat().size;
     let what = kind.map_or_else(|| " of unknown type".to_owned(), |kind| format!(" ({kind})"));
     ToolError::execution_failed(format!(
-        "cannot read {path}: it is a binary file{what}, {size} bytes"
+        "cannot read {}: it is a binary file{what}, {size} bytes",
+        one_line(path)
     ))
     .with_detail("path", path)
     .with_detail("resolved_path", file.path().display().to_string())
@@ -206,9 +231,8 @@ fn notice(request: Request, text: &Text) -> Option<String> {
             .push("Lines are numbered from the end (-1 is the last), as the file is large.".into());
     }
     if text.window.cut_lines > 0 {
-        notices.push(format!(
-            "Lines over {MAX_LINE} characters are cut; grep or bash can show more of them."
-        ));
+        notices
+            .push(format!("Lines over {MAX_LINE} characters are cut; bash can show more of them."));
     }
     if let Encoding::Legacy(legacy) = text.encoding {
         notices.push(format!("The encoding {} is a guess.", legacy.name()));

@@ -16,6 +16,7 @@ use crate::text::patch::Patch;
 use crate::workspace::{Extent, OpenFile, Version};
 
 use super::change::{self, Base, MAX_FILE, PREVIEW_LINES};
+use super::hidden::one_line;
 use super::language::language_of;
 use super::view::{Style, View};
 use super::{Context, Payload, Tool, ToolError, ToolSpec};
@@ -58,7 +59,7 @@ impl<'a> Arguments<'a> {
             let value = arguments.get(name).and_then(Value::as_str);
             value.ok_or_else(|| ToolError::invalid_arguments(format!("{name} must be a string")))
         };
-        let expected_version = arguments.get("expected_version").and_then(Value::as_str);
+        let expected_version = change::expected_version(arguments)?;
         Ok(Self { path: text("path")?, content: text("content")?, expected_version })
     }
 }
@@ -92,7 +93,8 @@ impl<'a> Prepared<'a> {
         let Some(file) = file else {
             if expected.is_some() {
                 let message = format!(
-                    "cannot write {path}: it does not exist, so it is not at the expected version"
+                    "cannot write {}: it does not exist, so it is not at the expected version",
+                    one_line(path)
                 );
                 return Err(change::conflict(message, path, None));
             }
@@ -119,8 +121,9 @@ impl<'a> Prepared<'a> {
         let stamp = file.stat().stamp();
         if known.is_some_and(|known| change::is_stale(&known, version, stamp)) {
             let message = format!(
-                "cannot write {path}: it has changed since this session read it, and that change \
-                 would be lost"
+                "cannot write {}: it has changed since this session read it, and that change \
+                 would be lost",
+                one_line(path)
             );
             return Err(change::conflict(message, path, version));
         }
@@ -235,8 +238,9 @@ fn endings(text: &[u8], unit: Unit) -> impl Iterator<Item = Ending> {
 
 fn unread(path: &str, version: Option<Version>) -> ToolError {
     let message = format!(
-        "cannot write {path}: this session has not read it to its end, and the operator allows \
-         overwriting only what was read (read_before_write)"
+        "cannot write {}: this session has not read it to its end, and the operator allows \
+         overwriting only what was read (read_before_write)",
+        one_line(path)
     );
     ToolError::invalid_arguments(message)
         .with_detail("path", path)
@@ -270,7 +274,7 @@ impl Tool for WriteFile {
 
     fn render_call(&self, arguments: &Payload) -> View {
         let path = arguments.get("path").and_then(Value::as_str).unwrap_or("a file");
-        let mut views = vec![View::text(format!("Write {path}"), Style::Bold)];
+        let mut views = vec![View::text(format!("Write {}", one_line(path)), Style::Bold)];
         if let Some(content) = arguments.get("content").and_then(Value::as_str) {
             views.push(View::code(language_of(path), content));
         }

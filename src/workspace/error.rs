@@ -2,10 +2,14 @@
 
 use std::fmt;
 use std::io;
-use std::path::PathBuf;
+use std::os::fd::OwnedFd;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use super::{InPlace, Special};
+use rustix::fs::{AtFlags, Mode, OFlags, ResolveFlags};
+use rustix::io::Errno;
+
+use super::{FileKind, FileStat, InPlace, Special};
 
 /// An action on a path that failed. Its message says what, where and why; [`WorkspaceError::hint`]
 /// says what to do about it.
@@ -165,6 +169,9 @@ impl WorkspaceError {
     #[must_use]
     pub fn hint(&self) -> Option<String> {
         Some(match &*self.fault {
+            Fault::Outside { .. } if self.action == Action::Write => {
+                "use a path inside the roots, or have the operator add the folder to roots".to_owned()
+            }
             Fault::Outside { .. } => "use a path inside the roots, or have the operator add the folder to \
                  roots or read_only_roots"
                 .to_owned(),
@@ -179,9 +186,9 @@ impl WorkspaceError {
             Fault::NotFound { near, .. } if !near.is_empty() => {
                 format!("did you mean {}?", near.join(" or "))
             }
-            Fault::NotFound { .. } => "find the path with glob".to_owned(),
+            Fault::NotFound { .. } => "list the folder above it with bash to find the path".to_owned(),
             Fault::NotAFolder(_) => "shorten the path to the file, or choose another folder".to_owned(),
-            Fault::IsFolder => "name a file; glob lists a folder".to_owned(),
+            Fault::IsFolder => "name a file; bash lists a folder (ls)".to_owned(),
             Fault::Special(_) => "only regular files are read and written here".to_owned(),
             Fault::TooManyLinks(_) => "name the file itself instead of a link to it".to_owned(),
             Fault::MagicLink(_) => "name the file by its own path".to_owned(),
@@ -190,6 +197,14 @@ impl WorkspaceError {
             Fault::Shared { .. } => "write to another name, or part the hard links first".to_owned(),
             Fault::Torn { recovery, .. } => {
                 format!("make room, then copy {} over it", recovery.display())
+            }
+            Fault::System(source)
+                if matches!(
+                    Errno::from_io_error(source),
+                    Some(Errno::ACCESS | Errno::PERM | Errno::ROFS)
+                ) =>
+            {
+                return obstacle(self.action, self.resolved.as_deref()?);
             }
             Fault::NoPath(_) | Fault::Stopped | Fault::System(_) => return None,
         })
@@ -227,6 +242,55 @@ impl fmt::Display for Missing<'_> {
         }
         Ok(())
     }
+}
+
+/// What of the system's refusal can be seen: the file or the folder whose permissions are in the way.
+/// `path` is free of links, and none that came there since is followed.
+fn obstacle(action: Action, path: &Path) -> Option<String> {
+    let open = |path: &Path| -> Result<OwnedFd, Errno> {
+        let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        let links = ResolveFlags::NO_SYMLINKS;
+        rustix::fs::openat2(rustix::fs::CWD, path, flags, Mode::empty(), links)
+    };
+    // From the folder that holds it, or from within: an empty path is not understood everywhere.
+    let may = |place: &Path, handle: &OwnedFd, kind, access| match (kind, place.parent()) {
+        (FileKind::Folder, _) | (_, None) => {
+            rustix::fs::accessat(handle, c".", access, AtFlags::EACCESS).is_ok()
+        }
+        (_, Some(folder)) => open(folder).is_ok_and(|folder| {
+            let flags = AtFlags::EACCESS | AtFlags::SYMLINK_NOFOLLOW;
+            let name = place.file_name().unwrap_or_default();
+            rustix::fs::accessat(folder, name, access, flags).is_ok()
+        }),
+    };
+    let wanted = match action {
+        Action::Write => rustix::fs::Access::WRITE_OK,
+        Action::Read | Action::List | Action::Inspect => rustix::fs::Access::READ_OK,
+    };
+    for (index, place) in path.ancestors().enumerate() {
+        let Ok(handle) = open(place) else { continue };
+        let stat = FileStat::of(&handle).ok()?;
+        let is_searched = index > 0 && !may(place, &handle, stat.kind, rustix::fs::Access::EXEC_OK);
+        let verb = match (is_searched, action) {
+            (true, _) => "searched",
+            (false, _) if may(place, &handle, stat.kind, wanted) => {
+                // Creating or replacing the file asks its folder.
+                if action == Action::Write && index == 0 { continue } else { return None }
+            }
+            (false, Action::Write) => "written",
+            (false, _) => "read",
+        };
+        let what = if stat.kind == FileKind::Folder { "the folder" } else { "the file" };
+        return Some(format!(
+            "{what} {} cannot be {verb}: its mode is {:04o} and its owner uid {}, and the provider \
+             runs as uid {}",
+            place.display(),
+            stat.mode & 0o7777,
+            stat.uid,
+            rustix::process::geteuid().as_raw()
+        ));
+    }
+    None
 }
 
 /// The system's reason without its number, which stands in the details.

@@ -16,6 +16,13 @@ impl Version {
         Self(xxh3_128(content))
     }
 
+    /// Whether the text has the form of a version.
+    #[must_use]
+    pub fn is_one(text: &str) -> bool {
+        let text = text.trim();
+        text.len() == 32 && text.bytes().all(|digit| matches!(digit, b'0'..=b'9' | b'a'..=b'f'))
+    }
+
     /// Whether a caller's `expected_version` means this one.
     #[must_use]
     pub fn matches(self, expected: &str) -> bool {

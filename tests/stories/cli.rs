@@ -145,11 +145,91 @@ fn doctor_says_what_is_enforced_and_fails_where_roots_are_missing() {
 }
 
 #[test]
-fn a_reader_that_leaves_is_no_failure() {
+fn a_reader_that_leaves_ends_the_command_as_sigpipe_would() {
     let shell = Shell::new();
     let mut child = shell.command(&["schema", "--json"]).stdout(Stdio::piped()).spawn().unwrap();
     drop(child.stdout.take());
-    assert!(child.wait().unwrap().success());
+    assert_eq!(child.wait().unwrap().code(), Some(141));
+}
+
+#[test]
+fn an_output_that_takes_nothing_is_a_failure() {
+    let shell = Shell::new();
+    let full = std::fs::OpenOptions::new().write(true).open("/dev/full").unwrap();
+    let status = shell.command(&["schema"]).stdout(full).stderr(Stdio::null()).status().unwrap();
+    assert_eq!(status.code(), Some(1));
+}
+
+#[test]
+fn a_relative_cwd_starts_from_the_current_folder() {
+    let shell = Shell::new();
+    std::fs::create_dir_all(shell.path().join("inner/deep")).unwrap();
+    std::fs::write(shell.path().join("inner/deep/b.txt"), "deep\n").unwrap();
+    let mut command = shell.command(&[
+        "call",
+        "read_file",
+        r#"{"path":"b.txt"}"#,
+        "--root",
+        "..",
+        "--cwd",
+        "deep",
+    ]);
+    let output = command.current_dir(shell.path().join("inner")).output().unwrap();
+    assert!(text(&output.stdout).contains("deep"), "{}", text(&output.stderr));
+}
+
+#[test]
+fn a_call_whose_time_is_up_ends_with_124() {
+    let shell = Shell::new();
+    let output = shell.run(&["call", "bash", r#"{"command":"sleep 60"}"#, "--timeout", "0.5"]);
+    assert_eq!(output.status.code(), Some(124), "{}", text(&output.stderr));
+}
+
+#[test]
+fn whoever_reads_json_gets_failures_as_json_too() {
+    let shell = Shell::new();
+    let cases: [(&[&str], &str, &str); 3] = [
+        (&["call", "read_file", "{", "--json"], "invalid_arguments", "not a JSON object"),
+        (&["call", "read_file", "--json", "--root", "absent"], "invalid_arguments", "absent"),
+        (&["call", "read_file", r#"{"path":""}"#, "--json"], "invalid_arguments", "path is empty"),
+    ];
+    for (arguments, category, part) in cases {
+        let output = shell.run(arguments);
+        assert_eq!(output.status.code(), Some(1));
+        let event: Value = serde_json::from_slice(&output.stdout).unwrap();
+        assert_eq!(
+            (&event["event"], &event["error"]["category"]),
+            (&json!("error"), &json!(category))
+        );
+        let message = event["error"]["message"].as_str().unwrap();
+        assert!(message.contains(part), "{message}");
+    }
+}
+
+#[test]
+fn doctor_tells_of_the_configuration_as_it_is() {
+    let shell = Shell::new();
+    let config = r#"{"sandbox":"off","bash_read":["absent"],"bash_write":["gone"]}"#;
+    let output = shell
+        .command(&["doctor", "--config", config, "--root", "absent"])
+        .env("PROVIDER_WORKSPACE_LOG", "bogus")
+        .output()
+        .unwrap();
+    let told = text(&output.stdout);
+    let root = shell.path().canonicalize().unwrap().join("absent");
+    for part in [
+        "this configuration has no jail",
+        "the configuration is not accepted",
+        "make the folder or name another",
+        "bash_read: ",
+        "bash_write: ",
+        "PROVIDER_WORKSPACE_LOG=\"bogus\" is no level",
+        &format!("roots: [{:?}]", root.to_str().unwrap()),
+    ] {
+        assert!(told.contains(part), "{part}: {told}");
+    }
+    assert_eq!(told.matches("does not exist").count(), 3, "{told}");
+    assert!(!told.contains("fails"), "{told}");
 }
 
 #[test]

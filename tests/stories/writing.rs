@@ -209,7 +209,7 @@ async fn folders_are_made_and_go_again_if_the_write_fails() {
         (&format!("new/{long}/f"), "file name too long"),
         (&format!("a/new/{long}"), "file name too long"),
         ("a/b", "it is a folder"),
-        ("", "the path is empty"),
+        ("", "path is empty: name a file"),
         ("x\0y", "NUL"),
     ] {
         let (_, message) = refused(&mut story, path).await;

@@ -26,6 +26,8 @@ const SHOWN: usize = 3;
 const MAX_SAME: usize = 8;
 /// Lines of the text looked at beyond as many as the string has, to find where it goes on.
 const EXTRA: usize = 8;
+/// A string of more bytes, folded, has three-letter sequences enough.
+const MAX_SHORT: usize = 64;
 const PAIRING_TIME: Duration = Duration::from_millis(50);
 
 /// The nearest place, if any is near.
@@ -36,7 +38,9 @@ pub(super) fn find(text: &[u8], encoding: Encoding, wanted: &str) -> Option<Regi
     if score * 3 >= wanted.weight {
         return Some(region(text, encoding, &wanted, line));
     }
-    let line = by_trigrams(text, encoding, &wanted).or((score > 0).then_some(line))?;
+    let line = by_trigrams(text, encoding, &wanted)
+        .or_else(|| by_both_ends(text, encoding, &wanted))
+        .or((score > 0).then_some(line))?;
     Some(region(text, encoding, &wanted, line))
 }
 
@@ -155,6 +159,30 @@ fn by_trigrams(text: &[u8], encoding: Encoding, wanted: &Wanted<'_>) -> Option<u
     let (score, line) = windows.best();
     // 60 of 100 shared.
     (score * 10 >= total as u64 * 4 * 6).then_some(line)
+}
+
+/// The line that begins and ends like the string, where that is one short line: too few three-letter
+/// sequences are left of it where a name in its middle differs.
+fn by_both_ends(text: &[u8], encoding: Encoding, wanted: &Wanted<'_>) -> Option<usize> {
+    let [wanted] = &*wanted.folded else { return None };
+    if wanted.len() > MAX_SHORT {
+        return None;
+    }
+    let (mut best, mut number) = ((0, 0), 0);
+    each_line(text, encoding, |line| {
+        let (one, other) = (wanted.as_bytes(), line.as_bytes());
+        let (shorter, longer) = (one.len().min(other.len()), one.len().max(other.len()));
+        let same = |(a, b): &(&u8, &u8)| a == b;
+        let head = one.iter().zip(other).take_while(same).count();
+        let tail = one.iter().rev().zip(other.iter().rev()).take_while(same).count();
+        let common = (head + tail).min(shorter);
+        // 60 of 100, and more than a bracket or two.
+        if common >= 4 && common * 10 >= longer * 6 && common * 1000 / longer > best.0 {
+            best = (common * 1000 / longer, number);
+        }
+        number += 1;
+    });
+    (best.0 > 0).then_some(best.1)
 }
 
 fn trigrams(line: &str) -> impl Iterator<Item = usize> {

@@ -88,6 +88,16 @@ fn a_changed_word_is_found_by_likeness() {
 }
 
 #[test]
+fn a_short_line_with_another_name_is_near() {
+    let text = "fn f() {\n    let x = 1;\n    go();\n}\n";
+    for wanted in ["let x = 2;", "let y = 1;", "    let x = 12;\n"] {
+        let region = nearest(text, wanted);
+        assert_eq!((region.first_line, region.differ_in), (2, Likeness::Text), "{wanted}");
+    }
+    assert!(diagnose(text.as_bytes(), Encoding::Utf8, "if x {}").nearest.is_none());
+}
+
+#[test]
 fn a_place_in_a_very_long_line_is_shown_alone() {
     let text = format!("{}let  a=1;{}", "x".repeat(100_000), "y".repeat(100_000));
     let message = told(&text, "let a=1;");

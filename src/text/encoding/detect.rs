@@ -81,7 +81,8 @@ fn is_mostly_utf8(sample: &[u8]) -> bool {
         good += chunk.valid().bytes().filter(|byte| *byte >= 0xC0).count();
         bad += usize::from(!chunk.invalid().is_empty());
     }
-    good >= bad * 4
+    // One stray byte is a slip; more of them need more good ones to be slips.
+    good >= bad * 4 || (bad == 1 && good >= 1)
 }
 
 /// More than one control byte in 32 that text has no use for.
@@ -181,6 +182,9 @@ mod tests {
     fn a_few_broken_bytes_do_not_turn_utf8_into_something_else() {
         assert_eq!(name("äöü äöü äöü \n".repeat(3).as_bytes()), "utf-8");
         assert_eq!(name(&["äöüä".as_bytes(), b"\xFF", b"\n"].concat()), "utf-8");
+        assert_eq!(name("é = \u{e9}".as_bytes()), "utf-8");
+        assert_eq!(name(&["naïve ".as_bytes(), b"\xFF\n"].concat()), "utf-8");
+        assert_eq!(name(&["naïve ".as_bytes(), b"\xFF x \xE9\n"].concat()), "windows-1252");
         assert_eq!(name(b"caf\xE9"), "windows-1252");
     }
 

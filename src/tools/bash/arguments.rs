@@ -37,6 +37,11 @@ impl<'a> Arguments<'a> {
                  let the command make it (printf '\\0') or pass it in stdin"
             )));
         }
+        if text("cwd") == Some("") {
+            return Err(ToolError::invalid_arguments(
+                "cwd is empty: leave it out to run in the working directory",
+            ));
+        }
         let timeout = match payload.get("timeout_ms").and_then(Value::as_f64) {
             None => settings.timeout,
             Some(asked) => timeout(asked, settings.max_timeout)?,

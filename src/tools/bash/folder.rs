@@ -3,25 +3,35 @@
 use std::path::{Component, Path, PathBuf};
 
 use super::Arguments;
+use crate::tools::hidden::one_line;
 use crate::tools::{Context, ToolError};
-use crate::workspace::{AccessTime, Action, Fault, PathArgument};
+use crate::workspace::{AccessTime, Action, Fault, FileKind, PathArgument, Target};
 
 /// The longest `.git` file that is looked at.
 const POINTER_BYTES: usize = 4096 + 16;
 
 /// The folder that a command runs in: its argument, else the call's working directory, else the
-/// first root; absolute, without links, and inside a root. Whether it is a folder at all shows when
-/// the command enters it.
+/// first root; absolute, without links, and inside a root.
 ///
 /// # Errors
-/// As for any path argument.
+/// As for any path argument, and when it is no folder.
 pub(super) fn working_folder(
     context: &Context<'_>,
     arguments: &Arguments<'_>,
 ) -> Result<PathBuf, ToolError> {
     let text = arguments.cwd.or(context.working_directory).unwrap_or(".");
     let path = PathArgument { text, working_directory: context.working_directory };
-    Ok(context.workspace.locate_existing(path, Action::Inspect)?.path)
+    let place = context.workspace.locate_existing(path, Action::Inspect)?;
+    match &place.target {
+        Target::Found { stat, .. } if stat.kind != FileKind::Folder => {
+            Err(ToolError::execution_failed(format!(
+                "cannot run in {}: it is not a folder",
+                one_line(text)
+            ))
+            .with_detail("path", text))
+        }
+        _ => Ok(place.path),
+    }
 }
 
 /// The git folder that a `.git` file names in the command's folder or in one above it, where that

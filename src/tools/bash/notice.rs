@@ -1,17 +1,20 @@
 //! What a person or a model should know beside a command's output: what the jail had to do with a
 //! failure, which limit was hit, what was left out.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use sandbox::{Access, ExitStatus, Explanation, LimitHit, Limits, Subject};
 
 use super::folder::normal;
 use crate::process::{FullOutput, SPOOL_FILE_BYTES};
+use crate::tools::hidden::one_line;
 
 /// Where a jail's reasons come from: the jail itself, or a test.
 pub(super) trait Reasons {
     /// Why a command may not do this, where that is the jail's doing.
     fn explain(&self, access: Access, path: &Path) -> Option<Explanation>;
+    /// Whether something is at the path, as far as commands may know it.
+    fn exists(&self, path: &Path) -> Option<bool>;
     /// Why a command has no network, where that is the jail's doing.
     fn explain_network(&self) -> Option<Explanation>;
 }
@@ -19,6 +22,15 @@ pub(super) trait Reasons {
 impl Reasons for sandbox::Jail {
     fn explain(&self, access: Access, path: &Path) -> Option<Explanation> {
         self.explain(Subject::Command, access, path)
+    }
+
+    fn exists(&self, path: &Path) -> Option<bool> {
+        // At the full level commands see nothing of what is not granted, and are not to learn it
+        // from us.
+        let is_seen = self.enforcement().level != sandbox::Level::Full
+            || self.explain(Subject::Command, Access::Read, path).is_none();
+        // Only looks, opens nothing.
+        is_seen.then(|| rustix::fs::access(path, rustix::fs::Access::EXISTS).is_ok())
     }
 
     fn explain_network(&self) -> Option<Explanation> {
@@ -30,10 +42,13 @@ impl Reasons for sandbox::Jail {
 pub(super) struct Facts<'a> {
     pub(super) status: ExitStatus,
     pub(super) limit: Option<LimitHit>,
+    pub(super) command: &'a str,
     pub(super) output: &'a str,
     pub(super) cwd: &'a Path,
     pub(super) reasons: &'a dyn Reasons,
     pub(super) limits: Limits,
+    /// What commands may read because the operator said so, and may not write.
+    pub(super) read_only_roots: &'a [PathBuf],
     /// A git folder outside the roots that a `.git` file points to.
     pub(super) git_folder: Option<&'a Path>,
 }
@@ -87,7 +102,7 @@ pub(super) fn of_failure(facts: &Facts<'_>) -> Vec<String> {
             "the .git file here points to a git folder outside the roots; such a file never \
              widens what commands may reach, so git cannot work here unless the operator puts {} \
              into bash_write",
-            folder.display()
+            one_line(&folder.to_string_lossy())
         ));
     }
     notices
@@ -157,16 +172,13 @@ fn paths(facts: &Facts<'_>) -> Vec<String> {
     for line in facts.output.lines() {
         for (refusal, accesses) in REFUSALS {
             let Some((before, after)) = line.split_once(refusal) else { continue };
-            let reason = candidates(before, after).find_map(|candidate| {
+            let notice = candidates(before, after).find_map(|candidate| {
                 let path = normal(&facts.cwd.join(candidate));
-                accesses.iter().find_map(|&access| facts.reasons.explain(access, &path))
+                let accesses =
+                    if is_write(facts, line, candidate) { &[Access::Write] } else { accesses };
+                accesses.iter().find_map(|&access| refused(facts, access, &path))
             });
-            if let Some(reason) = reason {
-                let notice = reason.to_string();
-                if !notices.contains(&notice) {
-                    notices.push(notice);
-                }
-            }
+            notices.extend(notice.filter(|notice| !notices.contains(notice)));
             break;
         }
         if notices.len() == MOST_PATHS {
@@ -174,6 +186,67 @@ fn paths(facts: &Facts<'_>) -> Vec<String> {
         }
     }
     notices
+}
+
+/// Whether the program tells of a path that it was to write: by its words, or because the command
+/// redirects output there.
+fn is_write(facts: &Facts<'_>, line: &str, candidate: &str) -> bool {
+    const WORDS: [&str; 14] = [
+        "cannot touch",
+        "cannot create",
+        "cannot remove",
+        "cannot move",
+        "cannot overwrite",
+        "cannot truncate",
+        "cannot make",
+        "failed to create",
+        "failed to write",
+        "error writing",
+        "for writing",
+        "changing permissions",
+        "changing ownership",
+        "tee: ",
+    ];
+    let redirects = || {
+        facts.command.match_indices(candidate).any(|(at, _)| {
+            let before = facts.command[..at].trim_end_matches(['"', '\'', ' ', '\t']);
+            before.ends_with(['>', '|']) && before.trim_end_matches('|').ends_with('>')
+        })
+    };
+    WORDS.iter().any(|word| line.contains(word)) || redirects()
+}
+
+/// Why the jail refuses the access, and what the operator can do about it.
+fn refused(facts: &Facts<'_>, access: Access, path: &Path) -> Option<String> {
+    let mut reason = facts.reasons.explain(access, path)?;
+    let shown = path.to_string_lossy();
+    let shown = one_line(&shown);
+    if access == Access::Write {
+        let read_only = facts.read_only_roots.iter().find(|root| path.starts_with(root));
+        if let Some(root) = read_only {
+            return Some(format!(
+                "{shown} cannot be written: the operator made {} read-only (read_only_roots); \
+                 write elsewhere, or have the operator move that folder to roots",
+                one_line(&root.to_string_lossy())
+            ));
+        }
+        reason.value = grantable(facts.reasons, path).to_owned();
+    }
+    Some(format!("{shown}: {reason}"))
+}
+
+/// What a setting can grant so that `path` can be written: what is there already, since nothing
+/// else can be granted.
+fn grantable<'p>(reasons: &dyn Reasons, path: &'p Path) -> &'p Path {
+    let parent = path.parent().unwrap_or(path);
+    match reasons.exists(path) {
+        Some(true) => path,
+        Some(false) => parent
+            .ancestors()
+            .find(|folder| reasons.exists(folder) != Some(false))
+            .unwrap_or(parent),
+        None => parent,
+    }
 }
 
 /// What may be the path that an error is about: `cat: PATH: text`, `open 'PATH': text`,

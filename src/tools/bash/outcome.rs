@@ -123,10 +123,12 @@ impl Happened<'_> {
             notices.extend(notice::of_failure(&notice::Facts {
                 status: end.status,
                 limit: end.limit,
+                command: self.arguments.command,
                 output: &self.finished.output.text,
                 cwd: self.cwd,
                 reasons: self.jail,
                 limits: self.settings.policy.limits,
+                read_only_roots: &self.settings.policy.read_only_roots,
                 git_folder: git_folder.as_deref(),
             }));
             notices.extend(notice::of_leftovers(end.processes_killed));

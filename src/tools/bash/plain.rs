@@ -3,6 +3,8 @@
 use std::borrow::Cow;
 use std::fmt::Write as _;
 
+use crate::tools::hidden::is_hidden;
+
 /// Takes out what would steer a terminal: colours, cursor moves, titles, other control characters.
 /// What a carriage return overwrote is gone, as on a screen.
 pub(super) fn without_escapes(text: &str) -> Cow<'_, str> {
@@ -89,19 +91,6 @@ pub(super) fn visible(text: &str) -> Cow<'_, str> {
         }
     }
     Cow::Owned(shown)
-}
-
-fn is_hidden(c: char) -> bool {
-    match c {
-        '\n' | '\t' => false,
-        // Soft hyphen, Arabic letter mark, Mongolian vowel separator.
-        '\u{ad}' | '\u{61c}' | '\u{180e}' => true,
-        // Zero-width characters, direction marks, separators, embeddings and overrides.
-        '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}' => true,
-        // Byte-order mark, interlinear annotations, tags.
-        '\u{feff}' | '\u{fff9}'..='\u{fffb}' | '\u{e0000}'..='\u{e007f}' => true,
-        c => c.is_control(),
-    }
 }
 
 /// The beginning of `text` up to `most` bytes, with a sign where something is missing.

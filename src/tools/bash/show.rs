@@ -1,14 +1,16 @@
 //! What a person sees of a call: before it, and ever after.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use sandbox::{Jail, Level, Network};
+use sandbox::{Access, Jail, Level, Network, Subject};
 use serde_json::Value;
 
 use super::plain::{shortened, visible, without_escapes};
 use super::{Arguments, BashSettings};
 use crate::process::Secrets;
+use crate::tools::change::failure;
+use crate::tools::hidden::one_line;
 use crate::tools::view::{Fold, Style, View};
 use crate::tools::{Payload, ToolError};
 
@@ -23,17 +25,23 @@ pub(super) fn preview(
     cwd: Result<PathBuf, ToolError>,
 ) -> View {
     let secrets = settings.environment.secrets();
-    let mut parts = command(arguments.command, secrets);
+    let mut parts = Vec::new();
+    if let Err(error) = &cwd {
+        parts.push(failure(error));
+    }
+    parts.extend(command(arguments.command, secrets));
     let fact = |name: &str, text: &str| View::text(format!("{name}: {text}"), Style::Dim);
-    match cwd {
-        Ok(cwd) => parts.push(fact("folder", &visible(&cwd.to_string_lossy()))),
-        Err(error) => parts.push(View::text(error.to_string(), Style::Error)),
+    if let Ok(cwd) = cwd {
+        parts.push(fact("folder", &one_line(&cwd.to_string_lossy())));
     }
     parts.push(fact("timeout", &duration(arguments.timeout)));
     parts.push(fact("network", network(settings.policy.network)));
     parts.push(fact("may write", &writable(settings)));
     match jail {
-        Some(jail) => parts.extend(enforcement(jail)),
+        Some(jail) => {
+            parts.extend(scratch(jail).map(|text| fact("private scratch", &text)));
+            parts.extend(enforcement(jail));
+        }
         None => parts.push(View::text("not configured: no roots", Style::Error)),
     }
     if let Some(stdin) = arguments.stdin {
@@ -60,7 +68,7 @@ pub(super) fn call(arguments: &Payload, secrets: &Secrets) -> View {
     }
     parts.extend(command(text("command").unwrap_or_default(), secrets));
     if let Some(cwd) = text("cwd") {
-        parts.push(View::text(format!("folder: {}", visible(cwd)), Style::Dim));
+        parts.push(View::text(format!("folder: {}", one_line(cwd)), Style::Dim));
     }
     View::Group(parts)
 }
@@ -98,8 +106,8 @@ pub(super) fn result(payload: &Payload, secrets: &Secrets) -> View {
         number("duration_ms")
             .and_then(|ms| Duration::try_from_secs_f64(ms / 1000.0).ok())
             .map(duration),
-        text("cwd").map(|cwd| format!("in {}", visible(cwd))),
-        text("full_output_path").map(|path| format!("whole output: {}", visible(path))),
+        text("cwd").map(|cwd| format!("in {}", one_line(cwd))),
+        text("full_output_path").map(|path| format!("whole output: {}", one_line(path))),
     ]
     .into_iter()
     .flatten()
@@ -152,9 +160,33 @@ fn writable(settings: &BashSettings) -> String {
         .roots
         .iter()
         .chain(&policy.command_write)
-        .map(|path| visible(&path.to_string_lossy()).into_owned())
+        .map(|path| one_line(&path.to_string_lossy()).into_owned())
         .collect();
     paths.join(", ")
+}
+
+/// Where a write succeeds and changes nothing on the machine.
+fn scratch(jail: &Jail) -> Option<String> {
+    const FATE: &str = "unseen by others, discarded when the provider ends";
+    let private = jail.private();
+    let mut places: Vec<String> = match jail.enforcement().level {
+        Level::Off => return None,
+        Level::Full => ["/tmp", "/var/tmp"]
+            .iter()
+            .filter(|place| {
+                jail.explain(Subject::Command, Access::Write, Path::new(place)).is_some()
+            })
+            .map(|&place| place.to_owned())
+            .collect(),
+        Level::Kernel | Level::Partial => Vec::new(),
+    };
+    let own = private.home.iter().chain([&private.tmp]);
+    for place in own.map(|path| one_line(&path.to_string_lossy()).into_owned()) {
+        if !places.contains(&place) {
+            places.push(place);
+        }
+    }
+    Some(format!("{} ({FATE})", places.join(", ")))
 }
 
 fn enforcement(jail: &Jail) -> Vec<View> {

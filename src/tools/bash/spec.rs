@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use sandbox::Mode;
+
 use super::BashSettings;
 use crate::tools::schema::{Kind, Property, Schema};
 use crate::tools::{Concurrency, RiskClass, ToolKind, ToolSpec};
@@ -27,21 +29,34 @@ pub(super) fn spec(settings: &BashSettings) -> ToolSpec {
 fn description(settings: &BashSettings) -> String {
     format!(
         "Runs a command in a shell (bash) and returns its exit code and its output. Use it for \
-         builds, tests, git and programs; to read, search or edit files use read_file, grep, glob \
-         and edit_file, which are faster and safer. Each call is a new shell: variables and cd do \
+         builds, tests, git and programs, and to list and search files; to read or change a file \
+         use read_file, edit_file and write_file, which are faster and safer. Each call is a new shell: variables and cd do \
          not carry over, so chain with && or give cwd. There is no terminal and nobody to answer \
          questions; stdin is empty unless given. Everything that a command starts is ended when \
-         its shell ends, so nothing can be left running in the background. Only the configured \
-         folders can be written, and the network may be closed; a notice says when that was in the \
-         way. A non-zero exit code is a result, not an error. Time: {} ms by default, at most {} \
+         its shell ends, so nothing can be left running in the background. {} The \
+         network may be closed; a notice says when the jail was in the way. A non-zero exit code is a result, not an error. Time: {} ms by default, at most {} \
          ms. Of long output the head and the tail are returned (together {} bytes), and \
          full_output_path names a file with all of it, for read_file. \
          Example: {{\"command\": \"cargo test --workspace 2>&1 | tail -40\", \"timeout_ms\": \
          300000, \"description\": \"Run all tests\"}}",
+        writes(settings),
         settings.timeout.as_millis(),
         settings.max_timeout.as_millis(),
         settings.output_bytes,
     )
+}
+
+/// Where a command's writes go.
+fn writes(settings: &BashSettings) -> &'static str {
+    match settings.policy.mode {
+        Mode::Off => "There is no jail: a command may write what the provider's user may.",
+        Mode::Enforce | Mode::BestEffort => {
+            "On the machine only the configured folders can be written. Where namespaces are \
+             granted, HOME, /tmp and /var/tmp are private scratch, else $TMPDIR is: a write there \
+             succeeds and lasts from call to call, but nobody outside sees it, not even the file \
+             tools, and it is discarded when the provider ends."
+        }
+    }
 }
 
 fn input(settings: &BashSettings) -> Schema {

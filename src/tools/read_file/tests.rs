@@ -7,6 +7,7 @@ use proptest::prelude::*;
 use serde_json::json;
 
 use super::*;
+use crate::tools::view::Style;
 use crate::tools::{CancelToken, Category, EmitError, Event, EventSink, Phase};
 use crate::workspace::{RootsSpec, Session, Version, Workspace};
 
@@ -156,7 +157,7 @@ fn nothing_to_show_has_five_different_reasons() {
     assert_eq!(folder.category(), Category::InvalidArguments);
     assert_eq!(
         folder.to_string(),
-        "cannot read folder: it is a folder; use glob to list what is in it"
+        "cannot read folder: it is a folder; use bash to list what is in it"
     );
 
     let missing = story.refusal(json!({"path": "tree"}));
@@ -320,17 +321,16 @@ fn a_preview_shows_what_would_be_read_or_why_not() {
         plain("Read a.rs, lines 10–14")
     );
     assert_eq!(shown(json!({"path": "a.rs", "offset": -5})), plain("Read a.rs, the last 5 lines"));
-    assert_eq!(
-        shown(json!({"path": "/etc/passwd"})),
-        View::text(
-            format!("cannot read /etc/passwd: outside the roots [{}]", story.root.display()),
-            Style::Error
-        )
-    );
-    assert_eq!(
-        shown(json!({"path": "."})),
-        View::text("cannot read .: it is a folder", Style::Error)
-    );
+    let outside = format!("cannot read /etc/passwd: outside the roots [{}]", story.root.display());
+    for (path, why) in [
+        ("/etc/passwd", outside.as_str()),
+        (".", "cannot read .: it is a folder; use bash to list what is in it"),
+        ("a\nb\u{1b}[2J", "cannot read a\\nb\\x1b[2J: "),
+    ] {
+        let View::Group(parts) = shown(json!({ "path": path })) else { panic!("{path}") };
+        let View::Text { content, style: Style::Error } = &parts[0] else { panic!("{parts:?}") };
+        assert!(content.starts_with(&format!("This call would fail: {why}")), "{content}");
+    }
 }
 
 #[test]

@@ -514,6 +514,13 @@ fn inner_unprivileged_at(root: &Path) {
     assert_eq!(story.refusal("ro/x"), "cannot write ro/x: permission denied");
     assert_eq!(story.refusal("ro/a/b/x"), "cannot write ro/a/b/x: permission denied");
     assert_eq!(story.refusal("protected"), "cannot write protected: permission denied");
+    for (name, obstacle) in [
+        ("ro/x", "ro cannot be written: its mode is 0555 and its owner uid "),
+        ("protected", "protected cannot be written: its mode is 0444 and its owner uid "),
+    ] {
+        let hint = story.write(name, "new").unwrap_err().hint().unwrap_or_default();
+        assert!(hint.contains(obstacle), "{name}: {hint}");
+    }
     let written = story.write("ro/f", "new").unwrap();
     assert_eq!(written.how, How::InPlace(InPlace::FolderNotWritable));
     assert_eq!((story.read("ro/f"), story.read("protected")), ("new".into(), "old".into()));

@@ -19,6 +19,11 @@ impl Reasons for Jail {
         })
     }
 
+    fn exists(&self, path: &Path) -> Option<bool> {
+        let there = ["/", "/etc", "/etc/passwd", "/ro", "/ro/f", "/usr/bin/x"];
+        (!path.starts_with("/hidden")).then(|| there.iter().any(|known| path == Path::new(known)))
+    }
+
     fn explain_network(&self) -> Option<Explanation> {
         Some(Explanation {
             missing: "network",
@@ -33,10 +38,12 @@ fn failed(output: &str) -> Facts<'_> {
     Facts {
         status: ExitStatus::Exited(1),
         limit: None,
+        command: "",
         output,
         cwd: Path::new("/w/app"),
         reasons: &Jail,
         limits: Limits::default(),
+        read_only_roots: &[],
         git_folder: None,
     }
 }
@@ -60,6 +67,47 @@ fn refused_paths_are_found_in_what_programs_print() {
         assert_eq!(notices.len(), 1, "{line}: {notices:?}");
         assert!(notices[0].contains(path) && notices[0].contains(setting), "{line}: {notices:?}");
     }
+}
+
+#[test]
+fn a_write_is_told_as_one_and_what_can_be_granted_is_named() {
+    for (command, line, remedy) in [
+        ("touch /etc/new", "touch: cannot touch '/etc/new': Permission denied", "\"/etc\""),
+        (
+            "mkdir -p /etc/a/b",
+            "mkdir: cannot create directory ‘/etc/a/b’: No such file or directory",
+            "\"/etc\"",
+        ),
+        ("echo x > /etc/a/b", "bash: line 1: /etc/a/b: Permission denied", "\"/etc\""),
+        (
+            "echo x >>'/etc/passwd'",
+            "bash: line 1: /etc/passwd: Permission denied",
+            "\"/etc/passwd\"",
+        ),
+        (
+            "echo x >| /hidden/a/b",
+            "bash: line 1: /hidden/a/b: No such file or directory",
+            "\"/hidden/a\"",
+        ),
+    ] {
+        let notices = of_failure(&Facts { command, ..failed(line) });
+        let wanted = format!("right to write; `bash_write` with {remedy} would");
+        assert!(notices.len() == 1 && notices[0].contains(&wanted), "{line}: {notices:?}");
+    }
+    let read = Facts { command: "cat /etc/a", ..failed("cat: /etc/a: Permission denied") };
+    assert!(of_failure(&read)[0].contains("right to read; `bash_read` with \"/etc/a\""));
+}
+
+#[test]
+fn a_read_only_root_is_the_operators_decision() {
+    let roots = [PathBuf::from("/ro")];
+    let facts = Facts {
+        read_only_roots: &roots,
+        ..failed("touch: cannot touch '/ro/f': Read-only file system")
+    };
+    let notices = of_failure(&facts);
+    assert!(notices[0].contains("the operator made /ro read-only"), "{notices:?}");
+    assert!(!notices[0].contains("bash_write"), "{notices:?}");
 }
 
 #[test]
