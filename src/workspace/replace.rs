@@ -158,6 +158,7 @@ fn stage_over<'w>(
     };
     write_all(temp.as_fd(), new)?;
     if in_place.is_none() {
+        attributes::keep_set_id(base.stat(), temp.as_fd())?;
         rustix::fs::fsync(&temp)?;
     }
     let base = Some(*base.stat());

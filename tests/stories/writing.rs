@@ -10,7 +10,7 @@ use rustix::process::geteuid;
 use serde_json::{Value, json};
 
 use crate::harness::{Story, names};
-use crate::surroundings::{hand_over, skip, unprivileged_story};
+use crate::surroundings::{hand_over, only_for_root, skip, unprivileged_story};
 
 async fn write(story: &mut Story, path: &str, content: &str) -> Payload {
     story.result("write_file", json!({"path": path, "content": content})).await
@@ -54,7 +54,7 @@ async fn mode_owner_attributes_and_access_list_stay() {
     if geteuid().is_root() {
         chown(&path, Some(1000), Some(1001)).unwrap();
     } else {
-        skip("mode_owner_attributes_and_access_list_stay (owner)", "only root can give one");
+        only_for_root("mode_owner_attributes_and_access_list_stay (owner)");
     }
     // user::rwx, user:1000:rw-, group::r-x, mask::r-x, other::--x
     let list: &[u8] = b"\x02\0\0\0\x01\0\x07\0\xFF\xFF\xFF\xFF\x02\0\x06\0\xE8\x03\0\0\

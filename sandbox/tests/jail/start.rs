@@ -145,7 +145,8 @@ fn a_fork_bomb_is_bounded_and_ends_with_its_call() {
             });
             talking.running.kill().unwrap();
             let killed = talking.end().report.processes_killed;
-            assert!((10..=limit).contains(&killed), "{killed} of {limit}");
+            // More than the limit: each one that is killed makes room for another, until all are.
+            assert!((10..=4 * limit).contains(&killed), "{killed} of {limit}");
             assert_eq!(story.succeeds("echo after"), "after\n");
         },
     );

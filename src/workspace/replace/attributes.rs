@@ -39,6 +39,16 @@ pub(super) fn carry_over(
     if kept { Ok(()) } else { Err(Errno::PERM) }
 }
 
+/// Gives `to` the set-id bits of `stat` once more: the system takes them from a file that anyone but
+/// root writes to.
+pub(super) fn keep_set_id(stat: &FileStat, to: BorrowedFd<'_>) -> rustix::io::Result<()> {
+    const SET_ID: u32 = 0o6000;
+    if stat.mode & SET_ID == 0 {
+        return Ok(());
+    }
+    rustix::fs::fchmod(to, Mode::from_raw_mode(stat.mode))
+}
+
 fn carry_over_extended(from: BorrowedFd<'_>, to: BorrowedFd<'_>) -> rustix::io::Result<()> {
     let old = extended(from)?;
     // A new file may have got an access control list from its folder.

@@ -8,6 +8,7 @@ use std::sync::Arc;
 use rustix::fs::{FallocateFlags, Mode, OFlags};
 use rustix::io::Errno;
 
+use super::attributes;
 use super::folders::sync;
 use super::temp::Temp;
 use crate::workspace::leftovers::{is_name_kept, recovery_name};
@@ -65,6 +66,8 @@ pub(super) fn overwrite(
         return Err(errno.into());
     }
     let Err(failed) = write_over(new, &target, length) else {
+        // Only its owner may; for anyone else the system's own rule stands.
+        let _ = attributes::keep_set_id(&now, target.as_fd());
         drop(recovery);
         sync(folder);
         return Ok(());
