@@ -76,6 +76,16 @@ impl Schema {
 }
 
 impl Property {
+    /// The argument by which a file tool is told its file.
+    #[must_use]
+    pub fn file() -> Self {
+        Self::required(
+            "path",
+            Kind::String(&[]),
+            "The file: an absolute path, or one relative to the working directory.",
+        )
+    }
+
     /// A property that must be present.
     pub fn required(
         name: &'static str,

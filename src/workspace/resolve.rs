@@ -132,14 +132,8 @@ impl Workspace {
     }
 
     pub(super) fn locate_fault(&self, path: PathArgument<'_>) -> Result<Place<'_>, Fault> {
-        let absolute;
-        let (root, rest) = match self.beneath(path)? {
-            Beneath::First(rest) => (0, rest),
-            Beneath::Absolute(text) => {
-                absolute = text;
-                self.enter(absolute.as_bytes()).ok_or_else(|| self.outside(None))?
-            }
-        };
+        let beneath = self.beneath(path)?;
+        let (root, rest) = self.start(&beneath)?;
         Walk::new(self, root, rest).run()
     }
 
@@ -150,14 +144,8 @@ impl Workspace {
         path: PathArgument<'_>,
         flags: OFlags,
     ) -> Result<Option<(OwnedFd, PathBuf)>, Fault> {
-        let absolute;
-        let (root, rest) = match self.beneath(path)? {
-            Beneath::First(rest) => (0, rest),
-            Beneath::Absolute(text) => {
-                absolute = text;
-                self.enter(absolute.as_bytes()).ok_or_else(|| self.outside(None))?
-            }
-        };
+        let beneath = self.beneath(path)?;
+        let (root, rest) = self.start(&beneath)?;
         let root = &self.roots[root];
         let path = clean_join(root.path(), rest);
         if path.starts_with("/dev") {
@@ -194,6 +182,16 @@ impl Workspace {
             });
         }
         Ok(Beneath::Absolute(format!("{directory}/{text}").into()))
+    }
+
+    /// The root from which a path is walked, and the rest of the path from there.
+    fn start<'b>(&self, beneath: &'b Beneath<'_>) -> Result<(usize, &'b [u8]), Fault> {
+        match beneath {
+            Beneath::First(rest) => Ok((0, rest)),
+            Beneath::Absolute(text) => {
+                self.enter(text.as_bytes()).ok_or_else(|| self.outside(None))
+            }
+        }
     }
 
     /// The innermost root that an absolute path enters before its first `..`, and the rest of the

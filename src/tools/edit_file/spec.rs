@@ -53,11 +53,7 @@ fn input() -> Schema {
         Property::optional("replace_all", Kind::Boolean, ALL),
     ]);
     Schema::object(vec![
-        Property::required(
-            "path",
-            Kind::String(&[]),
-            "The file: an absolute path, or one relative to the working directory.",
-        ),
+        Property::file(),
         Property::optional("old_string", Kind::String(&[]), OLD),
         Property::optional("new_string", Kind::String(&[]), NEW),
         Property::optional("replace_all", Kind::Boolean, ALL),

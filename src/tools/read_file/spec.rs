@@ -41,11 +41,7 @@ pub(super) fn spec() -> ToolSpec {
 
 fn input() -> Schema {
     Schema::object(vec![
-        Property::required(
-            "path",
-            Kind::String(&[]),
-            "The file: an absolute path, or one relative to the working directory.",
-        ),
+        Property::file(),
         Property::optional(
             "offset",
             Kind::Whole { min: i64::MIN },

@@ -39,11 +39,7 @@ pub(super) fn spec() -> ToolSpec {
 
 fn input() -> Schema {
     Schema::object(vec![
-        Property::required(
-            "path",
-            Kind::String(&[]),
-            "The file: an absolute path, or one relative to the working directory.",
-        ),
+        Property::file(),
         Property::required("content", Kind::String(&[]), "All that the file shall hold."),
         Property::optional("expected_version", Kind::String(&[]), change::EXPECTED_VERSION),
     ])
