@@ -1,6 +1,6 @@
 //! How the process starts and ends.
 
-use std::io::{BufRead as _, BufReader, Read as _};
+use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::process::{Command, Stdio};
 
 use provider_workspace::goplugin::host::{Launch, Multiplex, Security};
@@ -95,9 +95,16 @@ fn no_other_process_of_the_user_looks_into_the_plugin() {
         let seen = Command::new(&words[0]).args(&words[1..]).output().unwrap();
         String::from_utf8_lossy(&seen.stdout).contains("of-the-story")
     };
-    let words = limited("sleep", "1000");
+    let words = limited("cat", "-");
     let mut open = Command::new(&words[0]);
-    let mut open = open.args(&words[1..]).env("TOKEN", "of-the-story").spawn().unwrap();
+    open.args(&words[1..])
+        .env("TOKEN", "of-the-story")
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped());
+    let mut open = open.spawn().unwrap();
+    // What it was started through may be closed to others still: it is up once it answers.
+    open.stdin.as_mut().unwrap().write_all(b"up\n").unwrap();
+    BufReader::new(open.stdout.take().unwrap()).read_line(&mut line).unwrap();
     let seen = [look_at(plugin.id()), look_at(open.id())];
     open.kill().unwrap();
     open.wait().unwrap();
