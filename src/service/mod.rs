@@ -25,6 +25,7 @@ pub use convert::ConvertError;
 pub use kernel::{KernelLogEntry, kernel_callbacks};
 pub use kernel_log::{DialError, KernelLog, KernelLogLayer};
 pub use persisted::{persisted_call, persisted_result};
+pub use status::grpc_code;
 pub use tool_service::ToolService;
 
 #[cfg(test)]
