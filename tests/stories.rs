@@ -20,6 +20,8 @@ mod cli;
 mod concurrent_edits;
 #[path = "stories/configure.rs"]
 mod configure;
+#[path = "stories/documents.rs"]
+mod documents;
 #[path = "stories/edits.rs"]
 mod edits;
 #[path = "stories/harness.rs"]
@@ -42,5 +44,7 @@ mod scenarios;
 mod show;
 #[path = "stories/surroundings.rs"]
 mod surroundings;
+#[path = "stories/terminal.rs"]
+mod terminal;
 #[path = "stories/writing.rs"]
 mod writing;

@@ -87,8 +87,8 @@ impl Hits {
             self.context_line(text, hit.path, line, content);
         }
         let mut line = hit.line;
-        for (content, spans) in hit.lines() {
-            let marked = self.marked(content, &spans);
+        for (content, span) in hit.lines() {
+            let marked = self.marked(content, span);
             self.put(text, hit.path, line, ':', &marked);
             line += 1;
         }
@@ -154,22 +154,18 @@ impl Hits {
         self.painter.escape.apply(content.trim_end_matches(['\n', '\r']))
     }
 
-    fn marked(&self, content: &str, spans: &[Span]) -> String {
-        let mut marked = String::new();
-        let mut done = 0;
-        for span in spans {
-            let (Some(between), Some(found)) =
-                (content.get(done..span.start), content.get(span.start..span.end))
-            else {
-                continue;
-            };
-            marked.push_str(&self.painter.escape.apply(between));
-            let found = self.painter.escape.apply(found);
-            marked.push_str(&self.painter.paint.ink(Ink::Match, &found));
-            done = span.end;
+    fn marked(&self, content: &str, span: Option<Span>) -> String {
+        let parts = span.and_then(|Span { start, end }| {
+            Some((content.get(..start)?, content.get(start..end)?, content.get(end..)?))
+        });
+        match parts {
+            None => self.content(content),
+            Some((before, found, behind)) => {
+                let found = self.painter.escape.apply(found);
+                let found = self.painter.paint.ink(Ink::Match, &found);
+                self.painter.escape.apply(before) + &found + &self.content(behind)
+            }
         }
-        marked.push_str(&self.content(content.get(done..).unwrap_or_default()));
-        marked
     }
 
     fn path(&mut self, text: &mut String, item: &Value) {
@@ -220,7 +216,7 @@ struct Match<'a> {
     text: &'a str,
     before: Vec<&'a str>,
     after: Vec<&'a str>,
-    spans: Vec<Span>,
+    span: Option<Span>,
 }
 
 /// Where in a text something was found, in bytes.
@@ -241,25 +237,23 @@ impl<'a> Match<'a> {
             text,
             before: texts(item.get("before")),
             after: texts(item.get("after")),
-            spans: spans(item, text),
+            span: span(item, text),
         })
     }
 
-    /// The lines of its text, each with the spans in it. A hit that reaches over several lines has
+    /// The lines of its text, each with what of the hit is in it. A hit that reaches over several lines has
     /// a text of so many.
-    fn lines(&self) -> Vec<(&'a str, Vec<Span>)> {
+    fn lines(&self) -> Vec<(&'a str, Option<Span>)> {
         let mut start = 0;
         let text = self.text.strip_suffix('\n').unwrap_or(self.text);
         let mut lines = Vec::new();
         for line in text.split('\n') {
             let end = start + line.len();
-            let within = self.spans.iter().filter(|span| span.start < end && span.end > start);
-            let within = within
-                .map(|span| Span {
+            let within =
+                self.span.filter(|span| span.start < end && span.end > start).map(|span| Span {
                     start: span.start.saturating_sub(start),
                     end: span.end.min(end) - start,
-                })
-                .collect();
+                });
             lines.push((line, within));
             start = end + 1;
         }
@@ -285,9 +279,16 @@ fn whole(value: &Value) -> Option<u64> {
     value.as_u64().or_else(|| value.as_f64().map(|number| number as u64))
 }
 
-/// Where the hit's own text lies within the line that is shown.
-fn spans(_item: &Value, _text: &str) -> Vec<Span> {
-    Vec::new()
+/// Where the hit stands in the text that is shown: its first and the one behind its last character.
+fn span(item: &Value, text: &str) -> Option<Span> {
+    let ends = item.get("highlight")?.as_array()?;
+    let byte = |at: usize| {
+        let character = usize::try_from(whole(ends.get(at)?)?).ok()?;
+        let mut starts = text.char_indices().map(|(start, _)| start);
+        Some(starts.nth(character).unwrap_or(text.len()))
+    };
+    let span = Span { start: byte(0)?, end: byte(1)? };
+    (span.start < span.end).then_some(span)
 }
 
 #[cfg(test)]
@@ -336,6 +337,29 @@ mod tests {
             shown(Layout::Lines, &payloads),
             "a-1-1\na:2:hit 2\na-3-3\na:4:hit 4\na-5-5\n--\na-8-8\na:9:hit 9\n"
         );
+    }
+
+    #[test]
+    fn what_was_found_is_marked_by_its_characters() {
+        let painter = Painter { paint: Paint::Colours, escape: Escape::Controls, width: None };
+        let marked = |text: &str, highlight: Value| {
+            let hit = json!({"path": "a", "line": 1, "text": text, "highlight": highlight});
+            let payload = json!({"matches": [hit]});
+            Hits::new(painter, Layout::Lines).add(payload.as_object().unwrap())
+        };
+        let head = "\x1b[35ma\x1b[0m:\x1b[32m1\x1b[0m:";
+        assert_eq!(
+            marked("é漢 found\x1b it", json!([3, 9])),
+            format!("{head}é漢 \x1b[1;31mfound\\u{{1b}}\x1b[0m it\n")
+        );
+        let second = "\x1b[35ma\x1b[0m:\x1b[32m2\x1b[0m:";
+        assert_eq!(
+            marked("one\ntwo", json!([2.0, 5.0])),
+            format!("{head}on\x1b[1;31me\x1b[0m\n{second}\x1b[1;31mt\x1b[0mwo\n")
+        );
+        for odd in [json!([5, 1]), json!([90, 99]), json!("x"), json!([1]), json!([-1, 2])] {
+            assert_eq!(marked("text", odd), format!("{head}text\n"));
+        }
     }
 
     #[test]
