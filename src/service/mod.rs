@@ -16,6 +16,7 @@ pub mod plugin;
 mod status;
 mod timeout;
 mod tool_service;
+mod typed_server;
 
 pub use client::{
     Advertised, AdvertisedTool, ClientError, Failure, InvokeItem, InvokeStream, Producer,
@@ -26,6 +27,7 @@ pub use kernel::{KernelLogEntry, kernel_callbacks};
 pub use kernel_log::{DialError, KernelLog, KernelLogLayer};
 pub use persisted::{persisted_call, persisted_result};
 pub use tool_service::ToolService;
+pub use typed_server::TypedServer;
 
 #[cfg(test)]
 mod tests;

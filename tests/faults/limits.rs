@@ -1,0 +1,116 @@
+//! Limits that are reached: descriptors, memory.
+
+use std::os::unix::net::UnixStream;
+
+use provider_workspace::service::Failure;
+use provider_workspace::tools::Payload;
+use serde_json::json;
+
+use crate::harness::{PATIENCE, PROGRAM, Story};
+use crate::requests::socket;
+
+/// Out of descriptors, every call is answered: with what it was asked for, or with a failure that
+/// may be tried again. Once some are free again, everything works as before.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_provider_without_descriptors_says_try_again() {
+    let arguments = ["-c", "ulimit -n 64; exec \"$0\"", PROGRAM];
+    let mut story = Story::launched_by("/bin/sh", &arguments, |_| {}).await;
+    story.configure(json!({})).await.unwrap();
+    story.write("a.txt", "here\n");
+    let calls = [
+        ("read_file", json!({"path": "a.txt"})),
+        ("edit_file", json!({"path": "a.txt", "old_string": "here", "new_string": "here too"})),
+        ("write_file", json!({"path": "new/b.txt", "content": "b"})),
+        ("grep", json!({"pattern": "here"})),
+        ("glob", json!({"pattern": "**/*"})),
+        ("bash", json!({"command": "cat a.txt"})),
+    ];
+    let has: Vec<_> =
+        story.client.schema().await.unwrap().tools.into_iter().map(|tool| tool.name).collect();
+    let calls = calls.iter().filter(|(tool, _)| has.iter().any(|name| name == tool));
+    let (mut open, mut refused) = (Vec::new(), 0);
+    // More and more of them are taken away, so that calls run out of them at each of their steps.
+    for taken in 0..80 {
+        open.push(UnixStream::connect(socket(&story)).unwrap());
+        if taken < 30 {
+            continue;
+        }
+        for (tool, arguments) in calls.clone() {
+            let before = std::fs::read(story.path("a.txt")).unwrap();
+            let call = story.call(tool, arguments.clone());
+            let (_, outcome) = tokio::time::timeout(PATIENCE, call).await.expect("no answer");
+            if let Err(failure) = outcome {
+                transient(&failure);
+                refused += 1;
+                assert_eq!(std::fs::read(story.path("a.txt")).unwrap(), before, "{tool}");
+            }
+            story.write("a.txt", "here\n");
+        }
+    }
+    assert!(refused > 20, "only {refused} calls missed a descriptor");
+    // A Configure that cannot be met leaves the old one in force.
+    let refused = story.configure(json!({})).await.expect_err("no jail without descriptors");
+    crate::harness::refusal(refused);
+    drop(open);
+    let again = async {
+        loop {
+            match story.configure(json!({})).await {
+                Ok(()) => return,
+                Err(error) => drop(crate::harness::refusal(error)),
+            }
+        }
+    };
+    tokio::time::timeout(PATIENCE, again).await.expect("descriptors stay lost");
+    for (tool, arguments) in calls {
+        story.write("a.txt", "here\n");
+        story.call(tool, arguments.clone()).await.1.unwrap();
+    }
+    assert_eq!(leftovers(&story), [""; 0]);
+    story.end().await;
+}
+
+fn transient(failure: &Failure) {
+    assert_eq!(
+        (&*failure.category, failure.retryable),
+        ("execution_failed", true),
+        "{failure:?}"
+    );
+}
+
+/// Temporary files of writes that came to nothing.
+fn leftovers(story: &Story) -> Vec<String> {
+    let mut names = crate::harness::names(&story.path(""));
+    names.retain(|name| name.ends_with(".tmp"));
+    names
+}
+
+/// What does not fit into memory is refused, and the provider lives on.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_provider_without_memory_refuses_what_does_not_fit() {
+    // In KiB. The provider alone takes some hundred MiB of addresses for its threads.
+    let arguments = ["-c", "ulimit -v 600000; exec \"$0\"", PROGRAM];
+    let mut story = Story::launched_by("/bin/sh", &arguments, |_| {}).await;
+    story.configure(json!({"max_concurrent_calls": 4})).await.unwrap();
+    let line = [vec![b'x'; 99], vec![b'\n']].concat();
+    story.write("large", line.repeat(2_400_000));
+    story.write("small", "one\n");
+    for (tool, arguments) in [
+        ("read_file", json!({"path": "large", "offset": -10})),
+        ("edit_file", json!({"path": "large", "old_string": "y", "new_string": "z"})),
+        (
+            "edit_file",
+            json!({"path": "large", "old_string": "x", "new_string": "yy", "replace_all": true}),
+        ),
+        ("write_file", json!({"path": "large", "content": "short\n"})),
+        ("grep", json!({"pattern": "y"})),
+        ("bash", json!({"command": "head -c 200000000 large"})),
+    ] {
+        let outcome: Result<Payload, Failure> = story.call(tool, arguments).await.1;
+        eprintln!("{tool}: {:?}", outcome.as_ref().map(|_| ()).map_err(|failure| &failure.message));
+        if let Err(failure) = outcome {
+            assert_ne!(failure.category, "unknown", "{tool}: {failure:?}");
+        }
+        story.result("read_file", json!({"path": "small"})).await;
+    }
+    story.end().await;
+}
