@@ -3,7 +3,7 @@
 use std::os::unix::net::UnixStream;
 
 use provider_workspace::service::Failure;
-use provider_workspace::tools::Payload;
+use rustix::process::{Pid, Resource, Rlimit, prlimit};
 use serde_json::json;
 
 use crate::harness::{PATIENCE, PROGRAM, Story};
@@ -70,11 +70,7 @@ async fn a_provider_without_descriptors_says_try_again() {
 }
 
 fn transient(failure: &Failure) {
-    assert_eq!(
-        (&*failure.category, failure.retryable),
-        ("execution_failed", true),
-        "{failure:?}"
-    );
+    assert_eq!((&*failure.category, failure.retryable), ("execution_failed", true), "{failure:?}");
 }
 
 /// Temporary files of writes that came to nothing.
@@ -87,30 +83,44 @@ fn leftovers(story: &Story) -> Vec<String> {
 /// What does not fit into memory is refused, and the provider lives on.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_provider_without_memory_refuses_what_does_not_fit() {
-    // In KiB. The provider alone takes some hundred MiB of addresses for its threads.
-    let arguments = ["-c", "ulimit -v 600000; exec \"$0\"", PROGRAM];
-    let mut story = Story::launched_by("/bin/sh", &arguments, |_| {}).await;
-    story.configure(json!({"max_concurrent_calls": 4})).await.unwrap();
+    let mut story = Story::configured().await;
+    // Read whole, but not copied; and not even read.
     let line = [vec![b'x'; 99], vec![b'\n']].concat();
-    story.write("large", line.repeat(2_400_000));
+    story.write("copied", [b"begin\n", &*line.repeat(1_200_000), b"end\n"].concat());
+    let read = std::fs::File::create(story.path("read")).unwrap();
+    read.set_len(250_000_000).unwrap();
     story.write("small", "one\n");
-    for (tool, arguments) in [
-        ("read_file", json!({"path": "large", "offset": -10})),
-        ("edit_file", json!({"path": "large", "old_string": "y", "new_string": "z"})),
-        (
-            "edit_file",
-            json!({"path": "large", "old_string": "x", "new_string": "yy", "replace_all": true}),
-        ),
-        ("write_file", json!({"path": "large", "content": "short\n"})),
-        ("grep", json!({"pattern": "y"})),
-        ("bash", json!({"command": "head -c 200000000 large"})),
-    ] {
-        let outcome: Result<Payload, Failure> = story.call(tool, arguments).await.1;
-        eprintln!("{tool}: {:?}", outcome.as_ref().map(|_| ()).map_err(|failure| &failure.message));
-        if let Err(failure) = outcome {
-            assert_ne!(failure.category, "unknown", "{tool}: {failure:?}");
+    let two = json!([
+        {"old_string": "begin", "new_string": "began"},
+        {"old_string": "end", "new_string": "ended"},
+    ]);
+    let calls = [
+        ("edit_file", json!({"path": "read", "old_string": "y", "new_string": "z"})),
+        ("edit_file", json!({"path": "copied", "edits": two})),
+        ("write_file", json!({"path": "read", "content": "short\n"})),
+        ("read_file", json!({"path": "copied", "offset": -10})),
+        ("edit_file", json!({"path": "small", "old_string": "one", "new_string": "1"})),
+        ("bash", json!({"command": "head -c 10000000 copied"})),
+    ];
+    // Every thread that a call needs is there.
+    story.result("read_file", json!({"path": "small"})).await;
+    story.call("bash", json!({"command": "true"})).await.1.unwrap();
+    let left = (story.status("VmSize") << 10) + 200_000_000;
+    let limit = Rlimit { current: Some(left), maximum: None };
+    let pid = Pid::from_raw(i32::try_from(story.pid()).unwrap());
+    prlimit(pid, Resource::As, limit).unwrap();
+    let mut refused = Vec::new();
+    for (number, (tool, arguments)) in calls.iter().enumerate() {
+        if let Err(failure) = story.call(tool, arguments.clone()).await.1 {
+            assert!(failure.message.contains("memory"), "{tool}: {failure:?}");
+            transient(&failure);
+            refused.push(number);
         }
         story.result("read_file", json!({"path": "small"})).await;
     }
+    assert_eq!(refused, [0, 1, 2]);
+    prlimit(pid, Resource::As, Rlimit { current: None, maximum: None }).unwrap();
+    story.call("edit_file", calls[1].1.clone()).await.1.unwrap();
+    story.call("write_file", calls[2].1.clone()).await.1.unwrap();
     story.end().await;
 }
