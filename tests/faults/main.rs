@@ -9,8 +9,10 @@
               fails, and say what they skip"
 )]
 
+mod clock;
 mod deaths;
 mod dice;
+mod disk;
 #[path = "../stories/harness.rs"]
 #[expect(dead_code, reason = "shared with the other stories, which use all of it")]
 mod harness;
