@@ -3,6 +3,7 @@
 
 mod args;
 mod call;
+mod conform;
 mod doctor;
 mod error;
 mod host;
@@ -47,6 +48,7 @@ fn dispatch(command: Command, output: &mut Output) -> Result<ExitCode, CliError>
         Command::Preview(options) => block_on(call::preview(options, output)),
         Command::Render(options) => block_on(call::render(options, output)),
         Command::Doctor(options) => doctor::run(&options, output),
+        Command::Conform(options) => block_on(conform::run(options, output)),
         Command::Serve => host::serve(),
         Command::Completions { shell } => output.completions(shell),
     }
