@@ -22,6 +22,8 @@ mod concurrent_edits;
 mod configure;
 #[path = "stories/edits.rs"]
 mod edits;
+#[path = "stories/endurance.rs"]
+mod endurance;
 #[path = "stories/harness.rs"]
 mod harness;
 #[path = "stories/hostile.rs"]
