@@ -2,8 +2,8 @@
 
 use serde_json::Value;
 
+use crate::text::name;
 use crate::tools::Payload;
-use crate::tools::hidden::one_line;
 use crate::tools::language::language_of;
 use crate::tools::view::{Style, View};
 
@@ -22,7 +22,7 @@ pub(super) fn call(arguments: &Payload) -> View {
             format!(", lines {offset}–{}", offset.saturating_add(limit).saturating_sub(1))
         }
     };
-    View::plain(format!("Read {}{lines}", one_line(path)))
+    View::plain(format!("Read {}{lines}", name::shown(path)))
 }
 
 /// The lines as a code block, under a line that says which they are.
@@ -42,7 +42,7 @@ pub(super) fn result(payload: &Payload) -> View {
 }
 
 fn heading(path: &str, payload: &Payload) -> String {
-    let mut heading = one_line(path).into_owned();
+    let mut heading = name::shown(path).into_owned();
     if let (Some(start), Some(end)) = (whole(payload, "start_line"), whole(payload, "end_line")) {
         heading.push_str(&format!(" · lines {start}–{end}"));
         if let Some(total) = whole(payload, "total_lines") {
