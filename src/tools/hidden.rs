@@ -11,6 +11,11 @@ pub(super) fn one_line(text: &str) -> Cow<'_, str> {
     spelt_out(text, |c| matches!(c, '\n' | '\t') || is_hidden(c))
 }
 
+/// Lines of text in which everything can be seen.
+pub(super) fn visible(text: &str) -> Cow<'_, str> {
+    spelt_out(text, is_hidden)
+}
+
 /// A message of several lines without what would steer a terminal.
 pub(super) fn without_controls(text: String) -> String {
     let steers = |c: char| c.is_control() && !matches!(c, '\n' | '\t');

@@ -18,8 +18,13 @@ pub mod write_file;
 mod call;
 mod change;
 mod fault;
+mod glob;
+mod grep {
+    mod show;
+}
 mod hidden;
 mod language;
+mod stored;
 
 pub use bash::{Bash, BashSettings};
 pub use call::{Concurrency, RiskClass, ToolKind};

@@ -33,6 +33,14 @@ pub(super) struct Folder {
 struct Listed {
     start: u32,
     kind: FileKind,
+    entered: Entered,
+}
+
+/// Whether a folder is walked through.
+#[derive(Clone, Copy, PartialEq)]
+enum Entered {
+    Yes,
+    No,
 }
 
 /// What was left out of a folder, and why.
@@ -90,7 +98,7 @@ impl Folder {
             handle,
             path: Box::default(),
             start: 0,
-            entries: vec![Listed { start: 0, kind }],
+            entries: vec![Listed { start: 0, kind, entered: Entered::No }],
             names: name.to_bytes_with_nul().to_vec(),
             rules: None,
             depth: usize::MAX,
@@ -132,7 +140,7 @@ impl Folder {
                 known => kind_of(known),
             };
             let start = u32::try_from(names.len()).map_err(|_| Errno::OVERFLOW)?;
-            entries.push(Listed { start, kind });
+            entries.push(Listed { start, kind, entered: Entered::Yes });
             names.extend_from_slice(name.to_bytes_with_nul());
         }
         let own = Rules::of_folder(&handle, special, below.path.len(), below.rules, scope.rules());
@@ -164,11 +172,15 @@ impl Folder {
         let from = if self.start == 0 { 0 } else { self.start + 1 };
         let mut left_out = LeftOut::default();
         let (names, rules) = (&self.names, self.rules.as_deref());
-        self.entries.retain(|entry| {
+        self.entries.retain_mut(|entry| {
             path.truncate(base);
             path.extend_from_slice(name_at(names, entry.start).to_bytes());
             match scope.verdict(path, from, entry.kind, rules) {
                 Verdict::Take => true,
+                Verdict::TakeAlone => {
+                    entry.entered = Entered::No;
+                    true
+                }
                 Verdict::Leave => false,
                 Verdict::Ignored => {
                     left_out.ignored += 1;
@@ -189,6 +201,11 @@ impl Folder {
 
     pub(super) fn kind(&self, index: usize) -> FileKind {
         self.entries[index].kind
+    }
+
+    /// Whether this entry is a folder that is walked through.
+    pub(super) fn is_entered(&self, index: usize) -> bool {
+        self.entries[index].entered == Entered::Yes
     }
 
     /// An entry's path from the walk's start.

@@ -263,7 +263,10 @@ fn reason(error: &ignore::Error) -> String {
 /// What is said of an entry.
 #[derive(PartialEq)]
 pub(super) enum Verdict {
+    /// It is looked at, and so is what is in it.
     Take,
+    /// It is a folder that is itself looked for, and nothing in it is.
+    TakeAlone,
     /// Nobody asked for it.
     Leave,
     /// It was asked for, but an ignore rule leaves it out.
@@ -295,6 +298,34 @@ impl Scope<'_> {
         if !is_folder && !(self.wants)(kind) {
             return Verdict::Leave;
         }
+        match self.verdict_on_way(path, from, is_folder, rules) {
+            Verdict::Take => Verdict::Take,
+            other if is_folder && (self.wants)(FileKind::Folder) => {
+                self.verdict_alone(path, from, rules).unwrap_or(other)
+            }
+            other => other,
+        }
+    }
+
+    /// What is said of a folder as an entry like any other, where the glob is about it.
+    fn verdict_alone(&self, path: &[u8], from: usize, rules: Option<&Rules>) -> Option<Verdict> {
+        let glob = self.selection.glob.as_ref()?;
+        if !glob.matcher.matched(as_path(&path[from..]), true).is_whitelist() {
+            return None;
+        }
+        let is_ignored =
+            glob.last == LastPart::Anything && rules.is_some_and(|rules| rules.ignore(path, true));
+        Some(if is_ignored { Verdict::Ignored } else { Verdict::TakeAlone })
+    }
+
+    /// What is said of a file, or of a folder that is walked through.
+    fn verdict_on_way(
+        &self,
+        path: &[u8],
+        from: usize,
+        is_folder: bool,
+        rules: Option<&Rules>,
+    ) -> Verdict {
         let named = match &self.selection.glob {
             None => Named::No,
             Some(glob) => glob.verdict(&path[from..], is_folder),

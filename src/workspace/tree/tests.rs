@@ -188,3 +188,33 @@ fn a_glob_with_a_slash_is_about_paths_from_the_start() {
     assert!(PathGlob::new("../*").is_err() && PathGlob::new("").is_err());
     assert!(PathGlob::new("[").is_err());
 }
+
+#[test]
+fn folders_that_are_looked_for_are_found_and_not_walked_through_for_nothing() {
+    let tree = Tree::new(&[
+        (".gitignore", "dist/\n"),
+        ("src/deep/a", ""),
+        ("src/b", ""),
+        ("dist/dist/c", ""),
+        ("d", ""),
+    ]);
+    // A folder that is not walked through cannot be found unreadable.
+    let closed = tree.path().join("closed/x");
+    fs::create_dir_all(&closed).unwrap();
+    let found = |text: &str| {
+        let glob_of = PathGlob::new(text).unwrap();
+        let (paths, summary) = tree.walk_kinds(".", &glob(text), usize::MAX, |_| true);
+        let is_meant = |path: &String| {
+            let is_folder = tree.path().join(path).is_dir();
+            glob_of.is_match(format!("{path}{}", if is_folder { "/" } else { "" }).as_bytes())
+        };
+        (paths.into_iter().filter(is_meant).collect::<Vec<_>>(), summary.searched, summary.ignored)
+    };
+    let names = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect::<Vec<_>>();
+    assert_eq!(found("/*"), (names(&[".gitignore", "closed", "d", "src"]), 4, 1));
+    assert_eq!(found("src/*"), (names(&["src/b", "src/deep"]), 3, 0));
+    assert_eq!(found("/*/*"), (names(&["closed/x", "src/b", "src/deep"]), 5, 1));
+    assert_eq!(found("dist").0, ["dist"], "it is named, and so is nothing in it");
+    assert_eq!(found("deep").0, ["src/deep"]);
+    assert_eq!(found("**").0.len(), 8);
+}

@@ -245,10 +245,11 @@ impl<V: Visit> Crew<'_, V> {
                         self.visit(&folder, index, &mut local, stop, &mut record);
                     }
                     match self.descend(&folder, index, &mut scratch) {
-                        Ok((below, ignored)) => {
+                        Ok(Some((below, ignored))) => {
                             record.ignored += u64::from(ignored);
                             items = self.split(below);
                         }
+                        Ok(None) => {}
                         // Gone, or no folder any more.
                         Err(Errno::NOENT | Errno::NOTDIR | Errno::LOOP) => {}
                         Err(_) => {
@@ -289,13 +290,16 @@ impl<V: Visit> Crew<'_, V> {
         folder: &Folder,
         index: usize,
         scratch: &mut Scratch,
-    ) -> rustix::io::Result<(Folder, u32)> {
+    ) -> rustix::io::Result<Option<(Folder, u32)>> {
+        if !folder.is_entered(index) {
+            return Ok(None);
+        }
         if folder.depth() >= MOST_DEPTH || folder.path_len(index) >= MOST_PATH {
             return Err(Errno::NAMETOOLONG);
         }
         let below = folder.below(index, &self.scope);
         let (folder, left_out) = Folder::open(below, &self.scope, scratch)?;
-        Ok((folder, left_out.ignored))
+        Ok(Some((folder, left_out.ignored)))
     }
 
     /// The work that a folder's entries are, in order.

@@ -1,0 +1,3 @@
+mod pattern;
+mod show;
+mod spec;
