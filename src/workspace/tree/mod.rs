@@ -26,10 +26,10 @@ mod threads;
 
 pub use entry::{Content, Entry};
 pub use pace::{Pace, Stop};
-pub use queue::{Seen, Skip};
+pub use queue::{Counts, Found, Named, Seen, Skip};
 pub use selection::{GlobError, IgnoreRules, PathGlob, Selection};
 pub use start::Start;
-pub use threads::{Ended, Options, Report, Skipped, Summary, Visit, walk};
+pub use threads::{Ended, Options, Report, Summary, Visit, walk};
 
 #[cfg(test)]
 #[expect(clippy::disallowed_methods, reason = "tests set up real trees")]

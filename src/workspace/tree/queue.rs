@@ -13,7 +13,7 @@ use std::time::Duration;
 use super::folder::Folder;
 use super::order::Key;
 use super::pace::Stop;
-use super::threads::{Ended, Skipped};
+use super::threads::Ended;
 
 /// What came of one entry.
 #[derive(Debug)]
@@ -104,21 +104,60 @@ impl<F> Record<F> {
     }
 }
 
-/// A found thing with its path, settled.
-pub(super) struct Ready<F> {
-    pub(super) path: Vec<u8>,
-    pub(super) found: F,
+/// A found thing, settled: nothing that comes before it is open.
+#[derive(Debug)]
+pub struct Found<F> {
+    /// Its path from the walk's start.
+    pub path: Vec<u8>,
+    /// What was found.
+    pub found: F,
+    /// What was counted up to it, itself included.
+    pub so_far: Counts,
     weight: usize,
 }
 
-/// What is known of the entries up to where the order is settled.
-#[derive(Debug, Default)]
-pub(super) struct Tally {
-    pub(super) searched: u64,
-    pub(super) ignored: u64,
-    pub(super) binary: Skipped,
-    pub(super) too_large: Skipped,
-    pub(super) unreadable: Skipped,
+/// What a walk counted, in the order of paths.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Counts {
+    /// Entries that were looked at.
+    pub searched: u64,
+    /// Files and folders that ignore rules left out. What is in such a folder is not counted.
+    pub ignored: u64,
+    /// Entries that were looked at in part or not at all, by [`Skip`].
+    pub skipped: [u64; SKIPS],
+}
+
+/// How many reasons there are to skip an entry.
+const SKIPS: usize = 3;
+
+impl Counts {
+    /// How many entries were skipped for this reason.
+    #[must_use]
+    pub fn skipped(&self, skip: Skip) -> u64 {
+        self.skipped[skip as usize]
+    }
+}
+
+/// The first few entries that were skipped, by [`Skip`], as paths from the walk's start.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Named([Vec<Vec<u8>>; SKIPS]);
+
+/// How many skipped entries are named for each reason.
+const NAMED: usize = 5;
+
+impl Named {
+    /// The first few that were skipped for this reason.
+    #[must_use]
+    pub fn first(&self, skip: Skip) -> &[Vec<u8>] {
+        &self.0[skip as usize]
+    }
+
+    fn add(&mut self, skip: Skip, path: &[u8]) {
+        let list = &mut self.0[skip as usize];
+        if list.len() < NAMED {
+            list.push(path.to_vec());
+        }
+    }
 }
 
 /// Shared by the threads of a walk.
@@ -137,8 +176,9 @@ struct State<F> {
     /// What each thread is at.
     running: Vec<Option<Key>>,
     records: BTreeMap<Key, Record<F>>,
-    ready: VecDeque<Ready<F>>,
-    tally: Tally,
+    ready: VecDeque<Found<F>>,
+    counts: Counts,
+    named: Named,
     /// Enough hits.
     want: usize,
     /// Hits that are settled, and those with the ones in `records`.
@@ -161,7 +201,8 @@ impl<F> Queue<F> {
             running: vec![None; threads],
             records: BTreeMap::new(),
             ready: VecDeque::new(),
-            tally: Tally::default(),
+            counts: Counts::default(),
+            named: Named::default(),
             want,
             settled: 0,
             hits: 0,
@@ -219,7 +260,7 @@ impl<F> Queue<F> {
 
     /// Waits until something is settled, the walk is over or `most` has passed. Returns what is to
     /// be told, and whether the walk is over.
-    pub(super) fn news(&self, most: Duration) -> (Vec<Ready<F>>, Option<Ended>) {
+    pub(super) fn news(&self, most: Duration) -> (Vec<Found<F>>, Option<Ended>) {
         let mut state = self.lock();
         if state.ready.is_empty() && state.ended.is_none() {
             let woken = self.news.wait_timeout(state, most);
@@ -242,20 +283,30 @@ impl<F> Queue<F> {
         self.news.notify_one();
     }
 
-    /// What is left when no thread is at work any more: what was found behind the point up to which
-    /// the order is settled, that point, and the tally.
-    pub(super) fn finish(self) -> (Vec<Ready<F>>, Option<Vec<u8>>, Tally) {
+    /// What is left when no thread is at work any more.
+    pub(super) fn finish(self) -> Rest<F> {
         let mut state = self.state.into_inner().unwrap_or_else(PoisonError::into_inner);
         let open = state.frontier().map(Key::path);
         for (_, record) in std::mem::take(&mut state.records) {
             state.settle(record);
         }
-        (state.ready.into_iter().collect(), open, state.tally)
+        let State { ready, counts, named, .. } = state;
+        Rest { ready: ready.into_iter().collect(), open, counts, named }
     }
 
     fn lock(&self) -> MutexGuard<'_, State<F>> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+/// What is left of a walk at its end.
+pub(super) struct Rest<F> {
+    /// What was found and not told yet; some of it behind the point up to which the order is settled.
+    pub(super) ready: Vec<Found<F>>,
+    /// That point, where there is anything behind it that was not looked at.
+    pub(super) open: Option<Vec<u8>>,
+    pub(super) counts: Counts,
+    pub(super) named: Named,
 }
 
 /// An item that was done.
@@ -348,30 +399,27 @@ impl<F> State<F> {
     }
 
     fn settle(&mut self, record: Record<F>) {
-        self.tally.ignored += record.ignored;
-        let before = self.tally.searched;
-        self.tally.searched = before + record.searched;
+        self.counts.ignored += record.ignored;
+        let before = self.counts.searched;
         for Outcome { path, seen, searched } in record.outcomes {
-            let list = match seen.skip {
-                Some(Skip::Binary) => Some(&mut self.tally.binary),
-                Some(Skip::TooLarge) => Some(&mut self.tally.too_large),
-                Some(Skip::Unreadable) => Some(&mut self.tally.unreadable),
-                None => None,
-            };
-            if let Some(list) = list {
-                list.add(&path);
+            if let Some(skip) = seen.skip {
+                self.counts.skipped[skip as usize] += 1;
+                self.named.add(skip, &path);
             }
+            self.counts.searched = before + searched;
             self.settled += seen.hits;
             let weight = path.len() + seen.weight;
             match seen.found {
-                Some(found) => self.ready.push_back(Ready { path, found, weight }),
+                Some(found) => {
+                    self.ready.push_back(Found { path, found, so_far: self.counts, weight });
+                }
                 None => self.weight -= weight,
             }
             if self.settled >= self.want {
-                self.tally.searched = before + searched;
                 return;
             }
         }
+        self.counts.searched = before + record.searched;
     }
 
     fn end(&mut self, ended: Ended, stops: &[Stop]) {

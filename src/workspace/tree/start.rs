@@ -92,6 +92,26 @@ impl Start {
         self.kind
     }
 
+    /// A start at the file that has this path from here, to look at it once more. No link is
+    /// followed to it.
+    ///
+    /// # Errors
+    /// As the system.
+    pub fn file_beneath(&self, path: &[u8]) -> rustix::io::Result<Start> {
+        let mut folder = self.folder.try_clone().map_err(|_| Errno::MFILE)?;
+        let mut names = path.split(|byte| *byte == b'/').peekable();
+        let mut last: &[u8] = self.name.to_bytes();
+        while let Some(name) = names.next().filter(|name| !name.is_empty()) {
+            if names.peek().is_some() {
+                folder = rustix::fs::openat(&folder, name, OPENING, Mode::empty())?;
+            }
+            last = name;
+        }
+        let name = CString::new(last).map_err(|_| Errno::INVAL)?;
+        let kind = FileKind::Regular;
+        Ok(Start { kind, folder, name, path: Box::default(), rules: None })
+    }
+
     /// Opens the folder, or makes one of the file alone.
     pub(super) fn open(
         &self,

@@ -31,8 +31,8 @@ impl Visit for Collect {
 struct Paths(Vec<String>);
 
 impl<F> Report<F> for Paths {
-    fn found(&mut self, batch: Vec<(Vec<u8>, F)>) -> ControlFlow<()> {
-        self.0.extend(batch.into_iter().map(|(path, _)| String::from_utf8(path).unwrap()));
+    fn found(&mut self, batch: Vec<Found<F>>) -> ControlFlow<()> {
+        self.0.extend(batch.into_iter().map(|found| String::from_utf8(found.path).unwrap()));
         ControlFlow::Continue(())
     }
 
@@ -102,7 +102,7 @@ fn files_come_in_the_order_of_paths_and_no_more_than_wanted() {
     assert_eq!(tree.files(".", &all()), ["a/b/c", "a/z", "a-b", "a.txt", "b/x"]);
     let (paths, summary) = tree.walk(".", &all(), 2);
     assert_eq!(
-        (paths, summary.ended, summary.searched),
+        (paths, summary.ended, summary.counts.searched),
         (vec!["a/b/c".to_owned(), "a/z".to_owned()], Ended::Enough, 2)
     );
     assert_eq!(tree.files("a", &all()), ["b/c", "z"]);
@@ -154,7 +154,7 @@ fn ignore_rules_hold_with_and_without_a_repository() {
         };
         let (paths, summary) = tree.walk(".", &all(), usize::MAX);
         assert_eq!(plain(paths), ["keep.log", "src/a.js", "src/y.log"]);
-        assert_eq!(summary.ignored, 3);
+        assert_eq!(summary.counts.ignored, 3);
         assert_eq!(plain(tree.files("dist", &all())), ["o.js"], "named by its path");
         assert_eq!(tree.files("dist/o.map", &all()), [""]);
         assert_eq!(tree.files(".", &glob("dist/*.js")), ["dist/o.js"], "named by a glob");

@@ -13,7 +13,7 @@ use super::entry::Entry;
 use super::folder::{Folder, Scratch};
 use super::order::Key;
 use super::pace::{GLANCE, Pace, Stop};
-use super::queue::{Done, Item, Queue, Ready, Record, Seen, Skip};
+use super::queue::{Counts, Done, Found, Item, Named, Queue, Record, Seen, Skip};
 use super::selection::{Scope, Selection};
 use super::start::Start;
 use crate::workspace::FileKind;
@@ -38,9 +38,8 @@ pub trait Visit: Sync {
 
 /// Takes what was found, on the thread that called [`walk`].
 pub trait Report<F> {
-    /// The next things that were found, with their paths from the start, in the order of paths.
-    /// Where it breaks, the walk ends.
-    fn found(&mut self, batch: Vec<(Vec<u8>, F)>) -> ControlFlow<()>;
+    /// The next things that were found, in the order of paths. Where it breaks, the walk ends.
+    fn found(&mut self, batch: Vec<Found<F>>) -> ControlFlow<()>;
 
     /// How many entries were visited so far. Called ten times a second.
     fn progress(&mut self, visited: u64);
@@ -67,31 +66,15 @@ pub enum Ended {
     Stopped,
 }
 
-/// Entries that were not looked at for one reason.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Skipped {
-    /// How many.
-    pub count: u64,
-    /// The first few of them, as paths from the start.
-    pub first: Vec<Vec<u8>>,
-}
-
 /// What a walk did. All of it is the same on every machine, unless the walk was stopped.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Summary {
     /// Why it ended.
     pub ended: Ended,
-    /// How many entries were looked at, up to the one with the last hit that was wanted.
-    pub searched: u64,
-    /// How many files and folders were left out by ignore rules. What is in such a folder is not
-    /// counted.
-    pub ignored: u64,
-    /// Binary files.
-    pub binary: Skipped,
-    /// Files that are too large.
-    pub too_large: Skipped,
-    /// Files and folders that could not be read.
-    pub unreadable: Skipped,
+    /// What was counted, up to the entry with the last hit that was wanted.
+    pub counts: Counts,
+    /// Some of what was skipped.
+    pub named: Named,
     /// Where the walk was stopped: everything before this path was looked at.
     pub open: Option<Vec<u8>>,
 }
@@ -106,17 +89,6 @@ const MOST_DEPTH: usize = 256;
 const MOST_PATH: usize = 4096;
 /// How often progress is told.
 const PROGRESS: Duration = Duration::from_millis(100);
-/// How many skipped entries are named.
-const NAMED: usize = 5;
-
-impl Skipped {
-    pub(super) fn add(&mut self, path: &[u8]) {
-        self.count += 1;
-        if self.first.len() < NAMED {
-            self.first.push(path.to_vec());
-        }
-    }
-}
 
 /// Walks the tree at `start` and visits what `selection` chooses, until enough is found.
 ///
@@ -158,19 +130,16 @@ pub fn walk<V: Visit>(
         }
         Ok(tell(crew, pace, report))
     })?;
-    let (rest, open, tally) = queue.finish();
-    if !rest.is_empty() {
+    let rest = queue.finish();
+    if !rest.ready.is_empty() {
         // Nobody is left who could be stopped.
-        let _ = report.found(told(rest));
+        let _ = report.found(rest.ready);
     }
     Ok(Summary {
         ended,
-        searched: tally.searched,
-        ignored: tally.ignored,
-        binary: tally.binary,
-        too_large: tally.too_large,
-        unreadable: tally.unreadable,
-        open: open.filter(|_| ended == Ended::Stopped),
+        counts: rest.counts,
+        named: rest.named,
+        open: rest.open.filter(|_| ended == Ended::Stopped),
     })
 }
 
@@ -182,7 +151,7 @@ fn tell<V: Visit>(crew: &Crew<'_, V>, pace: Pace<'_>, report: &mut dyn Report<V:
         let until = pace.deadline.map_or(next, |deadline| deadline.min(next));
         let (ready, ended) = crew.queue.news(until.saturating_duration_since(now).min(GLANCE));
         let is_done = ended.is_some();
-        if !ready.is_empty() && report.found(told(ready)).is_break() {
+        if !ready.is_empty() && report.found(ready).is_break() {
             crew.queue.end(Ended::Stopped);
         }
         if let (Some(ended), true) = (ended, is_done) {
@@ -196,10 +165,6 @@ fn tell<V: Visit>(crew: &Crew<'_, V>, pace: Pace<'_>, report: &mut dyn Report<V:
             report.progress(crew.visited.load(Ordering::Relaxed));
         }
     }
-}
-
-fn told<F>(ready: Vec<Ready<F>>) -> Vec<(Vec<u8>, F)> {
-    ready.into_iter().map(|ready| (ready.path, ready.found)).collect()
 }
 
 struct Crew<'a, V: Visit> {
