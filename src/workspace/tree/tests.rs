@@ -208,7 +208,11 @@ fn folders_that_are_looked_for_are_found_and_not_walked_through_for_nothing() {
             let is_folder = tree.path().join(path).is_dir();
             glob_of.is_match(format!("{path}{}", if is_folder { "/" } else { "" }).as_bytes())
         };
-        (paths.into_iter().filter(is_meant).collect::<Vec<_>>(), summary.searched, summary.ignored)
+        (
+            paths.into_iter().filter(is_meant).collect::<Vec<_>>(),
+            summary.counts.searched,
+            summary.counts.ignored,
+        )
     };
     let names = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect::<Vec<_>>();
     assert_eq!(found("/*"), (names(&[".gitignore", "closed", "d", "src"]), 4, 1));
