@@ -7,6 +7,7 @@ use std::borrow::Cow;
 
 use serde_json::Value;
 
+use super::render::Stored;
 use crate::process::Secrets;
 use crate::tools::view::{DiffLine, Hunk, View};
 use crate::tools::{Payload, ToolError};
@@ -17,6 +18,23 @@ pub(super) fn payload(secrets: &Secrets, mut payload: Payload) -> Payload {
         payload.values_mut().for_each(|value| mask_value(secrets, value));
     }
     payload
+}
+
+/// Masks every text of what a kernel stored, before marks are set in the middle of one.
+pub(super) fn stored<'a>(secrets: &Secrets, stored: &'a Stored) -> Cow<'a, Stored> {
+    if secrets.is_empty() {
+        return Cow::Borrowed(stored);
+    }
+    Cow::Owned(match stored.clone() {
+        Stored::Call { tool, arguments } => {
+            Stored::Call { tool, arguments: payload(secrets, arguments) }
+        }
+        Stored::Result(result) => Stored::Result(payload(secrets, result)),
+        Stored::Failure { category, mut message, details } => {
+            mask(secrets, &mut message);
+            Stored::Failure { category, message, details: payload(secrets, details) }
+        }
+    })
 }
 
 /// Masks what an error says.

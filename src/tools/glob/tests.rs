@@ -246,6 +246,36 @@ fn pages_in_either_order_make_the_whole() {
 }
 
 #[test]
+fn a_result_has_room_for_so_much_and_no_more() {
+    let names: Vec<String> =
+        (0..700).map(|n| format!("{}/{n:04}{}", "d".repeat(200), "f".repeat(100))).collect();
+    let names: Vec<&str> = names.iter().map(String::as_str).collect();
+    let story = Story::new(&names);
+    for sort in ["path", "modified"] {
+        let mut all = Vec::new();
+        let mut pages = 0;
+        loop {
+            let page = story.find(json!({
+                "pattern": "*f", "sort": sort, "limit": 10_000, "offset": all.len()
+            }));
+            assert!(serde_json::to_vec(&page).unwrap().len() < 160 * 1024);
+            all.extend(paths(&page));
+            pages += 1;
+            match page.get("next_offset") {
+                Some(next) => assert_eq!(*next, json!(all.len())),
+                None => break,
+            }
+        }
+        assert!(pages > 1);
+        all.sort();
+        all.dedup();
+        assert_eq!(all.len(), 700, "{sort}");
+    }
+    let far = json!({"pattern": "*", "sort": "modified", "offset": 1_000_000});
+    assert_eq!(story.call(&far).unwrap_err().category(), Category::InvalidArguments);
+}
+
+#[test]
 fn what_is_ignored_is_found_when_it_is_spelt_out_and_told_when_nothing_is_found() {
     let story = Story::new(&["dist/o.js", "src.js", "x.log", "sub/y.tmp"]);
     fs::write(story.root.join(".gitignore"), "dist/\n*.log\n").unwrap();
