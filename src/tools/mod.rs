@@ -9,6 +9,7 @@ pub mod cancel;
 pub mod edit_file;
 pub mod error;
 pub mod event;
+pub mod grep;
 pub mod read_file;
 pub mod schema;
 pub(crate) mod shorten;
@@ -28,6 +29,7 @@ pub use cancel::CancelToken;
 pub use edit_file::EditFile;
 pub use error::{Category, ToolError, ToolErrorKind};
 pub use event::{EmitError, Event, EventSink, OutputStream};
+pub use grep::Grep;
 pub use read_file::ReadFile;
 pub use write_file::{Overwrite, WriteFile};
 

@@ -131,22 +131,11 @@ fn suggest_listing(error: crate::workspace::WorkspaceError) -> ToolError {
 
 fn is_folder(path: &str) -> ToolError {
     let message =
-        format!("cannot read {}: it is a folder; use bash to list what is in it", one_line(path));
-    ToolError::invalid_arguments(message)
-        .with_detail("path", path)
-        .with_hint(format!("list it with bash: ls {}", shell_word(path)))
-}
-
-/// A path as a shell takes it for one word that is no option.
-fn shell_word(path: &str) -> String {
-    let is_plain =
-        |c: char| c.is_alphanumeric() || matches!(c, '/' | '.' | '_' | '-' | '+' | ',' | '@');
-    let dashes = if path.starts_with('-') { "-- " } else { "" };
-    if !path.is_empty() && path.chars().all(is_plain) {
-        format!("{dashes}{path}")
-    } else {
-        format!("{dashes}'{}'", path.replace('\'', "'\\''"))
-    }
+        format!("cannot read {}: it is a folder; use glob to list what is in it", one_line(path));
+    ToolError::invalid_arguments(message).with_detail("path", path).with_hint(format!(
+        "list it with glob: {}",
+        serde_json::json!({"pattern": "*", "path": path})
+    ))
 }
 
 fn binary(path: &str, kind: Option<&'static str>, file: &OpenFile) -> ToolError {

@@ -186,9 +186,9 @@ impl WorkspaceError {
             Fault::NotFound { near, .. } if !near.is_empty() => {
                 format!("did you mean {}?", near.join(" or "))
             }
-            Fault::NotFound { .. } => "list the folder above it with bash to find the path".to_owned(),
+            Fault::NotFound { .. } => "list the folder above it with glob to find the path".to_owned(),
             Fault::NotAFolder(_) => "shorten the path to the file, or choose another folder".to_owned(),
-            Fault::IsFolder => "name a file; bash lists a folder (ls)".to_owned(),
+            Fault::IsFolder => "name a file; glob lists a folder".to_owned(),
             Fault::Special(_) => "only regular files are read and written here".to_owned(),
             Fault::TooManyLinks(_) => "name the file itself instead of a link to it".to_owned(),
             Fault::MagicLink(_) => "name the file by its own path".to_owned(),
