@@ -4,13 +4,35 @@
 //! caller may name one: what a file tool reads, an error repeats and a preview shows passes here.
 
 use std::borrow::Cow;
+use std::time::Instant;
 
 use serde_json::Value;
 
 use super::render::Stored;
 use crate::process::Secrets;
 use crate::tools::view::{DiffLine, Hunk, View};
-use crate::tools::{Payload, ToolError};
+use crate::tools::{EmitError, Event, EventSink, Payload, ToolError};
+
+/// Takes a call's events and passes them on masked.
+pub(super) struct Masked<'a> {
+    pub(super) sink: &'a dyn EventSink,
+    pub(super) secrets: &'a Secrets,
+}
+
+impl EventSink for Masked<'_> {
+    fn emit_until(&self, event: Event, deadline: Option<Instant>) -> Result<(), EmitError> {
+        let masked = match event {
+            Event::Partial(partial) => Event::Partial(payload(self.secrets, partial)),
+            Event::Progress { mut message, fraction } => {
+                mask(self.secrets, &mut message);
+                Event::Progress { message, fraction }
+            }
+            // Masked where it is read, because a secret may be cut by the end of a piece.
+            event @ (Event::Output { .. } | Event::Exit { .. }) => event,
+        };
+        self.sink.emit_until(masked, deadline)
+    }
+}
 
 /// Masks every text of a result.
 pub(super) fn payload(secrets: &Secrets, mut payload: Payload) -> Payload {

@@ -81,7 +81,8 @@ impl Search<'_> {
     /// Searches.
     ///
     /// # Errors
-    /// `cancelled`; what was found until then is told before.
+    /// `cancelled`, and `timeout` where nothing was found in time. What was found until then is told
+    /// before.
     pub(super) fn run(&self, context: &Context<'_>) -> Result<Outcome, ToolError> {
         let Some((start, text)) = self.start else {
             return Ok(Outcome {
@@ -99,7 +100,7 @@ impl Search<'_> {
             Sort::Modified => usize::MAX,
         };
         let cancelled = || context.cancel.is_cancelled();
-        let pace = Pace { cancelled: &cancelled, deadline: context.deadline };
+        let pace = Pace { cancelled: &cancelled, deadline: context.search_deadline() };
         let mut list = List {
             page: self.page,
             prefix: &prefix,
@@ -130,6 +131,14 @@ impl Search<'_> {
                 "the search was cancelled; what it found was told before",
             )
             .with_detail("found", paths.len()));
+        }
+        if summary.ended == Ended::Stopped && paths.is_empty() {
+            return Err(ToolError::timeout(format!(
+                "the search's time is up: nothing found among the {} names that were looked at \
+                 until then",
+                summary.counts.searched
+            ))
+            .with_hint("start deeper, or spell out more of the pattern"));
         }
         let first = summary.named.first(Skip::Unreadable).iter();
         let unreadable = first.map(|path| prefix.join(path)).collect();
@@ -437,11 +446,11 @@ impl Outcome {
                     .to_owned(),
             ),
         }
-        if ignored > 0 && self.paths.is_empty() {
+        if ignored > 0 && self.total.is_some() {
             notices.push(format!(
-                "Ignore files left out {}: include_ignored finds them, and so does a pattern that \
-                 spells their folder out.",
-                counted(ignored, "file or folder", "files and folders")
+                "Ignore rules left out {}; include_ignored: true, or a pattern or path that spells \
+                 one out, finds them.",
+                counted(ignored, "file or folder", "files or folders")
             ));
         }
         let unreadable = self.counts.skipped(Skip::Unreadable);

@@ -16,6 +16,10 @@ use crate::surroundings::skip;
 type Case = (Value, &'static [&'static str]);
 
 /// Arguments of grep, whose mode is content where it says none.
+///
+/// Left out is where we mean to differ: a folder that is ignored and yet named is searched by its own
+/// rules alone, `**` overrides no ignore rule, a type and a glob must both fit, and a rule with a
+/// slash holds in a folder beneath it also when the search starts there (ripgrep 13 loses it).
 fn cases() -> Vec<Case> {
     vec![
         (json!({"pattern": "needle"}), &[]),
@@ -54,8 +58,8 @@ fn cases() -> Vec<Case> {
             &["--no-ignore", "-g", "*.js"],
         ),
         (json!({"pattern": "needle", "path": "src"}), &[]),
-        (json!({"pattern": "needle", "path": "a/b"}), &[]),
-        (json!({"pattern": "needle", "path": "dist"}), &[]),
+        (json!({"pattern": "needle", "path": "tests"}), &[]),
+        (json!({"pattern": "needle", "path": "docs"}), &[]),
         (json!({"pattern": "needle", "path": "nested/inner"}), &[]),
         (json!({"pattern": "needle", "path": "keep.log"}), &[]),
         (json!({"pattern": "needle", "path": ".hidden"}), &[]),
@@ -84,18 +88,25 @@ async fn grep_finds_what_ripgrep_finds() {
     let mut differences = Vec::new();
     for (arguments, flags) in cases() {
         let ours = all_pages(&mut story, &arguments).await;
-        let theirs = match arguments["mode"].as_str() {
-            Some("files") => ripgrep.files(&arguments, flags),
-            Some("count") => ripgrep.counts(&arguments, flags),
-            _ => ripgrep.lines(&arguments, flags),
-        };
-        let ours = match arguments["mode"].as_str() {
-            Some("files") => ours.iter().map(|path| path.as_str().unwrap().to_owned()).collect(),
-            Some("count") => ours
-                .iter()
-                .map(|file| format!("{}: {}", shown(&file["path"]), file["count"]))
-                .collect(),
-            _ => lines(&ours),
+        let (ours, theirs) = match arguments["mode"].as_str() {
+            Some("files") => {
+                let paths = ours.iter().map(shown).collect();
+                (paths, ripgrep.files(&arguments, flags))
+            }
+            Some("count") => {
+                // What ripgrep found before a NUL byte it does not count.
+                let counted = ours.iter().filter(|file| file["path"] != "late.bin");
+                let counts =
+                    counted.map(|file| format!("{}: {}", shown(&file["path"]), file["count"]));
+                (counts.collect(), ripgrep.counts(&arguments, flags))
+            }
+            _ if arguments["multiline"] == true => {
+                let starts = ours.iter().map(|hit| {
+                    format!("{}:{}:{}", shown(&hit["path"]), hit["line"], hit["column"])
+                });
+                (starts.collect(), ripgrep.starts(&arguments, flags))
+            }
+            _ => (lines(&ours), ripgrep.lines(&arguments, flags)),
         };
         differences.extend(difference(&arguments, &ours, &theirs));
     }
@@ -248,6 +259,8 @@ impl Ripgrep {
             "--no-ignore-global",
             "--no-require-git",
             "--hidden",
+            // A line ends at LF or CRLF for us, so $ stands before either.
+            "--crlf",
             "--sort",
             "path",
             "--null",
@@ -267,33 +280,56 @@ impl Ripgrep {
         self.run(&[kind, flags, &pattern], arguments["path"].as_str().unwrap_or("./"))
     }
 
+    /// The messages about lines: what kind they are of, and what they say.
+    fn messages(&self, arguments: &Value, flags: &[&str]) -> Vec<(String, Value)> {
+        let output = self.search(&["--json"], arguments, flags);
+        let messages = output.split(|byte| *byte == b'\n').filter(|line| !line.is_empty());
+        messages
+            .map(|message| {
+                let mut message: Value = serde_json::from_slice(message).unwrap();
+                (message["type"].as_str().unwrap().to_owned(), message["data"].take())
+            })
+            .collect()
+    }
+
+    /// The lines that match and those around them.
     fn lines(&self, arguments: &Value, flags: &[&str]) -> Vec<String> {
         let mut lines = Vec::new();
-        for message in self.search(&["--json"], arguments, flags).split(|byte| *byte == b'\n') {
-            let Ok(message) = serde_json::from_slice::<Value>(message) else { continue };
-            let data = &message["data"];
-            let text = || {
-                let bytes = bytes(&data["lines"]);
-                told(&String::from_utf8_lossy(&bytes))
-            };
-            let number = &data["line_number"];
-            match message["type"].as_str() {
-                Some("match") => {
-                    let start = data["submatches"][0]["start"].as_u64().unwrap();
-                    lines.push(format!(
-                        "{}:{number}:{}: {}",
-                        path(&bytes(&data["path"])),
-                        start + 1,
-                        text()
-                    ));
-                }
-                Some("context") => {
-                    lines.push(format!("{}-{number}- {}", path(&bytes(&data["path"])), text()));
-                }
-                _ => {}
+        for (kind, data) in self.messages(arguments, flags) {
+            if !matches!(&*kind, "match" | "context") {
+                continue;
             }
+            let (path, number) = (path(&bytes(&data["path"])), &data["line_number"]);
+            let text = told(&String::from_utf8_lossy(&bytes(&data["lines"])));
+            lines.push(match data["submatches"][0]["start"].as_u64() {
+                Some(start) => format!("{path}:{number}:{}: {text}", start + 1),
+                None => format!("{path}-{number}- {text}"),
+            });
         }
         lines
+    }
+
+    /// Where matches begin, once for each line. Matches that touch are one message of ripgrep's.
+    fn starts(&self, arguments: &Value, flags: &[&str]) -> Vec<String> {
+        let mut starts: Vec<String> = Vec::new();
+        for (kind, data) in self.messages(arguments, flags) {
+            if kind != "match" {
+                continue;
+            }
+            let (path, lines) = (path(&bytes(&data["path"])), bytes(&data["lines"]));
+            let mut last = None;
+            for submatch in data["submatches"].as_array().unwrap() {
+                let start = usize::try_from(submatch["start"].as_u64().unwrap()).unwrap();
+                let before = &lines[..start];
+                let skipped = before.iter().filter(|byte| **byte == b'\n').count() as u64;
+                let line = before.iter().rposition(|byte| *byte == b'\n').map_or(0, |at| at + 1);
+                if last.replace(skipped) != Some(skipped) {
+                    let number = data["line_number"].as_u64().unwrap() + skipped;
+                    starts.push(format!("{path}:{number}:{}", start - line + 1));
+                }
+            }
+        }
+        starts
     }
 
     fn files(&self, arguments: &Value, flags: &[&str]) -> Vec<String> {

@@ -33,7 +33,7 @@ async fn a_search_whose_time_is_up_says_so() {
     let mut story = large().await;
     for (tool, pattern, list) in SEARCHES {
         for milliseconds in [1, 3, 10, 30, 60, 20_000] {
-            let arguments = json!({"pattern": pattern, "limit": 1500});
+            let arguments = json!({"pattern": pattern, "limit": 600});
             let deadline = Instant::now() + Duration::from_millis(milliseconds);
             let call = Call { deadline: Some(deadline), ..call(tool, arguments) };
             // Where the stream itself ends first nothing is told.
@@ -49,7 +49,7 @@ async fn a_search_whose_time_is_up_says_so() {
                 Ok(result) => {
                     let listed = result[list].as_array().unwrap();
                     assert!(listed.starts_with(&streamed), "{tool}: what was streamed is told too");
-                    let is_full = listed.len() == 1500;
+                    let is_full = listed.len() == 600;
                     if result["truncated"] == true && !is_full {
                         assert!(result["notice"].as_str().unwrap().contains("ime was up"));
                     }
