@@ -42,6 +42,8 @@ mod life;
 mod previews;
 #[path = "stories/scenarios.rs"]
 mod scenarios;
+#[path = "stories/search/mod.rs"]
+mod search;
 #[path = "stories/show.rs"]
 mod show;
 #[path = "stories/surroundings.rs"]

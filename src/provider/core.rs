@@ -161,10 +161,12 @@ impl Provider {
         let configured = self.in_force();
         let registry = configured.as_deref().map_or(&self.advertised, |state| &state.registry);
         let tool = |name: &str| registry.tool(name).ok().map(|tool| tool as &Arc<dyn Tool>);
-        let view = render::render(stored, tool);
         match &configured {
-            Some(configured) => masking::view(&configured.secrets, view),
-            None => view,
+            Some(configured) => {
+                let stored = masking::stored(&configured.secrets, stored);
+                masking::view(&configured.secrets, render::render(&stored, tool))
+            }
+            None => render::render(stored, tool),
         }
     }
 

@@ -9,7 +9,7 @@ use super::config::Shell;
 use super::nearest::suggestion;
 use crate::process::Environment;
 use crate::tools::{
-    Bash, BashSettings, EditFile, Glob, Overwrite, ReadFile, Tool, ToolError, WriteFile,
+    Bash, BashSettings, EditFile, Glob, Grep, Overwrite, ReadFile, Tool, ToolError, WriteFile,
 };
 
 /// What the tools of a configuration are made from.
@@ -50,6 +50,7 @@ impl Registry {
                 Arc::new(ReadFile::new()),
                 Arc::new(WriteFile::new(overwrite)),
                 Arc::new(EditFile::new()),
+                Arc::new(Grep::new()),
                 Arc::new(Glob::new()),
                 Arc::new(bash),
             ]
