@@ -36,10 +36,12 @@ struct Stream {
 }
 
 /// Where a stream ends up.
-#[derive(Clone, Copy, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 enum Target {
     Terminal,
     Elsewhere,
+    /// Nowhere: it was closed when the program was started.
+    Closed,
 }
 
 impl Stream {
@@ -59,7 +61,7 @@ impl Stream {
     /// be it behind a pager.
     fn escape(self) -> Escape {
         match (self.target, self.paint) {
-            (Target::Elsewhere, Paint::Plain) => Escape::Nothing,
+            (Target::Elsewhere | Target::Closed, Paint::Plain) => Escape::Nothing,
             _ => Escape::Controls,
         }
     }
@@ -84,7 +86,11 @@ fn paint(color: ColorChoice, target: Target, variable: impl Fn(&str) -> Option<S
 
 impl Output {
     pub(crate) fn of_this_process(color: ColorChoice) -> Self {
-        Self { stdout: Stream::of(&io::stdout(), color), stderr: Stream::of(&io::stderr(), color) }
+        let mut stdout = Stream::of(&io::stdout(), color);
+        if !sandbox::stdout_was_open() {
+            stdout.target = Target::Closed;
+        }
+        Self { stdout, stderr: Stream::of(&io::stderr(), color) }
     }
 
     /// What paints for standard output.
@@ -97,7 +103,7 @@ impl Output {
     pub(crate) fn layout(&self) -> Layout {
         match self.stdout.target {
             Target::Terminal => Layout::Headings,
-            Target::Elsewhere => Layout::Lines,
+            Target::Elsewhere | Target::Closed => Layout::Lines,
         }
     }
 
@@ -141,6 +147,9 @@ impl Output {
         self.end_progress();
         if self.stdout.target == Target::Terminal {
             note_end_of(data);
+        }
+        if self.stdout.target == Target::Closed {
+            return written(Err(io::Error::other("standard output is closed")));
         }
         let mut stdout = io::stdout().lock();
         written(stdout.write_all(data).and_then(|()| stdout.flush()))
