@@ -3,7 +3,7 @@
 use std::path::{Component, Path, PathBuf};
 
 use super::Arguments;
-use crate::tools::hidden::one_line;
+use crate::text::name;
 use crate::tools::{Context, ToolError};
 use crate::workspace::{AccessTime, Action, Fault, FileKind, PathArgument, Target};
 
@@ -26,7 +26,7 @@ pub(super) fn working_folder(
         Target::Found { stat, .. } if stat.kind != FileKind::Folder => {
             Err(ToolError::execution_failed(format!(
                 "cannot run in {}: it is not a folder",
-                one_line(text)
+                name::shown(text)
             ))
             .with_detail("path", text))
         }
