@@ -5,6 +5,7 @@ use std::io::{self, Write as _};
 use std::process::ExitCode;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use rustix::fs::FileType;
 use rustix::termios::tcgetwinsize;
 
 use super::CliError;
@@ -40,13 +41,23 @@ struct Stream {
 enum Target {
     Terminal,
     Elsewhere,
+    /// The next program, which may well draw on the same terminal.
+    Pipe,
     /// Nowhere: it was closed when the program was started.
     Closed,
 }
 
 impl Stream {
     fn of(stream: &(impl io::IsTerminal + std::os::fd::AsFd), color: ColorChoice) -> Self {
-        let target = if stream.is_terminal() { Target::Terminal } else { Target::Elsewhere };
+        let is_pipe = || {
+            let stat = rustix::fs::fstat(stream);
+            stat.is_ok_and(|stat| FileType::from_raw_mode(stat.st_mode) == FileType::Fifo)
+        };
+        let target = match stream.is_terminal() {
+            true => Target::Terminal,
+            false if is_pipe() => Target::Pipe,
+            false => Target::Elsewhere,
+        };
         let size = tcgetwinsize(stream).ok().filter(|size| size.ws_col > 0);
         Self {
             target,
@@ -61,8 +72,8 @@ impl Stream {
     /// be it behind a pager.
     fn escape(self) -> Escape {
         match (self.target, self.paint) {
-            (Target::Elsewhere | Target::Closed, Paint::Plain) => Escape::Nothing,
-            _ => Escape::Controls,
+            (Target::Terminal, _) | (_, Paint::Colours) => Escape::Controls,
+            (_, Paint::Plain) => Escape::Nothing,
         }
     }
 }
@@ -103,7 +114,7 @@ impl Output {
     pub(crate) fn layout(&self) -> Layout {
         match self.stdout.target {
             Target::Terminal => Layout::Headings,
-            Target::Elsewhere | Target::Closed => Layout::Lines,
+            Target::Pipe | Target::Elsewhere | Target::Closed => Layout::Lines,
         }
     }
 
@@ -157,7 +168,9 @@ impl Output {
 
     /// Shows what goes on, on one line of a terminal that the next replaces.
     pub(crate) fn progress(&self, message: &str) {
-        if !self.is_watched() || IN_A_LINE.load(Ordering::Relaxed) {
+        // A pager that reads what we print draws where the line would be.
+        let is_alone = self.stdout.target != Target::Pipe;
+        if !self.is_watched() || !is_alone || IN_A_LINE.load(Ordering::Relaxed) {
             return;
         }
         let line = Escape::Controls.on_one_line(message);

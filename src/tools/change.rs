@@ -55,7 +55,7 @@ impl Base {
         loop {
             content
                 .try_reserve_exact(room - content.len())
-                .map_err(|_| no_memory(&format!("{action} {}", one_line(path)), path))?;
+                .map_err(|_| no_memory(&format!("{action} {}", name::shown(path)), path))?;
             if file.append(&mut content)? == Ended::Yes {
                 break;
             }
