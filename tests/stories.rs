@@ -24,6 +24,8 @@ mod configure;
 mod documents;
 #[path = "stories/edits.rs"]
 mod edits;
+#[path = "stories/endurance.rs"]
+mod endurance;
 #[path = "stories/harness.rs"]
 mod harness;
 #[path = "stories/hostile.rs"]

@@ -36,6 +36,7 @@ mod spawner;
 mod supervisor;
 mod sweep;
 mod sys;
+mod waiting;
 mod wire;
 mod workers;
 
@@ -50,4 +51,5 @@ pub use private::{Private, PrivateError};
 pub use rights::DomainError;
 pub use spawner::{is_spawner_invocation, spawner_main};
 pub use sys::stdout_was_open;
+pub use waiting::{Waiting, WaitsOn};
 pub use workers::{FileJob, SubmitError};
