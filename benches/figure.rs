@@ -5,22 +5,22 @@
 #![expect(clippy::print_stdout, reason = "the line goes to the report that started the bench")]
 
 /// One figure, with what it is compared with.
-pub struct Figure<'a> {
+pub(crate) struct Figure<'a> {
     /// What was measured. Unique over all benches, without tabs and bars.
-    pub name: &'a str,
+    pub(crate) name: &'a str,
     /// What was measured of ours: usually a median.
-    pub value: f64,
+    pub(crate) value: f64,
     /// `ms`, `µs`, `MiB`, …; of the peer's value, too.
-    pub unit: &'a str,
+    pub(crate) unit: &'a str,
     /// What it is compared with in the same run, and its value. None where the machine lacks it.
-    pub peer: Option<(&'a str, f64)>,
+    pub(crate) peer: Option<(&'a str, f64)>,
     /// What was promised.
-    pub goal: Goal,
+    pub(crate) goal: Goal,
 }
 
 /// What a figure has to keep to.
 #[expect(dead_code, reason = "not every bench promises in every way")]
-pub enum Goal {
+pub(crate) enum Goal {
     /// Nothing was promised.
     None,
     /// Ours ÷ the peer's is at most this.
@@ -33,7 +33,7 @@ pub enum Goal {
 
 impl Figure<'_> {
     /// Writes the line to standard output.
-    pub fn print(&self) {
+    pub(crate) fn print(&self) {
         let (peer, peer_value, ratio) = match self.peer {
             Some((peer, value)) => (peer, short(value), short(self.value / value)),
             None => ("-", "-".to_owned(), "-".to_owned()),

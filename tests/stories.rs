@@ -22,6 +22,8 @@ mod concurrent_edits;
 mod configure;
 #[path = "stories/edits.rs"]
 mod edits;
+#[path = "stories/figures.rs"]
+mod figures;
 #[path = "stories/harness.rs"]
 mod harness;
 #[path = "stories/hostile.rs"]
@@ -42,5 +44,7 @@ mod scenarios;
 mod show;
 #[path = "stories/surroundings.rs"]
 mod surroundings;
+#[path = "stories/telemetry.rs"]
+mod telemetry;
 #[path = "stories/writing.rs"]
 mod writing;

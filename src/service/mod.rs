@@ -10,6 +10,7 @@ mod codec;
 mod convert;
 mod kernel;
 mod kernel_log;
+mod observed;
 mod pb;
 mod persisted;
 pub mod plugin;

@@ -5,12 +5,14 @@ use std::sync::Arc;
 
 use tonic::service::Routes;
 use tracing::level_filters::LevelFilter;
+use tracing_subscriber::Layer as _;
 use tracing_subscriber::layer::SubscriberExt as _;
 use tracing_subscriber::util::SubscriberInitExt as _;
 
 use crate::goplugin::Cookie;
-use crate::goplugin::server::{HandshakeEnvironment, ServeError, Settings, hclog, serve};
-use crate::provider::{Provider, Registry, Surroundings};
+use crate::goplugin::server::{self, HandshakeEnvironment, ServeError, hclog, serve};
+use crate::provider::{Identity, Provider, Registry, Surroundings};
+use crate::telemetry::{Settings, SettingsFault, Telemetry};
 
 use super::{KernelLog, ToolService};
 
@@ -56,7 +58,12 @@ pub enum PluginError {
 /// [`PluginError`].
 pub fn run(environment: HandshakeEnvironment) -> Result<(), PluginError> {
     let kernel_log = KernelLog::default();
-    log_to_host(&kernel_log)?;
+    let mut faults = Vec::new();
+    let telemetry = telemetry(&mut faults);
+    log_to_host(&kernel_log, telemetry.as_ref())?;
+    for fault in faults {
+        tracing::warn!("{fault}; spans and figures of calls go without it");
+    }
     // The work is done by file workers; this thread only moves bytes. With more than one, a call
     // would wake several of them in turn.
     let runtime = tokio::runtime::Builder::new_current_thread()
@@ -64,7 +71,7 @@ pub fn run(environment: HandshakeEnvironment) -> Result<(), PluginError> {
         .enable_all()
         .build()
         .map_err(|source| PluginError::Setup { what: "the runtime", source })?;
-    let served = runtime.block_on(serve_provider(environment, kernel_log));
+    let served = runtime.block_on(serve_provider(environment, kernel_log, telemetry));
     // A worker in the middle of a write must not hold up the end longer than the host waits.
     runtime.shutdown_background();
     served.inspect_err(|error| {
@@ -82,8 +89,11 @@ pub fn provider() -> Provider {
 async fn serve_provider(
     environment: HandshakeEnvironment,
     kernel_log: KernelLog,
+    telemetry: Option<Telemetry>,
 ) -> Result<(), ServeError> {
-    let settings = Settings { environment, ..Settings::new(COOKIE, [PROTOCOL_VERSION]) };
+    let settings = server::Settings::new(COOKIE, [PROTOCOL_VERSION]);
+    let settings = server::Settings { environment, ..settings };
+    telemetry.iter().for_each(Telemetry::start);
     let provider = Arc::new(provider());
     let service = ToolService::new(provider.clone(), kernel_log.clone()).into_server();
     let log = kernel_log.clone();
@@ -97,23 +107,43 @@ async fn serve_provider(
     serve(settings, services, |reason| async move {
         tracing::debug!(?reason, "stopping");
         provider.shut_down().await;
-        kernel_log.flush().await;
+        let last_spans = async {
+            if let Some(telemetry) = &telemetry {
+                telemetry.finish().await;
+            }
+        };
+        tokio::join!(kernel_log.flush(), last_spans);
     })
     .await
 }
 
-fn log_to_host(kernel_log: &KernelLog) -> Result<(), PluginError> {
+/// Spans and figures, where the environment says where they go.
+fn telemetry(faults: &mut Vec<SettingsFault>) -> Option<Telemetry> {
+    let variable = |name: &str| std::env::var(name).ok();
+    let (name, version) = (env!("CARGO_PKG_NAME"), Identity::of_this_build().version);
+    Settings::read(name, version, variable, faults).map(Telemetry::new)
+}
+
+fn log_to_host(kernel_log: &KernelLog, telemetry: Option<&Telemetry>) -> Result<(), PluginError> {
     let sink = hclog::Sink::stderr()
         .map_err(|source| PluginError::Setup { what: "standard error", source })?;
     hclog::install_panic_hook(sink.clone(), MODULE);
     let chosen = log_level();
-    tracing_subscriber::registry()
-        .with(*chosen.as_ref().unwrap_or(&LevelFilter::INFO))
-        .with(hclog::layer(sink, MODULE))
-        .with(kernel_log.layer())
-        // A second call of this in one process keeps the first one's log.
-        .try_init()
-        .ok();
+    let level = *chosen.as_ref().unwrap_or(&LevelFilter::INFO);
+    let (lines, entries) = (hclog::layer(sink, MODULE), kernel_log.layer());
+    let registry = tracing_subscriber::registry();
+    let installed = match telemetry {
+        // One level for all: what is below it costs a look at one number.
+        None => registry.with(level).with(lines).with(entries).try_init(),
+        // Calls are collected whatever level is logged.
+        Some(telemetry) => registry
+            .with(lines.with_filter(level))
+            .with(entries.with_filter(level))
+            .with(telemetry.layer())
+            .try_init(),
+    };
+    // A second call of this in one process keeps the first one's log.
+    installed.ok();
     if let Err(problem) = chosen {
         tracing::warn!("{problem}");
     }
