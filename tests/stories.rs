@@ -20,6 +20,8 @@ mod cli;
 mod concurrent_edits;
 #[path = "stories/configure.rs"]
 mod configure;
+#[path = "stories/documents.rs"]
+mod documents;
 #[path = "stories/edits.rs"]
 mod edits;
 #[path = "stories/figures.rs"]
@@ -46,5 +48,7 @@ mod show;
 mod surroundings;
 #[path = "stories/telemetry.rs"]
 mod telemetry;
+#[path = "stories/terminal.rs"]
+mod terminal;
 #[path = "stories/writing.rs"]
 mod writing;

@@ -75,6 +75,14 @@ fn mask_view(secrets: &Secrets, view: View) -> View {
         View::Collapsible { summary, children, initially } => {
             View::Collapsible { summary: masked(summary), children: all(children), initially }
         }
+        View::Link { text, url } => View::Link { text: masked(text), url: masked(url) },
+        View::SubSession { session, summary } => {
+            View::SubSession { session, summary: masked(summary) }
+        }
+        View::Action { label, tool, arguments } => {
+            View::Action { label: masked(label), tool, arguments: payload(secrets, arguments) }
+        }
+        View::Unknown => View::Unknown,
     }
 }
 

@@ -173,6 +173,7 @@ fn refused(path: &str, error: &EditError, stale: bool) -> ToolError {
             "{message}\nThe file has changed since this session read it."
         )),
         Refusal::NotFound(_) => ToolError::not_found(message),
+        Refusal::NoMemory(_) => change::no_memory(&format!("edit {}", one_line(path)), path),
         _ => ToolError::invalid_arguments(message),
     };
     let new = new.with_detail("path", path);

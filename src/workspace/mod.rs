@@ -21,7 +21,7 @@ mod walk;
 pub use error::{Action, Fault, Link, WorkspaceError};
 pub use leftovers::{Budget, Swept, is_leftover};
 pub use locks::{Guard, LONGEST_WAIT, LockKey, LockTable, Mode, Wait};
-pub use open::{AccessTime, OpenFile};
+pub use open::{AccessTime, Ended, OpenFile};
 pub use replace::{How, InPlace, Replacement, Staged, Written};
 pub use resolve::{PathArgument, Place, Target};
 pub use roots::{Access, Root, RootError, RootFault, RootsSpec, Setting, Workspace};
