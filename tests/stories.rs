@@ -24,6 +24,8 @@ mod configure;
 mod documents;
 #[path = "stories/edits.rs"]
 mod edits;
+#[path = "stories/examples.rs"]
+mod examples;
 #[path = "stories/figures.rs"]
 mod figures;
 #[path = "stories/harness.rs"]

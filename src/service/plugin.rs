@@ -1,6 +1,10 @@
-//! The provider as a plugin: the handshake's constants, logging, and everything put together.
+//! A provider as a plugin: the handshake's constants, logging, and everything put together.
+//!
+//! A provider of one's own is a [`Provider`] of one's own tools and one call of [`main`];
+//! `examples/minimal_provider.rs` is one.
 
-use std::io;
+use std::io::{self, Write as _};
+use std::process::ExitCode;
 use std::sync::Arc;
 
 use tonic::service::Routes;
@@ -10,7 +14,7 @@ use tracing_subscriber::layer::SubscriberExt as _;
 use tracing_subscriber::util::SubscriberInitExt as _;
 
 use crate::goplugin::Cookie;
-use crate::goplugin::server::{self, HandshakeEnvironment, ServeError, hclog, serve};
+use crate::goplugin::server::{self, CookieCheck, HandshakeEnvironment, ServeError, hclog, serve};
 use crate::provider::{Identity, Provider, Registry, Surroundings};
 use crate::telemetry::{Settings, SettingsFault, Telemetry};
 
@@ -27,9 +31,6 @@ pub const PROTOCOL_VERSION: u32 = 1;
 
 /// The broker id under which a kernel serves its callbacks.
 pub const KERNEL_CALLBACKS: u32 = 1;
-
-/// The plugin's name in a host's log.
-const MODULE: &str = "workspace";
 
 /// The variable that chooses which entries are logged: `error`, `warn`, `info` (as without it),
 /// `debug`, `trace` or `off`. A line for each call costs a write for each call.
@@ -52,15 +53,40 @@ pub enum PluginError {
     Serve(#[from] ServeError),
 }
 
+/// A provider's whole `main`: it is started as the helper of a jail, by a kernel, or by hand.
+///
+/// Nothing may come before it: a helper has no use for anything, and what another process of the
+/// user should not see may be read only after this process is closed to others.
+pub fn main(provider: impl FnOnce() -> Provider, by_hand: impl FnOnce() -> ExitCode) -> ExitCode {
+    if sandbox::is_spawner_invocation() {
+        return sandbox::spawner_main();
+    }
+    if let Err(error) = sandbox::harden_provider() {
+        // Where standard error is gone, too, the exit code has to do.
+        let _ = writeln!(io::stderr(), "cannot close this process to others: {error}");
+        return ExitCode::FAILURE;
+    }
+    let environment = HandshakeEnvironment::from_process(&COOKIE);
+    match environment.launched_by_host(&COOKIE) {
+        CookieCheck::Launched => match run(environment, provider()) {
+            Ok(()) => ExitCode::SUCCESS,
+            // The host has been told.
+            Err(_) => ExitCode::FAILURE,
+        },
+        CookieCheck::Missing | CookieCheck::Wrong => by_hand(),
+    }
+}
+
 /// Serves a host until it or a signal ends us. Logs go to standard error as the host wants them.
 ///
 /// # Errors
 /// [`PluginError`].
-pub fn run(environment: HandshakeEnvironment) -> Result<(), PluginError> {
+pub fn run(environment: HandshakeEnvironment, provider: Provider) -> Result<(), PluginError> {
     let kernel_log = KernelLog::default();
     let mut faults = Vec::new();
-    let telemetry = telemetry(&mut faults);
-    log_to_host(&kernel_log, telemetry.as_ref())?;
+    let identity = provider.describe();
+    let telemetry = telemetry(identity, &mut faults);
+    log_to_host(identity.name, &kernel_log, telemetry.as_ref())?;
     for fault in faults {
         tracing::warn!("{fault}; spans and figures of calls go without it");
     }
@@ -71,7 +97,7 @@ pub fn run(environment: HandshakeEnvironment) -> Result<(), PluginError> {
         .enable_all()
         .build()
         .map_err(|source| PluginError::Setup { what: "the runtime", source })?;
-    let served = runtime.block_on(serve_provider(environment, kernel_log, telemetry));
+    let served = runtime.block_on(serve_provider(provider, environment, kernel_log, telemetry));
     // A worker in the middle of a write must not hold up the end longer than the host waits.
     runtime.shutdown_background();
     served.inspect_err(|error| {
@@ -87,6 +113,7 @@ pub fn provider() -> Provider {
 }
 
 async fn serve_provider(
+    provider: Provider,
     environment: HandshakeEnvironment,
     kernel_log: KernelLog,
     telemetry: Option<Telemetry>,
@@ -94,7 +121,7 @@ async fn serve_provider(
     let settings = server::Settings::new(COOKIE, [PROTOCOL_VERSION]);
     let settings = server::Settings { environment, ..settings };
     telemetry.iter().for_each(Telemetry::start);
-    let provider = Arc::new(provider());
+    let provider = Arc::new(provider);
     let service = ToolService::new(provider.clone(), kernel_log.clone()).into_server();
     let log = kernel_log.clone();
     let services = |broker: crate::goplugin::Broker| {
@@ -118,19 +145,23 @@ async fn serve_provider(
 }
 
 /// Spans and figures, where the environment says where they go.
-fn telemetry(faults: &mut Vec<SettingsFault>) -> Option<Telemetry> {
+fn telemetry(identity: Identity, faults: &mut Vec<SettingsFault>) -> Option<Telemetry> {
     let variable = |name: &str| std::env::var(name).ok();
-    let (name, version) = (env!("CARGO_PKG_NAME"), Identity::of_this_build().version);
-    Settings::read(name, version, variable, faults).map(Telemetry::new)
+    let name = format!("provider-{}", identity.name);
+    Settings::read(&name, identity.version, variable, faults).map(Telemetry::new)
 }
 
-fn log_to_host(kernel_log: &KernelLog, telemetry: Option<&Telemetry>) -> Result<(), PluginError> {
+fn log_to_host(
+    name: &'static str,
+    kernel_log: &KernelLog,
+    telemetry: Option<&Telemetry>,
+) -> Result<(), PluginError> {
     let sink = hclog::Sink::stderr()
         .map_err(|source| PluginError::Setup { what: "standard error", source })?;
-    hclog::install_panic_hook(sink.clone(), MODULE);
+    hclog::install_panic_hook(sink.clone(), name);
     let chosen = log_level();
     let level = *chosen.as_ref().unwrap_or(&LevelFilter::INFO);
-    let (lines, entries) = (hclog::layer(sink, MODULE), kernel_log.layer());
+    let (lines, entries) = (hclog::layer(sink, name), kernel_log.layer());
     let registry = tracing_subscriber::registry();
     let installed = match telemetry {
         // One level for all: what is below it costs a look at one number.
