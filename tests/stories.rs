@@ -24,6 +24,8 @@ mod configure;
 mod documents;
 #[path = "stories/edits.rs"]
 mod edits;
+#[path = "stories/endurance.rs"]
+mod endurance;
 #[path = "stories/examples.rs"]
 mod examples;
 #[path = "stories/figures.rs"]

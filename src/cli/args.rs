@@ -64,6 +64,8 @@ pub(crate) enum Command {
     Render(RenderOptions),
     /// Tell what this machine can enforce, and what that leaves open.
     Doctor(DoctorOptions),
+    /// Check any tool provider against the protocol, as a kernel launches it.
+    Conform(ConformOptions),
     /// Serve as a plugin although no kernel launched this process. Ends at SIGTERM.
     Serve,
     /// Print a shell's completions, the tools and their flags among them.
@@ -89,6 +91,7 @@ impl Command {
             Command::Apply(options) => options.call.json,
             Command::Render(options) => options.json,
             Command::Doctor(options) => options.json,
+            Command::Conform(options) => options.json,
             Command::Serve
             | Command::Completions { .. }
             | Command::Man { .. }
@@ -187,6 +190,36 @@ pub(crate) struct DocsOptions {
     /// Write nothing, and fail where a page is not as it would be written.
     #[arg(long)]
     pub(crate) check: bool,
+}
+
+/// Which provider `conform` checks, and what it cannot guess.
+#[derive(Debug, Args)]
+#[command(
+    after_help = "The provider is called with made-up arguments, in a scratch folder that is removed \
+                  afterwards; operations of critical risk only with arguments from --config.\n\n\
+                  Exit code: 0 when no check failed (those not reached are counted), 1 when one did, \
+                  2 when the binary could not be tested."
+)]
+pub(crate) struct ConformOptions {
+    /// The provider, in whatever language.
+    pub(crate) binary: PathBuf,
+    /// A JSON file with what cannot be guessed: config (the provider's block), environment
+    /// (variables of its process) and calls (by operation: arguments that are good, failing or
+    /// long, and whether it is a process). {folder} stands for the scratch folder.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) config: Option<PathBuf>,
+    /// Run only the checks whose id begins so, such as invoke or launch.tls; may be repeated.
+    #[arg(long, value_name = "ID")]
+    pub(crate) only: Vec<String>,
+    /// Leave out the checks whose id begins so; may be repeated.
+    #[arg(long, value_name = "ID")]
+    pub(crate) skip: Vec<String>,
+    /// How long any one step may take before it counts as hanging, in seconds.
+    #[arg(long, value_name = "SECONDS", value_parser = seconds, default_value = "20")]
+    pub(crate) limit: Duration,
+    /// Print JSON.
+    #[arg(long)]
+    pub(crate) json: bool,
 }
 
 /// The configuration.

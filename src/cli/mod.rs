@@ -5,6 +5,7 @@
 mod apply;
 mod args;
 mod call;
+mod conform;
 mod docs;
 mod doctor;
 mod error;
@@ -59,6 +60,7 @@ fn dispatch(command: Command, output: Output) -> Result<ExitCode, CliError> {
         Command::Apply(options) => block_on(apply::run(options, output)),
         Command::Render(options) => block_on(call::render(options, output)),
         Command::Doctor(options) => doctor::run(&options, output),
+        Command::Conform(options) => block_on(conform::run(options, output)),
         Command::Serve => host::serve(),
         Command::Completions { shell } => pages::completions(shell, output),
         Command::Man { folder } => pages::man(folder.as_deref(), output),

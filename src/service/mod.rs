@@ -2,6 +2,7 @@
 //!
 //! - [`ToolService`] answers the six calls.
 //! - [`ToolClient`] is the other side, for the command line, tests and examples.
+//! - [`observe`] is a client for whoever judges a provider: it keeps what came as it came.
 //! - [`plugin`] puts everything together for a host.
 //! - [`KernelLog`] carries log entries back to the kernel.
 
@@ -10,13 +11,14 @@ mod codec;
 mod convert;
 mod kernel;
 mod kernel_log;
-mod observed;
+pub mod observe;
 mod pb;
 mod persisted;
 pub mod plugin;
 mod status;
 mod timeout;
 mod tool_service;
+mod traced;
 mod typed_server;
 
 pub use client::{

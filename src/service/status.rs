@@ -19,7 +19,7 @@ use crate::tools::{Category, ToolError, ToolErrorKind};
 use super::convert::tool_error;
 
 const DOMAIN: &str = "tool.pluggableharness.dev";
-const ERROR_INFO: &str = "type.googleapis.com/google.rpc.ErrorInfo";
+pub(crate) const ERROR_INFO: &str = "type.googleapis.com/google.rpc.ErrorInfo";
 pub(crate) const TOOL_ERROR: &str = "type.googleapis.com/pluggableharness.tool.v1.ToolError";
 
 /// Longest text of the status itself, in bytes. It travels in a header, percent-encoded, and some

@@ -15,11 +15,11 @@ use crate::telemetry::{CallSpan, Ending, Operation, call_span};
 use crate::tools::ToolError;
 
 use super::convert::{ConvertError, call, config_schema, payload, tool_event, tool_schema, tree};
-use super::observed::{Observed, ending, failure};
 use super::pb::common::v1::{Category, ProducerRef};
 use super::pb::tool::v1::tool_service_server as server;
 use super::pb::tool::v1::{self as wire};
 use super::status::{configure_status, status};
+use super::traced::{Traced, ending, failure};
 use super::typed_server::TypedServer;
 use super::{KernelLog, MOST_MESSAGE_BYTES, persisted, timeout};
 
@@ -107,8 +107,8 @@ impl server::ToolService for ToolService {
     ) -> Result<Response<Events>, Status> {
         self.kernel_log.connect();
         let (metadata, _, request) = request.into_parts();
-        let observed = Observed { metadata: &metadata, call: request.call.as_ref() };
-        let span = call_span(Operation::Invoke, &observed);
+        let traced = Traced { metadata: &metadata, call: request.call.as_ref() };
+        let span = call_span(Operation::Invoke, &traced);
         let mut stream = self.invoke_stream(&metadata, request);
         // Most calls have one event. Waiting for it here lets headers, event and trailers leave
         // in one write. A kernel that goes away meanwhile drops this future, and the stream in it.
@@ -132,8 +132,8 @@ impl server::ToolService for ToolService {
         request: Request<wire::PreviewRequest>,
     ) -> Result<Response<wire::PreviewResponse>, Status> {
         let (metadata, _, request) = request.into_parts();
-        let observed = Observed { metadata: &metadata, call: request.call.as_ref() };
-        let mut span = call_span(Operation::Preview, &observed);
+        let traced = Traced { metadata: &metadata, call: request.call.as_ref() };
+        let mut span = call_span(Operation::Preview, &traced);
         let view = async { self.provider.preview(self.call(&metadata, request.call)?).await };
         let view = view.await.map_err(|error| {
             span.ended(failure(&error));
@@ -174,7 +174,7 @@ pub struct Events {
 }
 
 impl Events {
-    fn observed(&mut self, item: StreamItem) -> wire::InvokeResponse {
+    fn traced(&mut self, item: StreamItem) -> wire::InvokeResponse {
         if let StreamItem::End(outcome) = &item {
             self.span.ended(ending(outcome));
         }
@@ -193,6 +193,6 @@ impl Stream for Events {
             Some(first) => Poll::Ready(Some(first)),
             None => this.stream.poll_next_unpin(cx),
         };
-        next.map(|item| item.map(|item| Ok(this.observed(item))))
+        next.map(|item| item.map(|item| Ok(this.traced(item))))
     }
 }

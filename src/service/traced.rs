@@ -11,12 +11,12 @@ use super::pb::common::v1::CallContext;
 use super::pb::tool::v1::ToolCall;
 
 /// A request as its span needs it.
-pub(crate) struct Observed<'a> {
+pub(crate) struct Traced<'a> {
     pub(crate) metadata: &'a MetadataMap,
     pub(crate) call: Option<&'a ToolCall>,
 }
 
-impl<'a> Observed<'a> {
+impl<'a> Traced<'a> {
     fn field(&self, field: impl FnOnce(&'a ToolCall) -> &'a str) -> &'a str {
         self.call.map_or("", field)
     }
@@ -30,7 +30,7 @@ impl<'a> Observed<'a> {
     }
 }
 
-impl CallRequest for Observed<'_> {
+impl CallRequest for Traced<'_> {
     /// A model may put anything here; what no tool could be called is not repeated.
     fn tool(&self) -> &str {
         let name = self.field(|call| &call.tool_name);
