@@ -26,6 +26,10 @@ mod documents;
 mod edits;
 #[path = "stories/endurance.rs"]
 mod endurance;
+#[path = "stories/examples.rs"]
+mod examples;
+#[path = "stories/figures.rs"]
+mod figures;
 #[path = "stories/harness.rs"]
 mod harness;
 #[path = "stories/hostile.rs"]
@@ -48,6 +52,8 @@ mod search;
 mod show;
 #[path = "stories/surroundings.rs"]
 mod surroundings;
+#[path = "stories/telemetry.rs"]
+mod telemetry;
 #[path = "stories/terminal.rs"]
 mod terminal;
 #[path = "stories/writing.rs"]

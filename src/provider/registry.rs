@@ -40,6 +40,11 @@ impl Registry {
         Self { tools }
     }
 
+    /// Makes tools that take nothing from a configuration: a provider of one's own.
+    pub fn of(tools: impl Fn() -> Vec<Arc<dyn Tool>> + Send + Sync + 'static) -> ToolFactory {
+        Arc::new(move |_| tools())
+    }
+
     /// The tools that this provider has.
     #[must_use]
     pub fn factory() -> ToolFactory {
