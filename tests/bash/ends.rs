@@ -6,18 +6,7 @@ use std::time::{Duration, Instant};
 use provider_workspace::tools::{CancelToken, Category, Event};
 use serde_json::json;
 
-use crate::ground::{Collector, Ground, processes_with};
-
-/// Durations for sleep(1) that no other process uses, so that leftovers can be told.
-fn unique(seconds: u32) -> String {
-    use std::sync::atomic::{AtomicU32, Ordering};
-    static NEXT: AtomicU32 = AtomicU32::new(0);
-    format!(
-        "{seconds}.{:05}{:04}",
-        std::process::id() % 100_000,
-        NEXT.fetch_add(1, Ordering::Relaxed)
-    )
-}
+use crate::ground::{Collector, Ground, processes_with, unique};
 
 #[test]
 fn a_call_ends_with_its_shell_and_takes_the_background_along() {
