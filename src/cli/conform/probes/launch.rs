@@ -234,6 +234,8 @@ pub(super) fn said(trial: &mut Trial, session_said: &super::super::session::Said
     let seen = (!stray.is_empty())
         .then(|| format!("{:?}", String::from_utf8_lossy(&stray[..stray.len().min(200)])));
     trial.report.judge(Check::Stdout, seen, "nothing after the handshake line");
+    let printed = session_said.printed.take();
+    trial.listen("printed output", &String::from_utf8_lossy(&printed));
     let mut problems = Vec::new();
     for line in session_said.logs.take() {
         trial.listen("a log line", &line.message);
