@@ -150,6 +150,18 @@ impl Trial {
         format!("no answer within {} s", self.limit.as_secs_f32())
     }
 
+    /// What is wrong with an answer, where something is: it was refused, or did not come.
+    pub(crate) fn fault_of<T, E: std::fmt::Display>(
+        &self,
+        answer: Option<Result<T, E>>,
+    ) -> Option<String> {
+        match answer {
+            Some(Ok(_)) => None,
+            Some(Err(refusal)) => Some(refusal.to_string()),
+            None => Some(self.no_answer()),
+        }
+    }
+
     /// Looks for secrets.
     pub(crate) fn listen(&mut self, place: &str, text: &str) {
         if self.secrets.iter().any(|secret| text.contains(secret)) {
