@@ -39,21 +39,32 @@ const HINTS: &[(Role, &[&str])] = &[
     (Role::Command, &["command", "cmd", "script"]),
     (Role::OldText, &["old", "find"]),
     (Role::NewText, &["new", "replace"]),
-    (Role::Folder, &["dir", "folder", "cwd", "root", "workspace"]),
-    (Role::File, &["path", "file"]),
+    (Role::Folder, &["dir", "directory", "directorie", "folder", "cwd", "root", "workspace"]),
+    (Role::File, &["path", "file", "filename", "filepath"]),
     (Role::Content, &["content", "body", "data", "text"]),
     (Role::Pattern, &["pattern", "query", "search", "regex"]),
     (Role::Address, &["url", "uri"]),
 ];
 
 fn role(name: &str) -> Role {
-    let name = name.to_lowercase();
-    let words: Vec<&str> = name.split(|character: char| !character.is_alphanumeric()).collect();
-    let tells = |hint: &&str| words.iter().any(|word| word.trim_end_matches('s') == *hint);
-    let ends = |hint: &&str| name.ends_with(*hint);
-    let found =
-        HINTS.iter().find(|(_, hints)| hints.iter().any(|hint| tells(&hint) || ends(&hint)));
+    let words = words(name);
+    let tells = |hint: &&str| words.iter().any(|word| word == hint);
+    let found = HINTS.iter().find(|(_, hints)| hints.iter().any(tells));
     found.map_or(Role::Other, |(role, _)| *role)
+}
+
+/// The words of a name, `like_this` or `likeThis`, in small letters and without the s of many.
+fn words(name: &str) -> Vec<String> {
+    let mut words = vec![String::new()];
+    for character in name.chars() {
+        if !character.is_alphanumeric() || character.is_uppercase() {
+            words.push(String::new());
+        }
+        if let Some(word) = words.last_mut() {
+            word.extend(character.to_lowercase().filter(|of| of.is_alphanumeric()));
+        }
+    }
+    words.iter().map(|word| word.trim_end_matches('s').to_owned()).collect()
 }
 
 /// A configuration with all that is required, and every secret.
@@ -227,6 +238,7 @@ mod tests {
             ("filePath", Role::File),
             ("read_only_roots", Role::Folder),
             ("threshold", Role::Other),
+            ("directories", Role::Folder),
             ("content", Role::Content),
             ("pattern", Role::Pattern),
             ("description", Role::Other),

@@ -11,6 +11,7 @@ use super::trial::Trial;
 use super::{paint, probes, processes};
 use crate::cli::CliError;
 use crate::cli::args::ConformOptions;
+use crate::cli::exit::INTERRUPTED;
 use crate::cli::output::Output;
 use crate::cli::paint::Ink;
 
@@ -31,7 +32,8 @@ pub(crate) async fn run(options: ConformOptions, output: Output) -> Result<ExitC
             output.print(&text)?;
             Ok(if failed { ExitCode::FAILURE } else { ExitCode::SUCCESS })
         }
-        Err(why) => {
+        Err(Ended::Interrupted) => Ok(ExitCode::from(INTERRUPTED)),
+        Err(Ended::Untestable(why)) => {
             if options.json {
                 let binary = options.binary.display().to_string();
                 output.print(&format!("{:#}\n", json!({"binary": binary, "untestable": why})))?;
@@ -43,7 +45,27 @@ pub(crate) async fn run(options: ConformOptions, output: Output) -> Result<ExitC
     }
 }
 
-async fn tried(options: &ConformOptions, output: Output) -> Result<Report, String> {
+/// Why there is no report.
+enum Ended {
+    Untestable(String),
+    Interrupted,
+}
+
+async fn tried(options: &ConformOptions, output: Output) -> Result<Report, Ended> {
+    let mut trial = prepared(options).map_err(Ended::Untestable)?;
+    output.progress("checking…");
+    let ended = tokio::select! {
+        ended = probes::all(&mut trial) => {
+            ended.map_err(|error| Ended::Untestable(error.to_string()))
+        }
+        _ = tokio::signal::ctrl_c() => Err(Ended::Interrupted),
+    };
+    // Nothing that was started outlives the trial, however it ended.
+    processes::kill(&processes::descendants());
+    ended.map(|()| trial.report)
+}
+
+fn prepared(options: &ConformOptions) -> Result<Trial, String> {
     let ground =
         Ground::new().map_err(|error| format!("no folder to try it on can be made: {error}"))?;
     let folder = ground.work().display().to_string();
@@ -51,17 +73,12 @@ async fn tried(options: &ConformOptions, output: Output) -> Result<Report, Strin
         Some(file) => Settings::read(file, &folder).map_err(|error| error.to_string())?,
         None => Settings::default(),
     };
+    // It is started in another folder than this one.
     let binary = std::path::absolute(&options.binary)
         .map_err(|error| format!("{}: {error}", options.binary.display()))?;
     processes::adopt_orphans()
         .map_err(|error| format!("orphans cannot be watched for: {error}"))?;
     let selection = Selection { only: options.only.clone(), skip: options.skip.clone() };
     let report = Report::new(selection);
-    let limit = options.limit;
-    let mut trial = Trial { binary, settings, limit, ground, report, secrets: Vec::new() };
-    output.progress("checking…");
-    match probes::all(&mut trial).await {
-        Ok(()) => Ok(trial.report),
-        Err(error) => Err(error.to_string()),
-    }
+    Ok(Trial { binary, settings, limit: options.limit, ground, report, secrets: Vec::new() })
 }

@@ -14,35 +14,37 @@ use crate::tools::Payload;
 /// The session that every call belongs to.
 pub(crate) const SESSION: &str = "conform-session";
 
-/// How many entries of a kind are kept: a provider that floods its log must not flood this process.
-const MOST_KEPT: usize = 10_000;
+/// How many entries of a log are kept, each of 64 KiB at most, and how many bytes of other output: a
+/// provider that floods must not flood this process.
+const MOST_ENTRIES: usize = 1000;
+const MOST_BYTES: usize = 1 << 20;
 
-/// What came in from elsewhere than a call.
-pub(crate) struct Heard<T>(Arc<Mutex<Vec<T>>>);
+/// What came in from elsewhere than a call, up to a limit.
+pub(crate) struct Heard<T> {
+    items: Arc<Mutex<Vec<T>>>,
+    most: usize,
+}
 
 impl<T> Clone for Heard<T> {
     fn clone(&self) -> Self {
-        Self(self.0.clone())
-    }
-}
-
-impl<T> Default for Heard<T> {
-    fn default() -> Self {
-        Self(Arc::default())
+        Self { items: self.items.clone(), most: self.most }
     }
 }
 
 impl<T> Heard<T> {
-    pub(crate) fn push(&self, item: T) {
-        let mut items = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if items.len() < MOST_KEPT {
-            items.push(item);
-        }
+    fn at_most(most: usize) -> Self {
+        Self { items: Arc::default(), most }
+    }
+
+    pub(crate) fn push(&self, more: impl IntoIterator<Item = T>) {
+        let mut items = self.items.lock().unwrap_or_else(PoisonError::into_inner);
+        let room = self.most.saturating_sub(items.len());
+        items.extend(more.into_iter().take(room));
     }
 
     /// Takes what came so far.
     pub(crate) fn take(&self) -> Vec<T> {
-        std::mem::take(&mut *self.0.lock().unwrap_or_else(PoisonError::into_inner))
+        std::mem::take(&mut *self.items.lock().unwrap_or_else(PoisonError::into_inner))
     }
 }
 
@@ -56,11 +58,25 @@ pub(crate) struct Session {
 }
 
 /// Everything that a provider says besides its answers.
-#[derive(Clone, Default)]
+#[derive(Clone)]
 pub(crate) struct Said {
     pub(crate) logs: Heard<LogLine>,
+    /// On the real standard output, after the handshake line.
     pub(crate) stray: Heard<u8>,
+    /// What it printed, as go-plugin carries it.
+    pub(crate) printed: Heard<u8>,
     pub(crate) kernel: Heard<KernelLogEntry>,
+}
+
+impl Default for Said {
+    fn default() -> Self {
+        Self {
+            logs: Heard::at_most(MOST_ENTRIES),
+            stray: Heard::at_most(MOST_BYTES),
+            printed: Heard::at_most(MOST_BYTES),
+            kernel: Heard::at_most(MOST_ENTRIES),
+        }
+    }
 }
 
 impl Session {

@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
+use futures_util::StreamExt as _;
 use tokio::time::timeout;
 
 use super::checks::Check;
@@ -15,7 +16,7 @@ use super::session::{Said, Session};
 use super::settings::{Samples, Settings};
 use super::shapes;
 use crate::goplugin::Cookie;
-use crate::goplugin::host::{Environment, Launch, LaunchError, Plugin};
+use crate::goplugin::host::{Environment, Launch, LaunchError, OutputChunk, Plugin};
 use crate::service::kernel_callbacks;
 use crate::service::observe::{
     Details, Observer, Origin, Refusal, SeenError, SeenEvent, SeenTool, SeenTree,
@@ -27,6 +28,9 @@ pub(crate) const RESOURCE: i32 = 1;
 pub(crate) const DATA_SOURCE: i32 = 2;
 pub(crate) const INTERACTIVE: i32 = 3;
 pub(crate) const CRITICAL: i32 = 5;
+
+/// How long a provider may take until its line, as in go-plugin.
+const START: Duration = Duration::from_secs(60);
 
 /// The trial of one provider.
 pub(crate) struct Trial {
@@ -85,7 +89,7 @@ impl Trial {
         let mut launch = Launch::new(program, cookie, [PROTOCOL_VERSION])
             .environment(Environment::Clear)
             .current_dir(self.ground.work())
-            .start_timeout(self.limit)
+            .start_timeout(START)
             .env("OTEL_RESOURCE_ATTRIBUTES", "service.name=conform");
         for name in ["PATH", "HOME"] {
             if let Some(value) = std::env::var_os(name) {
@@ -110,15 +114,25 @@ impl Trial {
         let said = Said::default();
         let (logs, stray, kernel) = (said.logs.clone(), said.stray.clone(), said.kernel.clone());
         let plugin: Plugin = launch
-            .on_log(move |line| logs.push(line))
-            .on_stray_output(move |bytes| bytes.iter().for_each(|&byte| stray.push(byte)))
+            .on_log(move |line| logs.push([line]))
+            .on_stray_output(move |bytes| stray.push(bytes.iter().copied()))
             .start()
             .await?;
         if callbacks == Callbacks::Served {
-            let routes = kernel_callbacks(move |entry| kernel.push(entry));
+            let routes = kernel_callbacks(move |entry| kernel.push([entry]));
             // Without a socket for them the provider is one whose kernel serves none.
             let _ = plugin.serve_callbacks(KERNEL_CALLBACKS, routes).await;
         }
+        // As a host does: a provider that prints must not block on it. It ends with the connection.
+        let (output, printed) = (plugin.output(), said.printed.clone());
+        tokio::spawn(async move {
+            let mut output = std::pin::pin!(output);
+            while let Some(Ok(OutputChunk::Stdout(data) | OutputChunk::Stderr(data))) =
+                output.next().await
+            {
+                printed.push(data);
+            }
+        });
         let observer = Observer::new(plugin.channel());
         Ok(Session { plugin, observer, said, before })
     }
@@ -134,6 +148,18 @@ impl Trial {
 
     pub(crate) fn no_answer(&self) -> String {
         format!("no answer within {} s", self.limit.as_secs_f32())
+    }
+
+    /// What is wrong with an answer, where something is: it was refused, or did not come.
+    pub(crate) fn fault_of<T, E: std::fmt::Display>(
+        &self,
+        answer: Option<Result<T, E>>,
+    ) -> Option<String> {
+        match answer {
+            Some(Ok(_)) => None,
+            Some(Err(refusal)) => Some(refusal.to_string()),
+            None => Some(self.no_answer()),
+        }
     }
 
     /// Looks for secrets.

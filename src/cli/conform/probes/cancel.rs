@@ -110,11 +110,8 @@ async fn cancelled(
     let Begun { stream, before } = begun;
     drop(stream);
     let mut observer = session.observer.clone();
-    let seen = match trial.within(observer.schema()).await {
-        Some(Ok(_)) => None,
-        Some(Err(refusal)) => Some(format!("{name}: then {refusal}")),
-        None => Some(format!("{name}: then {}", trial.no_answer())),
-    };
+    let fault = trial.fault_of(trial.within(observer.schema()).await);
+    let seen = fault.map(|fault| format!("{name}: then {fault}"));
     trial.report.judge(Check::Cancelled, seen, "a provider that answers");
     is_over(trial, Check::Cancelled, name, &before).await;
     if let Some((good, _)) = &operation.good {

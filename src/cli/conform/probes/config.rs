@@ -83,18 +83,12 @@ pub(super) async fn configure(
         for attribute in attributes.iter().filter(|attribute| !attribute.required) {
             with_null.entry(attribute.name.clone()).or_insert(Value::Null);
         }
-        let seen = match ask(trial, &mut observer, "null", with_null).await {
-            Some(Ok(())) => None,
-            Some(Err(refusal)) => Some(refusal.to_string()),
-            None => Some(trial.no_answer()),
-        };
+        let answer = ask(trial, &mut observer, "null", with_null).await;
+        let seen = trial.fault_of(answer);
         trial.report.judge(Check::NullIsLeftOut, seen, "null taken for left out");
     }
-    let seen = match ask(trial, &mut observer, "a configuration", config.clone()).await {
-        Some(Ok(())) => None,
-        Some(Err(refusal)) => Some(refusal.to_string()),
-        None => Some(trial.no_answer()),
-    };
+    let answer = ask(trial, &mut observer, "a configuration", config.clone()).await;
+    let seen = trial.fault_of(answer);
     let is_accepted = seen.is_none();
     let seen = seen.map(|seen| format!("{}: {seen}", Value::Object(config.clone())));
     let wanted = "that it is accepted (give config in --config where the checker guessed wrong)";

@@ -20,11 +20,7 @@ pub(super) async fn interrupt(trial: &mut Trial, session: &Session) {
     }
     signal(session, Signal::INT);
     let mut observer = session.observer.clone();
-    let seen = match trial.within(observer.schema()).await {
-        Some(Ok(_)) => None,
-        Some(Err(refusal)) => Some(refusal.to_string()),
-        None => Some(trial.no_answer()),
-    };
+    let seen = trial.fault_of(trial.within(observer.schema()).await);
     trial.report.judge(Check::Interrupt, seen, "answers, as before");
 }
 

@@ -67,11 +67,7 @@ pub(super) async fn first(trial: &mut Trial) -> Result<Option<Session>, Untestab
 /// What go-plugin itself serves, over a connection that stands.
 pub(super) async fn connected(trial: &mut Trial, session: &Session) {
     if trial.report.wants(&[Check::Health]) {
-        let seen = match trial.within(session.plugin.ping()).await {
-            Some(Ok(())) => None,
-            Some(Err(status)) => Some(status.to_string()),
-            None => Some(trial.no_answer()),
-        };
+        let seen = trial.fault_of(trial.within(session.plugin.ping()).await);
         trial.report.judge(Check::Health, seen, "SERVING for the service \"plugin\"");
     }
     if trial.report.wants(&[Check::Foreign]) {
@@ -164,11 +160,7 @@ async fn among_versions(trial: &mut Trial, life: Option<&Life>) {
                 None => Ok(()),
             }
         };
-        let seen = match trial.within(asked).await {
-            Some(Ok(())) => None,
-            Some(Err(refusal)) => Some(refusal.to_string()),
-            None => Some(trial.no_answer()),
-        };
+        let seen = trial.fault_of(trial.within(asked).await);
         let wanted = "answers, although nobody serves the broker's stream 1";
         trial.report.judge(Check::CallbacksOptional, seen, wanted);
     }
@@ -186,11 +178,7 @@ async fn encrypted(trial: &mut Trial) {
         }
     };
     let mut observer = session.observer.clone();
-    let seen = match trial.within(observer.schema()).await {
-        Some(Ok(_)) => None,
-        Some(Err(refusal)) => Some(refusal.to_string()),
-        None => Some(trial.no_answer()),
-    };
+    let seen = trial.fault_of(trial.within(observer.schema()).await);
     trial.report.judge(Check::AutoMtls, seen, "an answer over TLS");
     let line = session.plugin.handshake();
     let intruder = async {
@@ -219,11 +207,7 @@ async fn multiplexed(trial: &mut Trial) {
         }
     };
     let mut observer = session.observer.clone();
-    let seen = match trial.within(observer.schema()).await {
-        Some(Ok(_)) => None,
-        Some(Err(refusal)) => Some(refusal.to_string()),
-        None => Some(trial.no_answer()),
-    };
+    let seen = trial.fault_of(trial.within(observer.schema()).await);
     trial.report.judge(Check::Multiplexing, seen, "an answer over the one connection");
     ends::shut_down(trial, session).await;
 }
@@ -234,6 +218,8 @@ pub(super) fn said(trial: &mut Trial, session_said: &super::super::session::Said
     let seen = (!stray.is_empty())
         .then(|| format!("{:?}", String::from_utf8_lossy(&stray[..stray.len().min(200)])));
     trial.report.judge(Check::Stdout, seen, "nothing after the handshake line");
+    let printed = session_said.printed.take();
+    trial.listen("printed output", &String::from_utf8_lossy(&printed));
     let mut problems = Vec::new();
     for line in session_said.logs.take() {
         trial.listen("a log line", &line.message);

@@ -19,7 +19,9 @@ pub(super) async fn probe(trial: &mut Trial, session: &Session, operations: &[Op
         let what = format!("the empty preview of {name}");
         let seen = match ask(trial, session, &what, name, &Payload::new()).await {
             None => Some(trial.no_answer()),
-            Some(Err(refusal)) if is_missing(&refusal) || refusal.code == "INVALID_ARGUMENT" => {
+            Some(Err(refusal))
+                if refusal.is_unimplemented() || refusal.code == "INVALID_ARGUMENT" =>
+            {
                 None
             }
             Some(Err(refusal)) => Some(refusal.to_string()),
@@ -58,7 +60,7 @@ pub(super) async fn all(trial: &mut Trial, session: &Session, operations: &[Oper
                     let seen = format!("{what}: {}", trial.no_answer());
                     trial.report.fail(Check::PreviewTree, seen, "a tree");
                 }
-                Some(Err(refusal)) if is_missing(&refusal) => {
+                Some(Err(refusal)) if refusal.is_unimplemented() => {
                     let note = format!("{name} has no preview, which is optional");
                     trial.report.pass_with(Check::PreviewTree, note);
                 }
@@ -124,8 +126,4 @@ async fn ask(
         trial.refused(what, refusal);
     }
     answer
-}
-
-fn is_missing(refusal: &Refusal) -> bool {
-    refusal.origin == Origin::Provider && refusal.code == "UNIMPLEMENTED"
 }

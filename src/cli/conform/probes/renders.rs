@@ -24,7 +24,7 @@ pub(super) async fn all(trial: &mut Trial, session: &Session, operations: &[Oper
             };
             match answer {
                 Ok(tree) => trial.tree(Check::RenderPersisted, &what, tree.as_ref()),
-                Err(refusal) if is_missing(&refusal) => {
+                Err(refusal) if refusal.is_unimplemented() => {
                     let note = "Render is not there, which is optional";
                     trial.report.pass_with(Check::RenderPersisted, note);
                 }
@@ -117,8 +117,4 @@ async fn ask(
         trial.refused(&format!("Render of {what}"), refusal);
     }
     answer
-}
-
-fn is_missing(refusal: &Refusal) -> bool {
-    refusal.origin == Origin::Provider && refusal.code == "UNIMPLEMENTED"
 }

@@ -1,0 +1,138 @@
+//! Each check, failing for a provider that breaks its rule.
+
+use std::collections::BTreeSet;
+
+use crate::checker::Checked;
+use crate::story::{Story, named};
+
+/// How long a step may take where the fault is that something does not end. Whatever does end may
+/// take as long as it likes.
+const HANGS: &str = "4";
+const PATIENT: &str = "60";
+
+/// A fault, and what must come of it.
+pub(crate) struct Row {
+    fault: &'static str,
+    limit: &'static str,
+    /// The checks that must fail.
+    failing: &'static [&'static str],
+    /// Those that have to be run for it besides.
+    besides: &'static [&'static str],
+}
+
+const fn row(
+    fault: &'static str,
+    limit: &'static str,
+    failing: &'static [&'static str],
+    besides: &'static [&'static str],
+) -> Row {
+    Row { fault, limit, failing, besides }
+}
+
+static FAULTS: &[Row] = &[
+    // What is waited for comes first.
+    row("ignores-a-cancel", HANGS, &["invoke.cancel"], &[]),
+    row("ignores-a-cancel", HANGS, &["invoke.deadline"], &[]),
+    row("lies-about-multiplexing", HANGS, &["launch.multiplex"], &[]),
+    row("waits-for-the-kernel", HANGS, &["callbacks.optional"], &[]),
+    row("serves-nothing-of-go-plugin", HANGS, &["launch.health", "end.shutdown", "end.busy"], &[]),
+    row("serves-nothing-of-go-plugin", HANGS, &["end.sockets"], &["end.terminate"]),
+    row("is-deaf-to-sigterm", HANGS, &["end.terminate"], &[]),
+    row("outlives-its-host", HANGS, &["end.host_death"], &[]),
+    row("leaves-a-process", HANGS, &["end.orphans"], &[]),
+    row("runs-without-cookie", PATIENT, &["launch.cookie"], &[]),
+    row("prints-a-seventh-field", PATIENT, &["launch.line"], &[]),
+    row("prints-on-stdout", PATIENT, &["launch.stdout"], &[]),
+    row("crashes-the-host's-log", PATIENT, &["launch.stderr"], &[]),
+    row("speaks-another-version", PATIENT, &["launch.version"], &[]),
+    row("serves-any-service", PATIENT, &["launch.foreign_service"], &[]),
+    row("has-no-tls", PATIENT, &["launch.tls"], &[]),
+    row("has-no-name", PATIENT, &["describe.identity"], &[]),
+    row("has-no-semantic-version", PATIENT, &["describe.version"], &[]),
+    row("is-a-model", PATIENT, &["describe.category"], &[]),
+    row("has-nothing", PATIENT, &["schema.answers"], &[]),
+    row("is-not-stable", PATIENT, &["schema.stable"], &[]),
+    row("has-two-of-a-name", PATIENT, &["schema.names"], &[]),
+    row("describes-nothing", PATIENT, &["schema.descriptions"], &[]),
+    row("has-no-kind", PATIENT, &["schema.kind"], &[]),
+    row("risks-by-looking", PATIENT, &["schema.risk"], &[]),
+    row("has-a-wrong-input-schema", PATIENT, &["schema.input"], &[]),
+    row("has-no-output-schema", PATIENT, &["schema.output"], &[]),
+    row("has-no-concurrency", PATIENT, &["schema.concurrency"], &[]),
+    row("has-a-wrong-key-field", PATIENT, &["schema.key_fields"], &[]),
+    row("ends-the-turn-by-looking", PATIENT, &["schema.terminates_turn"], &[]),
+    row("has-no-time", PATIENT, &["schema.default_timeout"], &[]),
+    row("has-no-such-hook-point", PATIENT, &["schema.extras"], &[]),
+    row("has-two-keys-of-a-name", PATIENT, &["config.schema"], &[]),
+    row("has-a-wrong-default", PATIENT, &["config.defaults"], &[]),
+    row("accepts-no-configuration", PATIENT, &["config.accepted"], &[]),
+    row("refuses-null", PATIENT, &["config.null"], &[]),
+    row("takes-any-key", PATIENT, &["config.unknown_key"], &[]),
+    row("takes-any-type", PATIENT, &["config.wrong_type"], &[]),
+    row("requires-nothing", PATIENT, &["config.missing_required"], &[]),
+    row("leaks-a-secret", PATIENT, &["config.secrets"], &[]),
+    row("is-silent-before-it-is-configured", PATIENT, &["invoke.unconfigured"], &[]),
+    row("ends-twice", PATIENT, &["invoke.one_end"], &[]),
+    row("sends-nothing-as-an-event", PATIENT, &["invoke.events"], &[]),
+    row("leads-up", PATIENT, &["invoke.lead_events"], &[]),
+    row("exits-without-a-process", PATIENT, &["invoke.exit_status"], &[]),
+    row("gives-what-does-not-fit", PATIENT, &["invoke.output_schema"], &[]),
+    row("fails-by-a-status", PATIENT, &["invoke.failures"], &[]),
+    row("knows-any-operation", PATIENT, &["invoke.unknown_operation"], &[]),
+    row("retries-invalid-arguments", PATIENT, &["invoke.invalid_arguments"], &[]),
+    row("needs-everything", PATIENT, &["invoke.sparse"], &[]),
+    row("changes-by-looking", PATIENT, &["invoke.read_only"], &[]),
+    row("ignores-the-working-directory", PATIENT, &["invoke.working_directory"], &[]),
+    row("mixes-output-up", PATIENT, &["invoke.chunk_order"], &[]),
+    row("looks-once-at-a-time", PATIENT, &["invoke.concurrent"], &[]),
+    row("classifies-nothing", PATIENT, &["error.category"], &[]),
+    row("says-nothing", PATIENT, &["error.message"], &[]),
+    row("crashes-by-its-own-word", PATIENT, &["error.process_crashed"], &[]),
+    row("knows-nothing", PATIENT, &["error.unknown_details"], &[]),
+    row("gives-no-details", PATIENT, &["status.details"], &[]),
+    row("answers-unavailable", PATIENT, &["status.unavailable"], &["preview.probe"]),
+    row("breaks-at-a-probe", PATIENT, &["preview.probe"], &[]),
+    row("previews-nothing", PATIENT, &["preview.tree"], &[]),
+    row("does-what-it-previews", PATIENT, &["preview.side_effects"], &[]),
+    row("previews-no-failure", PATIENT, &["preview.failing"], &[]),
+    row("renders-nothing", PATIENT, &["render.persisted"], &[]),
+    row("knows-any-version", PATIENT, &["render.unknown_version"], &[]),
+    row("dies-of-garbage", PATIENT, &["render.garbage", "life.survives"], &[]),
+    row("logs-without-a-level", PATIENT, &["callbacks.log"], &[]),
+    row("serves-nothing-of-go-plugin", PATIENT, &["life.interrupt"], &[]),
+];
+
+pub(crate) fn stories() -> Vec<(String, Story)> {
+    let faults = FAULTS
+        .iter()
+        .map(|row| (format!("faults::{}_{}", row.fault, row.failing[0]), Story::Fault(row)));
+    faults.chain(named("faults", &[("no_check_is_without_one", none_is_left_out)])).collect()
+}
+
+fn none_is_left_out() {
+    // Whatever starts with nothing: all of them. One that is no plugin would not tell.
+    let checked = Checked::bad("has-nothing", &["--limit", PATIENT]);
+    let all: BTreeSet<&str> = checked.ids().into_iter().collect();
+    let failing: BTreeSet<&str> =
+        FAULTS.iter().flat_map(|row| row.failing.iter().copied()).collect();
+    assert_eq!(failing, all);
+}
+
+impl Row {
+    /// Checks a provider with the fault.
+    pub(crate) fn must_be_found(&self) {
+        let mut arguments = vec!["--limit", self.limit];
+        for check in self.failing.iter().chain(self.besides) {
+            arguments.extend(["--only", check]);
+        }
+        let checked = Checked::bad(self.fault, &arguments);
+        assert_eq!(checked.code, Some(1), "{:#}", checked.report);
+        for id in self.failing {
+            let check = checked.check(id);
+            assert_eq!(check["outcome"], "fail", "{check:#}");
+            for finding in check["findings"].as_array().unwrap() {
+                assert!(finding["seen"] != "" && finding["expected"] != "", "{check:#}");
+            }
+        }
+    }
+}

@@ -1,0 +1,38 @@
+//! What is no plugin.
+
+use std::path::Path;
+
+use crate::checker::{Checked, PROGRAM, conform};
+use crate::story::{Story, named};
+
+pub(crate) fn stories() -> Vec<(String, Story)> {
+    named(
+        "untestable",
+        &[
+            ("what_is_no_plugin_cannot_be_tested", no_plugin),
+            ("a_file_with_a_slip_is_no_configuration", a_slip),
+        ],
+    )
+}
+
+fn no_plugin() {
+    for program in ["/bin/true", "/bin/echo", "/no/such/program", "/"] {
+        let checked = Checked::of(Path::new(program), &[]);
+        assert_eq!(checked.code, Some(2), "{program}: {}", checked.report);
+        assert!(checked.report["untestable"].is_string(), "{program}: {}", checked.report);
+    }
+    let output = conform(Path::new("/bin/true"), &[]);
+    let text = String::from_utf8(output.stderr).unwrap();
+    assert!(text.starts_with("could not be tested: ") && text.contains("handshake"), "{text}");
+    assert_eq!((output.status.code(), output.stdout.len()), (Some(2), 0));
+}
+
+fn a_slip() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("conform.json");
+    std::fs::write(&file, r#"{"cals": {}}"#).unwrap();
+    let checked = Checked::of(Path::new(PROGRAM), &["--config", file.to_str().unwrap()]);
+    assert_eq!(checked.code, Some(2));
+    let why = checked.report["untestable"].as_str().unwrap();
+    assert!(why.contains("cals") && why.contains("calls"), "{why}");
+}
