@@ -26,7 +26,9 @@ pub mod host;
 pub mod server;
 
 pub use broker::{Broker, BrokerError, Served};
-pub use handshake::{Address, Cookie, HandshakeLine, LineError, is_plugin_variable};
+pub use handshake::{
+    Address, Cookie, HandshakeLine, LineError, MultiplexField, is_plugin_variable,
+};
 pub use listener::{ListenError, PortRange};
 pub use tls::TlsError;
 

@@ -85,6 +85,7 @@ fn bash(setup: Setup<'_>) -> Bash {
         shells,
         environment: setup.environment.clone(),
         policy: setup.policy.clone(),
+        ..BashSettings::default()
     };
     Bash::new(settings, setup.jail.clone())
 }

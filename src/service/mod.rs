@@ -2,6 +2,7 @@
 //!
 //! - [`ToolService`] answers the six calls.
 //! - [`ToolClient`] is the other side, for the command line, tests and examples.
+//! - [`observe`] is a client for whoever judges a provider: it keeps what came as it came.
 //! - [`plugin`] puts everything together for a host.
 //! - [`KernelLog`] carries log entries back to the kernel.
 
@@ -10,6 +11,7 @@ mod codec;
 mod convert;
 mod kernel;
 mod kernel_log;
+pub mod observe;
 mod pb;
 mod persisted;
 pub mod plugin;
@@ -26,6 +28,7 @@ pub use convert::ConvertError;
 pub use kernel::{KernelLogEntry, kernel_callbacks};
 pub use kernel_log::{DialError, KernelLog, KernelLogLayer};
 pub use persisted::{persisted_call, persisted_result};
+pub use status::grpc_code;
 pub use tool_service::ToolService;
 pub use typed_server::TypedServer;
 

@@ -10,7 +10,9 @@ use sandbox::{Jail, Policy, Stage, StartError};
 use super::hidden::one_line;
 use super::view::View;
 use super::{Context, Payload, Tool, ToolError, ToolSpec};
-use crate::process::{self, Budget, Call, Environment, Finished, Interrupt, RunError, Spool};
+use crate::process::{
+    self, Budget, Call, Environment, Finished, Interrupt, RunError, Spool, TooLate,
+};
 
 mod arguments;
 mod events;
@@ -35,6 +37,8 @@ pub struct BashSettings {
     pub max_timeout: Duration,
     /// How many bytes of a command's output its result keeps.
     pub output_bytes: usize,
+    /// After how much silence a running command is told to be still there, and how often.
+    pub quiet_every: Duration,
     /// The shells in order of preference, absolute: the first that is there runs the command, and a
     /// later one than the first says so.
     pub shells: Vec<PathBuf>,
@@ -65,6 +69,7 @@ impl Default for BashSettings {
             timeout: Duration::from_secs(120),
             max_timeout: Duration::from_secs(600),
             output_bytes: 30_000,
+            quiet_every: Duration::from_secs(10),
             shells: vec!["/bin/bash".into(), "/bin/sh".into()],
             environment: Environment::default(),
             policy: Policy::default(),
@@ -108,9 +113,10 @@ impl Tool for Bash {
             let interrupt = interrupt.clone();
             move || interrupt.raise()
         });
+        let budget =
+            Budget::new(Instant::now(), arguments.timeout, context.deadline).map_err(too_late)?;
         // From here on what happened is told, whatever comes in between.
         context.begin_commit()?;
-        let budget = Budget::new(Instant::now(), arguments.timeout, context.deadline);
         let start = Start { settings: &self.settings, ready, cwd: &cwd, budget };
         let (finished, shell) = start.run(&arguments, &interrupt, context)?;
         let happened = Happened {
@@ -139,6 +145,12 @@ impl Tool for Bash {
     fn render_result(&self, payload: &Payload) -> View {
         show::result(payload, self.settings.environment.secrets())
     }
+}
+
+fn too_late(late: TooLate) -> ToolError {
+    ToolError::timeout(format!("{late}: nothing was run"))
+        .with_hint("the kernel gave the call less time than a shell takes to come up")
+        .with_source(late)
 }
 
 /// Everything that a start needs besides the call itself.
@@ -201,6 +213,7 @@ impl<'a> Start<'a> {
             null: self.ready.null.as_ref().map(AsFd::as_fd),
             limits: None,
             budget: self.budget,
+            quiet_every: self.settings.quiet_every,
             interrupt,
             output_bytes: self.settings.output_bytes,
             spool: self.ready.spool.clone(),

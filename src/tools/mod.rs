@@ -12,6 +12,7 @@ pub mod event;
 pub mod read_file;
 pub mod schema;
 pub(crate) mod shorten;
+pub mod taxonomy;
 pub mod view;
 pub mod write_file;
 

@@ -136,7 +136,11 @@ pub struct Launch {
     multiplex: Multiplex,
     start_timeout: Duration,
     log: Option<LogHandler>,
+    stray: Option<StrayHandler>,
 }
+
+/// Receives what a plugin prints on its real standard output after its one line.
+type StrayHandler = Arc<dyn Fn(&[u8]) + Send + Sync>;
 
 impl Launch {
     /// Launches `program` with the inherited environment, plain, without multiplexing, and with a
@@ -155,7 +159,15 @@ impl Launch {
             multiplex: Multiplex::default(),
             start_timeout: Duration::from_secs(60),
             log: None,
+            stray: None,
         }
+    }
+
+    /// Offers these versions of the application's protocol instead.
+    #[must_use]
+    pub fn offering(mut self, versions: impl Into<Vec<u32>>) -> Self {
+        self.versions = versions.into();
+        self
     }
 
     /// Adds an argument.
@@ -215,6 +227,15 @@ impl Launch {
         self
     }
 
+    /// Takes what the plugin prints on its real standard output after the handshake line, where it
+    /// must print nothing; without a handler that is thrown away. Called like that of
+    /// [`Launch::on_log`].
+    #[must_use]
+    pub fn on_stray_output(mut self, handler: impl Fn(&[u8]) + Send + Sync + 'static) -> Self {
+        self.stray = Some(Arc::new(handler));
+        self
+    }
+
     /// Starts the plugin and connects to it.
     ///
     /// # Errors
@@ -251,7 +272,7 @@ impl Launch {
                 return Err(LaunchError::Line { program, source, stderr });
             }
         };
-        tokio::spawn(discard(stdout));
+        tokio::spawn(drain(stdout, self.stray.clone()));
         match self.connect(&line, identity).await {
             Ok(plugin) => Ok(plugin.owning(child)),
             Err(error) => {
@@ -344,9 +365,13 @@ impl std::fmt::Debug for Launch {
 }
 
 /// A plugin must not print any more, but one that does must not block on a full pipe.
-async fn discard(mut stdout: BufReader<pipe::Receiver>) {
+async fn drain(mut stdout: BufReader<pipe::Receiver>, handler: Option<StrayHandler>) {
     let mut buffer = [0; 512];
-    while let Ok(1..) = stdout.read(&mut buffer).await {}
+    while let Ok(length @ 1..) = stdout.read(&mut buffer).await {
+        if let Some(handler) = &handler {
+            handler(&buffer[..length]);
+        }
+    }
 }
 
 /// Lets a plugin that failed end, and its last lines arrive.

@@ -22,7 +22,7 @@ mod plugin;
 pub use child::Exit;
 pub use launch::{Environment, Launch, LaunchError, Multiplex, Security};
 pub use log::LogLine;
-pub use plugin::{OutputChunk, Plugin};
+pub use plugin::{OutputChunk, Plugin, Shutdown};
 
 #[cfg(test)]
 mod tests;

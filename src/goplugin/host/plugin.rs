@@ -13,11 +13,12 @@ use tonic::Status;
 use tonic::service::Routes;
 use tonic::transport::{Channel, Endpoint};
 use tonic_health::pb::HealthCheckRequest;
+use tonic_health::pb::health_check_response::ServingStatus;
 use tonic_health::pb::health_client::HealthClient;
 
 use super::super::broker::{Broker, BrokerError, Link, Served};
 use super::super::duplex::Duplex;
-use super::super::handshake::HandshakeLine;
+use super::super::handshake::{Address, HandshakeLine, MultiplexField};
 use super::super::listener::{self, SocketRules};
 use super::super::mux::Mux;
 use super::super::pb::Empty;
@@ -33,19 +34,34 @@ use super::launch::{LaunchError, Multiplex};
 /// (go-plugin waits for the answer without a limit.)
 const GRACE: Duration = Duration::from_secs(2);
 
+/// The largest frame that a plugin may send: a message of 64 KiB then travels in one, instead of in
+/// five, each with a system call on either side.
+const FRAME: u32 = 128 * 1024;
+
 /// The name under which a plugin reports its health.
 const HEALTH_NAME: &str = "plugin";
 
 /// A plugin that runs. Dropping it ends the process by signals and blocks for up to a tenth of a
 /// second; [`Plugin::kill`] lets it end well.
 pub struct Plugin {
-    version: u32,
+    line: HandshakeLine,
     channel: Channel,
     broker: Broker,
     broker_stream: JoinHandle<()>,
     /// Callbacks that live as long as the plugin.
     served: Mutex<Vec<Served>>,
     child: Option<Child>,
+}
+
+/// What became of the request to shut down.
+#[derive(Debug)]
+pub enum Shutdown {
+    /// The plugin answered it.
+    Answered,
+    /// It ended with an error, as when the plugin ends before its answer is out.
+    Failed(Status),
+    /// There was no answer in time.
+    Unanswered,
 }
 
 /// A piece of what a plugin printed after its handshake.
@@ -80,9 +96,23 @@ impl Plugin {
         let channel = channel(main, transport, tls.clone()).await?;
         let broker = Broker::new(link, tls);
         let broker_stream = tokio::spawn(carry(broker.clone(), channel.clone()));
-        let version = line.version;
+        let line = line.clone();
         let served = Mutex::default();
-        Ok(Plugin { version, channel, broker, broker_stream, served, child: None })
+        Ok(Plugin { line, channel, broker, broker_stream, served, child: None })
+    }
+
+    /// Connects plainly to a plugin that somebody else launched; its process stays theirs.
+    ///
+    /// # Errors
+    /// [`LaunchError::Connect`] and [`LaunchError::Channel`].
+    pub async fn reattach(address: &Address, version: u32) -> Result<Self, LaunchError> {
+        let line = HandshakeLine {
+            version,
+            address: address.clone(),
+            certificate: None,
+            multiplex: MultiplexField::Absent,
+        };
+        Self::connect(&line, None, Multiplex::Off).await
     }
 
     /// Makes the plugin's process end with this value.
@@ -106,7 +136,13 @@ impl Plugin {
     /// The application's protocol version that the plugin chose.
     #[must_use]
     pub fn protocol_version(&self) -> u32 {
-        self.version
+        self.line.version
+    }
+
+    /// The line that the plugin printed.
+    #[must_use]
+    pub fn handshake(&self) -> &HandshakeLine {
+        &self.line
     }
 
     /// The plugin's process, when we launched it.
@@ -128,11 +164,18 @@ impl Plugin {
     /// Asks the plugin for its health.
     ///
     /// # Errors
-    /// What the call met; NOT_FOUND when it serves no health under go-plugin's name.
+    /// What the call met; NOT_FOUND when it serves no health under go-plugin's name, and
+    /// FAILED_PRECONDITION when it says that it is not serving.
     pub async fn ping(&self) -> Result<(), Status> {
         let request = HealthCheckRequest { service: HEALTH_NAME.to_owned() };
-        HealthClient::new(self.channel()).check(request).await?;
-        Ok(())
+        let answer = HealthClient::new(self.channel()).check(request).await?.into_inner();
+        match answer.status() {
+            ServingStatus::Serving => Ok(()),
+            other => Err(Status::failed_precondition(format!(
+                "the plugin's health is {}",
+                other.as_str_name()
+            ))),
+        }
     }
 
     /// What the plugin prints from now on, and the last of what it printed before. One subscriber
@@ -162,20 +205,31 @@ impl Plugin {
     }
 
     /// Ends the plugin: no more callbacks, then Shutdown, then two seconds, then SIGKILL.
-    pub async fn kill(mut self) -> Exit {
+    pub async fn kill(self) -> Exit {
+        self.kill_after(GRACE).await.1
+    }
+
+    /// [`Plugin::kill`] with another time than two seconds, for each of the two steps. Also says
+    /// whether Shutdown ended in time; an error ends it too, as a plugin may end while it answers.
+    pub async fn kill_after(mut self, grace: Duration) -> (Shutdown, Exit) {
         self.broker.close();
         let mut controller = GrpcControllerClient::new(self.channel());
         // A plugin that fails to answer is killed below all the same.
-        let answered = timeout(GRACE, controller.shutdown(Empty {})).await;
-        if !matches!(answered, Ok(Ok(_))) {
+        let answered = match timeout(grace, controller.shutdown(Empty {})).await {
+            Ok(Ok(_)) => Shutdown::Answered,
+            Ok(Err(status)) => Shutdown::Failed(status),
+            Err(_) => Shutdown::Unanswered,
+        };
+        if !matches!(answered, Shutdown::Answered) {
             tracing::debug!("the plugin did not answer Shutdown");
         }
         let child = self.child.take();
         drop(self);
-        match child {
-            Some(mut child) => child.end(GRACE).await,
+        let exit = match child {
+            Some(mut child) => child.end(grace).await,
             None => Exit::Graceful(std::process::ExitStatus::default()),
-        }
+        };
+        (answered, exit)
     }
 }
 
@@ -189,7 +243,7 @@ impl Drop for Plugin {
 impl std::fmt::Debug for Plugin {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Plugin")
-            .field("version", &self.version)
+            .field("version", &self.line.version)
             .field("pid", &self.pid())
             .finish_non_exhaustive()
     }
@@ -225,6 +279,7 @@ async fn channel(
     let first = Mutex::new(Some(main));
     let state = Arc::new((first, transport, tls));
     Endpoint::from_static("http://localhost")
+        .max_frame_size(FRAME)
         .connect_with_connector(tower::service_fn(move |_| {
             let state = state.clone();
             async move {

@@ -30,6 +30,13 @@ pub(super) fn working_folder(
             ))
             .with_detail("path", text))
         }
+        // A handle keeps a deleted folder, and whatever a command did there would be lost.
+        Target::Found { stat, .. } if stat.links == 0 => Err(ToolError::not_found(format!(
+            "cannot run in {}: the folder was deleted",
+            one_line(text)
+        ))
+        .with_detail("path", text)
+        .with_hint("a root that was made anew has to be configured anew")),
         _ => Ok(place.path),
     }
 }

@@ -3,7 +3,7 @@
 
 use std::path::{Path, PathBuf};
 
-use sandbox::{Access, ExitStatus, Explanation, LimitHit, Limits, Subject};
+use sandbox::{Access, ExitStatus, Explanation, LimitHit, Limits, Subject, Waiting, WaitsOn};
 
 use super::folder::normal;
 use crate::process::{FullOutput, SPOOL_FILE_BYTES};
@@ -42,6 +42,8 @@ impl Reasons for sandbox::Jail {
 pub(super) struct Facts<'a> {
     pub(super) status: ExitStatus,
     pub(super) limit: Option<LimitHit>,
+    /// The most memory that one of the command's processes used.
+    pub(super) max_rss_bytes: u64,
     pub(super) command: &'a str,
     pub(super) output: &'a str,
     pub(super) cwd: &'a Path,
@@ -89,6 +91,13 @@ pub(super) fn of_failure(facts: &Facts<'_>) -> Vec<String> {
         return notices;
     }
     notices.extend(limits(facts));
+    if facts.status.shell_code() == 128 + rustix::process::Signal::KILL.as_raw() {
+        notices.push(
+            "SIGKILL did not come from this provider: the command sent it, or the system did, as it \
+             does when it runs out of memory"
+                .to_owned(),
+        );
+    }
     if let Some(reason) = facts.reasons.explain_network()
         && (NO_NETWORK.iter().any(|text| facts.output.contains(text)) || no_sockets(facts.output))
     {
@@ -123,6 +132,19 @@ pub(super) fn of_full_output(full: Option<&FullOutput>) -> Option<String> {
     }
 }
 
+/// What a command whose time was up had been waiting for: nobody will ever answer it.
+pub(super) fn of_waiting(waiting: Waiting) -> String {
+    let program = waiting.program();
+    let who = format!("{} (pid {} in the jail)", one_line(&program), waiting.pid);
+    match waiting.on {
+        WaitsOn::Terminal => format!(
+            "{who} was waiting for somebody to type; nobody can: give the answer in stdin or use the \
+             program's non-interactive options"
+        ),
+        WaitsOn::NamedPipe => format!("{who} was waiting for the other end of a named pipe"),
+    }
+}
+
 /// Processes that outlived their shell.
 pub(super) fn of_leftovers(killed: u64) -> Option<String> {
     let text = match killed {
@@ -148,7 +170,9 @@ fn limits(facts: &Facts<'_>) -> Option<String> {
         return Some(format!("limits.file_size_bytes ({most}) was hit"));
     }
     if let Some(most) = limits.memory_bytes
-        && says(&["Cannot allocate memory", "out of memory", "Out of memory", "MemoryError"])
+        && (says(&["Cannot allocate memory", "out of memory", "Out of memory", "MemoryError"])
+            // The limit counts addresses, of which a process never has fewer than it uses.
+            || facts.max_rss_bytes > most - most / 10)
     {
         return Some(format!("limits.memory_bytes ({most} for each process) seems to be hit"));
     }

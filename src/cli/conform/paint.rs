@@ -1,0 +1,91 @@
+//! The report for a person.
+
+use super::checks::Check;
+use super::report::{Report, Verdict};
+use crate::cli::paint::{Escape, Ink, Paint, Painter};
+
+/// How wide the column of ids is.
+const ID_WIDTH: usize = 26;
+
+/// The whole report.
+pub(crate) fn text(report: &Report, painter: Painter) -> String {
+    let Painter { paint, escape, .. } = painter;
+    let mut text = String::new();
+    for (check, verdict) in report.verdicts() {
+        text.push_str(&one(check, &verdict, paint, escape));
+    }
+    let counts = report.counts();
+    let total = counts.passed + counts.failed + counts.not_reached;
+    let ink = match (counts.failed, counts.not_reached) {
+        (1.., _) => Ink::Red,
+        (0, 1..) => Ink::Yellow,
+        (0, 0) => Ink::Green,
+    };
+    let summary = format!(
+        "{total} checks: {} passed, {} failed, {} not reached",
+        counts.passed, counts.failed, counts.not_reached
+    );
+    text.push_str(&format!("\n{}\n", paint.ink(ink, &summary)));
+    text
+}
+
+fn one(check: Check, verdict: &Verdict, paint: Paint, escape: Escape) -> String {
+    let (mark, ink) = match verdict {
+        Verdict::Pass(_) => ("pass", Ink::Green),
+        Verdict::Fail(_) => ("FAIL", Ink::Red),
+        Verdict::NotReached(_) => ("----", Ink::Yellow),
+    };
+    let mark = paint.ink(ink, mark);
+    let mut text = format!("{mark}  {:ID_WIDTH$} {}\n", check.id(), check.title());
+    let mut line = |label: &str, said: &str| {
+        // What a provider said may be more than a line, and what a terminal would obey.
+        let said = escape.apply(said).replace('\n', "\n                ");
+        text.push_str(&format!("      {} {said}\n", paint.ink(Ink::Dim, &format!("{label:9}"))));
+    };
+    match verdict {
+        Verdict::Pass(notes) => notes.iter().for_each(|note| line("note", note)),
+        Verdict::NotReached(reasons) => {
+            line("rule", check.rule());
+            reasons.iter().for_each(|why| line("unreached", why));
+        }
+        Verdict::Fail(findings) => {
+            line("rule", check.rule());
+            for finding in findings {
+                line("seen", &finding.seen);
+                line("expected", &finding.expected);
+            }
+        }
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::report::Selection;
+    use super::*;
+
+    #[test]
+    fn a_report_tells_what_was_seen_and_what_was_expected() {
+        let only = vec!["launch.line".to_owned(), "launch.std".to_owned()];
+        let mut report = Report::new(Selection { only, skip: Vec::new() });
+        report.pass_with(Check::Line, "fine");
+        report.fail(Check::Stdout, "\u{1b}[2J\nmore", "nothing");
+        let painter = Painter { paint: Paint::Plain, escape: Escape::Controls, width: None };
+        let text = text(&report, painter);
+        let expected = "\
+pass  launch.line                prints a handshake line that a host can use
+      note      fine
+FAIL  launch.stdout              prints nothing else on stdout, ever
+      rule      go-plugin: standard output belongs to the handshake; a host reads one line and no more
+      seen      \\u{1b}[2J
+                more
+      expected  nothing
+----  launch.stderr              writes nothing on stderr that crashes a host
+      rule      hclog: in a JSON line the keys @level, @message and @timestamp are strings; another type panics a Go host
+      unreached the run did not get this far
+
+3 checks: 1 passed, 1 failed, 1 not reached
+";
+        assert_eq!(text, expected);
+    }
+}

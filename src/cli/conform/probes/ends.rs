@@ -1,0 +1,221 @@
+//! How a provider ends, and what it leaves.
+
+use std::collections::BTreeSet;
+use std::path::PathBuf;
+
+use rustix::process::{Pid, Signal, kill_process};
+
+use super::super::checks::Check;
+use super::super::processes::{self, Process};
+use super::super::session::{SESSION, Said, Session};
+use super::super::trial::{Callbacks, Trial};
+use super::{Life, cancel, launch};
+use crate::goplugin::host::{Exit, Shutdown};
+use crate::service::plugin::COOKIE;
+
+/// SIGINT, which reaches whole terminals.
+pub(super) async fn interrupt(trial: &mut Trial, session: &Session) {
+    if !trial.report.wants(&[Check::Interrupt]) {
+        return;
+    }
+    signal(session, Signal::INT);
+    let mut observer = session.observer.clone();
+    let seen = match trial.within(observer.schema()).await {
+        Some(Ok(_)) => None,
+        Some(Err(refusal)) => Some(refusal.to_string()),
+        None => Some(trial.no_answer()),
+    };
+    trial.report.judge(Check::Interrupt, seen, "answers, as before");
+}
+
+/// The host's own way: Shutdown, and nothing is left.
+pub(super) async fn shut_down(trial: &mut Trial, session: Session) {
+    let Session { plugin, observer, said, before } = session;
+    drop(observer);
+    let ran = plugin.pid().is_some_and(processes::runs);
+    let (shutdown, exit) = plugin.kill_after(trial.limit).await;
+    if ran {
+        judge_end(trial, Check::Shutdown, &shutdown, exit);
+    } else {
+        trial.report.not_reached(Check::Shutdown, "the process had ended before");
+    }
+    left(trial, &said, &before, ran && exit != Exit::Killed).await;
+}
+
+/// SIGTERM.
+pub(super) async fn terminate(trial: &mut Trial, session: Session) {
+    signal(&session, Signal::TERM);
+    let Session { mut plugin, observer, said, before } = session;
+    drop(observer);
+    let ended = trial.within(plugin.wait()).await;
+    let seen = match &ended {
+        Some(Ok(_)) => None,
+        Some(Err(error)) => Some(error.to_string()),
+        None => Some(format!("a process that stays for {} s", trial.limit.as_secs_f32())),
+    };
+    trial.report.judge(Check::Terminate, seen, "the end of the process");
+    drop(plugin);
+    left(trial, &said, &before, ended.is_some()).await;
+}
+
+/// The ends that need a launch of their own.
+pub(super) async fn others(trial: &mut Trial, life: Option<&Life>) {
+    if trial.report.wants(&[Check::Busy]) {
+        match life {
+            Some(life) => busy(trial, life).await,
+            None => trial.report.not_reached(Check::Busy, "it was never configured"),
+        }
+    }
+    if trial.report.wants(&[Check::HostDeath]) {
+        host_death(trial, life).await;
+    }
+}
+
+/// Shutdown in the middle of a call.
+async fn busy(trial: &mut Trial, life: &Life) {
+    let folder = trial.folder();
+    let mut known = life.operations.iter().filter(|operation| operation.is_callable());
+    let known = known.find_map(|operation| Some((operation, cancel::long(operation, &folder)?)));
+    let Some((operation, arguments)) = known else {
+        let why = "no operation is known to run long: give calls.NAME.long in --config";
+        return trial.report.not_reached(Check::Busy, why);
+    };
+    let Some(session) = configured(trial, Check::Busy, life).await else { return };
+    let mut begun = match cancel::begin(trial, &session.observer, operation, &arguments).await {
+        Ok(begun) => begun,
+        Err(seen) => {
+            let why = format!("the long call did not run long: {seen}");
+            trial.report.not_reached(Check::Busy, why);
+            return shut_down(trial, session).await;
+        }
+    };
+    // A kernel goes on reading.
+    let reading = tokio::spawn(async move { while let Some(Ok(_)) = begun.stream.next().await {} });
+    let Session { plugin, observer, said, before } = session;
+    drop(observer);
+    let (shutdown, exit) = plugin.kill_after(trial.limit).await;
+    reading.abort();
+    judge_end(trial, Check::Busy, &shutdown, exit);
+    left(trial, &said, &before, exit != Exit::Killed).await;
+}
+
+/// A host that is killed: nobody tells the provider.
+async fn host_death(trial: &mut Trial, life: Option<&Life>) {
+    // A shell starts the provider and is killed; the connection to the provider ends with it.
+    let launch = trial
+        .launch_of(PathBuf::from("/bin/sh"), COOKIE)
+        .arg("-c")
+        .arg("\"$0\" & wait")
+        .arg(trial.binary.clone());
+    let session = match trial.start(launch, Callbacks::Served).await {
+        Ok(session) => session,
+        Err(error) => {
+            let why = format!("it could not be launched through /bin/sh: {error}");
+            return trial.report.not_reached(Check::HostDeath, why);
+        }
+    };
+    if let Some(life) = life {
+        let mut observer = session.observer.clone();
+        // One that is configured has more to take along. That it can be is another check's.
+        let _ = trial.within(observer.configure(life.config.clone())).await;
+    }
+    signal(&session, Signal::KILL);
+    let Session { plugin, observer, said, before } = session;
+    drop((plugin, observer));
+    let left_over = processes::wait_for_only(&before, trial.limit).await;
+    let seen = left_over
+        .iter()
+        .map(|process| format!("{process} still runs {} s later", trial.limit.as_secs_f32()));
+    trial.report.judge(Check::HostDeath, seen.collect::<Vec<_>>(), "that it ends too");
+    processes::kill(&left_over);
+    left(trial, &said, &before, left_over.is_empty()).await;
+}
+
+async fn configured(trial: &mut Trial, check: Check, life: &Life) -> Option<Session> {
+    let session = match trial.start(trial.launch(), Callbacks::Served).await {
+        Ok(session) => session,
+        Err(error) => {
+            trial.report.not_reached(check, format!("it could not be launched again: {error}"));
+            return None;
+        }
+    };
+    let mut observer = session.observer.clone();
+    if let Some(Ok(())) = trial.within(observer.configure(life.config.clone())).await {
+        return Some(session);
+    }
+    trial.report.not_reached(check, "it could not be configured again");
+    shut_down(trial, session).await;
+    None
+}
+
+fn judge_end(trial: &mut Trial, check: Check, shutdown: &Shutdown, exit: Exit) {
+    let limit = trial.limit.as_secs_f32();
+    let mut problems = Vec::new();
+    match shutdown {
+        // A plugin in Go ends while it answers.
+        Shutdown::Answered | Shutdown::Failed(_) => {}
+        Shutdown::Unanswered => problems.push(format!("no answer to Shutdown within {limit} s")),
+    }
+    if exit == Exit::Killed {
+        problems.push(format!("a process that stays for {limit} s"));
+    }
+    trial.report.judge(check, problems, "an answer, and then the end of the process");
+}
+
+/// What a provider that ended has left: processes, sockets, and its last words.
+async fn left(trial: &mut Trial, said: &Said, before: &BTreeSet<Process>, ended_well: bool) {
+    no_orphans(trial, before).await;
+    launch::said(trial, said);
+    callbacks(trial, said);
+    if !ended_well {
+        // A process that was killed could not clear anything away.
+        return;
+    }
+    match trial.ground.sockets() {
+        Ok(sockets) => {
+            let seen = sockets.iter().map(|socket| socket.display().to_string());
+            trial.report.judge(Check::Sockets, seen.collect::<Vec<_>>(), "no socket");
+        }
+        Err(error) => trial.report.not_reached(Check::Sockets, error.to_string()),
+    }
+}
+
+/// Looks for processes that a provider left, and ends them.
+pub(super) async fn no_orphans(trial: &mut Trial, before: &BTreeSet<Process>) {
+    let left_over = processes::wait_for_only(before, trial.limit).await;
+    let seen = left_over.iter().map(|process| format!("{process} still runs"));
+    trial.report.judge(Check::Orphans, seen.collect::<Vec<_>>(), "no process");
+    processes::kill(&left_over);
+}
+
+/// What the kernel heard.
+fn callbacks(trial: &mut Trial, said: &Said) {
+    let entries = said.kernel.take();
+    if entries.is_empty() {
+        return;
+    }
+    let mut problems = Vec::new();
+    for entry in entries {
+        trial.listen("the kernel's log", &format!("{entry:?}"));
+        if entry.level == "unspecified" {
+            problems.push(format!("an entry without a level: {:?}", entry.message));
+        }
+        if entry.message.is_empty() {
+            problems.push("an entry without a message".to_owned());
+        }
+        let session = entry.session_id.as_deref().unwrap_or_default();
+        if !session.is_empty() && session != SESSION {
+            problems.push(format!("an entry of session {session:?}, which there is not"));
+        }
+    }
+    let wanted = "a level, a message, and no session but that of the calls";
+    trial.report.judge(Check::CallbackLog, problems, wanted);
+}
+
+fn signal(session: &Session, signal: Signal) {
+    let pid = session.plugin.pid().and_then(|pid| Pid::from_raw(pid.try_into().ok()?));
+    if let Some(pid) = pid {
+        // Not yet reaped, so the number is still its own.
+        let _ = kill_process(pid, signal);
+    }
+}

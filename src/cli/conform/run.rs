@@ -1,0 +1,67 @@
+//! From the command line to the report.
+
+use std::process::ExitCode;
+
+use serde_json::json;
+
+use super::ground::Ground;
+use super::report::{Report, Selection};
+use super::settings::Settings;
+use super::trial::Trial;
+use super::{paint, probes, processes};
+use crate::cli::CliError;
+use crate::cli::args::ConformOptions;
+use crate::cli::output::Output;
+use crate::cli::paint::Ink;
+
+/// The exit code where the binary could not be tested.
+const UNTESTABLE: u8 = 2;
+
+/// Checks a provider. The exit code is 0 when nothing failed, however much was not reached; 1 when
+/// something failed; 2 when the binary could not be tested.
+pub(crate) async fn run(options: ConformOptions, output: Output) -> Result<ExitCode, CliError> {
+    match tried(&options, output).await {
+        Ok(report) => {
+            let failed = report.counts().failed > 0;
+            let text = if options.json {
+                format!("{:#}\n", report.as_json(&options.binary.display().to_string()))
+            } else {
+                paint::text(&report, output.painter())
+            };
+            output.print(&text)?;
+            Ok(if failed { ExitCode::FAILURE } else { ExitCode::SUCCESS })
+        }
+        Err(why) => {
+            if options.json {
+                let binary = options.binary.display().to_string();
+                output.print(&format!("{:#}\n", json!({"binary": binary, "untestable": why})))?;
+            } else {
+                output.note("could not be tested", Ink::Red, &why);
+            }
+            Ok(ExitCode::from(UNTESTABLE))
+        }
+    }
+}
+
+async fn tried(options: &ConformOptions, output: Output) -> Result<Report, String> {
+    let ground =
+        Ground::new().map_err(|error| format!("no folder to try it on can be made: {error}"))?;
+    let folder = ground.work().display().to_string();
+    let settings = match &options.config {
+        Some(file) => Settings::read(file, &folder).map_err(|error| error.to_string())?,
+        None => Settings::default(),
+    };
+    let binary = std::path::absolute(&options.binary)
+        .map_err(|error| format!("{}: {error}", options.binary.display()))?;
+    processes::adopt_orphans()
+        .map_err(|error| format!("orphans cannot be watched for: {error}"))?;
+    let selection = Selection { only: options.only.clone(), skip: options.skip.clone() };
+    let report = Report::new(selection);
+    let limit = options.limit;
+    let mut trial = Trial { binary, settings, limit, ground, report, secrets: Vec::new() };
+    output.progress("checking…");
+    match probes::all(&mut trial).await {
+        Ok(()) => Ok(trial.report),
+        Err(error) => Err(error.to_string()),
+    }
+}
