@@ -7,12 +7,12 @@ use std::time::{Duration, Instant};
 
 use sandbox::{Jail, Policy, Stage, StartError};
 
-use super::hidden::one_line;
 use super::view::View;
 use super::{Context, Payload, Tool, ToolError, ToolSpec};
 use crate::process::{
     self, Budget, Call, Environment, Finished, Interrupt, RunError, Spool, TooLate,
 };
+use crate::text::name;
 
 mod arguments;
 mod events;
@@ -185,7 +185,7 @@ impl<'a> Start<'a> {
         }
         Err(match missing {
             Some((shell, source)) => {
-                let name = shell.display().to_string();
+                let name = name::of(shell).into_owned();
                 ToolError::execution_failed(format!("the shell {name} cannot be run: {source}"))
                     .with_detail("path", name)
                     .with_hint("the operator can name another one with the setting `shell`")
@@ -222,7 +222,7 @@ impl<'a> Start<'a> {
     }
 
     fn failure(&self, error: RunError) -> ToolError {
-        let cwd = self.cwd.display().to_string();
+        let cwd = name::of(self.cwd).into_owned();
         match error {
             RunError::Pipe(source) => ToolError::from_io("make a pipe for the command", "", source),
             RunError::Start(StartError::Nul { what }) => {
@@ -235,7 +235,7 @@ impl<'a> Start<'a> {
                 .with_source(source)
             }
             RunError::Start(StartError::Stage { stage: Stage::WorkingFolder, source }) => {
-                ToolError::from_io(&format!("run in {}", one_line(&cwd)), &cwd, source)
+                ToolError::from_io(&format!("run in {cwd}"), &cwd, source)
             }
             RunError::Start(StartError::Stage { stage, source }) => {
                 let action = format!("start the command ({stage})");

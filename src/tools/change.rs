@@ -7,12 +7,12 @@ use std::path::Path;
 
 use serde_json::Value;
 
+use crate::text::name;
 use crate::workspace::{
     AccessTime, Action, Ended, Fault, Guard, Knowledge, Mode, OpenFile, PathArgument, Place,
     Replacement, Stamp, Target, Version, VersionHasher, WorkspaceError, Written,
 };
 
-use super::hidden::one_line;
 use super::{Category, Context, Payload, ToolError};
 pub(super) use show::{
     EXPECTED_VERSION, PREVIEW_LINES, failure, notice, properties, put, render, told, view,
@@ -39,7 +39,7 @@ impl Base {
             ToolError::execution_failed(format!(
                 "cannot {action} {}: it has {size} bytes, and files over {MAX_FILE} bytes \
                  ({} MiB) are not changed",
-                one_line(path),
+                name::shown(path),
                 MAX_FILE >> 20
             ))
             .with_detail("path", path)
@@ -55,7 +55,7 @@ impl Base {
         loop {
             content
                 .try_reserve_exact(room - content.len())
-                .map_err(|_| no_memory(&format!("{action} {}", one_line(path)), path))?;
+                .map_err(|_| no_memory(&format!("{action} {}", name::shown(path)), path))?;
             if file.append(&mut content)? == Ended::Yes {
                 break;
             }
@@ -132,7 +132,7 @@ pub(super) fn expect(
         Some(expected) if !version.matches(expected) => {
             let message = format!(
                 "cannot {action} {}: it is not at the expected version; it has been changed",
-                one_line(path)
+                name::shown(path)
             );
             Err(conflict(message, path, Some(version)))
         }
@@ -249,7 +249,9 @@ pub(super) fn missing(context: &Context<'_>, path: &str) -> ToolError {
     match context.workspace.locate_existing(argument(context, path), Action::Write) {
         Err(error) => error.into(),
         // It has just been made.
-        Ok(_) => ToolError::not_found(format!("cannot write {}: it did not exist", one_line(path))),
+        Ok(_) => {
+            ToolError::not_found(format!("cannot write {}: it did not exist", name::shown(path)))
+        }
     }
 }
 

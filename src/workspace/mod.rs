@@ -15,6 +15,7 @@ mod resolve;
 mod roots;
 mod session;
 mod stat;
+pub mod tree;
 mod version;
 mod walk;
 

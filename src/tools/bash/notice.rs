@@ -7,7 +7,7 @@ use sandbox::{Access, ExitStatus, Explanation, LimitHit, Limits, Subject, Waitin
 
 use super::folder::normal;
 use crate::process::{FullOutput, SPOOL_FILE_BYTES};
-use crate::tools::hidden::one_line;
+use crate::text::name;
 
 /// Where a jail's reasons come from: the jail itself, or a test.
 pub(super) trait Reasons {
@@ -111,7 +111,7 @@ pub(super) fn of_failure(facts: &Facts<'_>) -> Vec<String> {
             "the .git file here points to a git folder outside the roots; such a file never \
              widens what commands may reach, so git cannot work here unless the operator puts {} \
              into bash_write",
-            one_line(&folder.to_string_lossy())
+            name::of(folder)
         ));
     }
     notices
@@ -135,7 +135,7 @@ pub(super) fn of_full_output(full: Option<&FullOutput>) -> Option<String> {
 /// What a command whose time was up had been waiting for: nobody will ever answer it.
 pub(super) fn of_waiting(waiting: Waiting) -> String {
     let program = waiting.program();
-    let who = format!("{} (pid {} in the jail)", one_line(&program), waiting.pid);
+    let who = format!("{} (pid {} in the jail)", name::shown(&program), waiting.pid);
     match waiting.on {
         WaitsOn::Terminal => format!(
             "{who} was waiting for somebody to type; nobody can: give the answer in stdin or use the \
@@ -243,15 +243,14 @@ fn is_write(facts: &Facts<'_>, line: &str, candidate: &str) -> bool {
 /// Why the jail refuses the access, and what the operator can do about it.
 fn refused(facts: &Facts<'_>, access: Access, path: &Path) -> Option<String> {
     let mut reason = facts.reasons.explain(access, path)?;
-    let shown = path.to_string_lossy();
-    let shown = one_line(&shown);
+    let shown = name::of(path);
     if access == Access::Write {
         let read_only = facts.read_only_roots.iter().find(|root| path.starts_with(root));
         if let Some(root) = read_only {
             return Some(format!(
                 "{shown} cannot be written: the operator made {} read-only (read_only_roots); \
                  write elsewhere, or have the operator move that folder to roots",
-                one_line(&root.to_string_lossy())
+                name::of(root)
             ));
         }
         reason.value = grantable(facts.reasons, path).to_owned();

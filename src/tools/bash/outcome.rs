@@ -12,6 +12,7 @@ use crate::process::{
     Budget, Finished, FullOutput, StopCause, StopSignal, Stopped, TimeLimit, Unreported,
     signal_name,
 };
+use crate::text::name;
 use crate::tools::error::chain;
 use crate::tools::{Context, Event, Payload, ToolError};
 
@@ -76,7 +77,7 @@ impl Happened<'_> {
             "stderr_bytes": finished.stderr_bytes,
             "truncated": finished.output.left_out > 0,
             "duration_ms": milliseconds(finished.duration),
-            "cwd": self.cwd.to_string_lossy(),
+            "cwd": name::of(self.cwd),
         });
         let mut add = |name: &str, value: Value| fields[name] = value;
         if let Ok(end) = &finished.end {
@@ -89,7 +90,7 @@ impl Happened<'_> {
         if let Some(FullOutput::Complete(path) | FullOutput::Beginning { path, .. }) =
             &finished.output.full
         {
-            add("full_output_path", path.to_string_lossy().into());
+            add("full_output_path", name::of(path).into());
         }
         if let Some(notice) = self.notice(context) {
             add("notice", secrets.mask_text(&notice).into());
@@ -107,8 +108,8 @@ impl Happened<'_> {
         {
             notices.push(format!(
                 "{} ran the command, because {} cannot be run",
-                self.shell.display(),
-                first.display()
+                name::of(self.shell),
+                name::of(first)
             ));
         }
         if let Ok(end) = &self.finished.end
