@@ -3,7 +3,9 @@
 //! `cargo bench --bench stream [-- PART...]` with the parts `throughput`, `memory`, `first`, `cancel`;
 //! without a name all of them. Two gibibytes go through a shell behind the jail, the provider and
 //! gRPC to a host that counts them. The comparison is the same command in the same shell, piped into
-//! a reader that does nothing else.
+//! a reader that does nothing else: once through a pipe as the shell makes it, once through one as
+//! large as ours. On a machine that is not idle put `chrt -r 10` in front: ours hands over between
+//! four processes, and each of them queues for a processor.
 
 #![expect(clippy::disallowed_methods, reason = "the bare command is what this compares with")]
 #![expect(clippy::print_stdout, reason = "a bench prints its table")]

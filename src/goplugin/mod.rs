@@ -8,12 +8,13 @@
 //!   plugin serves, logging as the host wants it, and the end of its life.
 //! - [`host`]: what a host does: launch, connect, serve callbacks, kill in order.
 //! - [`Broker`]: further connections between the two, in both directions and both forms.
-//! - `handshake`, `tls`, `listener`, `mux`, `duplex`, `watch`: what both sides
+//! - `handshake`, `tls`, `listener`, `mux`, `duplex`, `buffers`, `watch`: what both sides
 //!   share.
 //!
 //! Behaviour follows go-plugin 1.8; where this module differs on purpose, the item says so.
 
 mod broker;
+mod buffers;
 mod duplex;
 mod handshake;
 mod listener;

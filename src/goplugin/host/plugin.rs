@@ -17,6 +17,7 @@ use tonic_health::pb::health_check_response::ServingStatus;
 use tonic_health::pb::health_client::HealthClient;
 
 use super::super::broker::{Broker, BrokerError, Link, Served};
+use super::super::buffers;
 use super::super::duplex::Duplex;
 use super::super::handshake::{Address, HandshakeLine, MultiplexField};
 use super::super::listener::{self, SocketRules};
@@ -80,6 +81,7 @@ impl Plugin {
         tls: Option<Tls>,
         multiplex: Multiplex,
     ) -> Result<Self, LaunchError> {
+        buffers::keep();
         let raw = listener::connect(&line.address).await.map_err(LaunchError::Connect)?;
         let (transport, link, main) = match multiplex {
             Multiplex::Off => {

@@ -17,6 +17,7 @@ use tonic::transport::Server;
 use tonic_health::ServingStatus;
 
 use super::super::broker::{Broker, Link};
+use super::super::buffers;
 use super::super::duplex::Duplex;
 use super::super::handshake::{Cookie, HandshakeLine, MultiplexField};
 use super::super::listener::{SocketFile, secured, sweep};
@@ -109,6 +110,7 @@ where
     let prepared = Prepared::new(&settings)?;
     let stdout = prepared.print_line().map_err(ServeError::Handshake)?;
     // Everything from here on is off the way to the handshake line.
+    buffers::keep();
     let stdio = Stdio::default();
     if settings.standard_streams == StandardStreams::Stream {
         stdio

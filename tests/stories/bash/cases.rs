@@ -56,7 +56,7 @@ async fn memory_stays_small_whatever_is_printed_and_however_slowly_it_is_read() 
     // Nobody reads: the command waits, and its time comes all the same.
     let mark = mark(811);
     let endless = format!("yes {mark}");
-    let arguments = json!({"command": endless, "timeout_ms": 1000});
+    let arguments = json!({"command": endless, "timeout_ms": 2000});
     let mut stream = story.client.invoke(call("bash", arguments)).await.unwrap();
     next_output(&mut stream, &mark).await;
     gone(&mark).await;
