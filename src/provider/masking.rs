@@ -123,3 +123,39 @@ fn mask(secrets: &Secrets, text: &mut String) {
         *text = masked;
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Mutex;
+
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn what_comes_before_a_result_shows_no_secret_either() {
+        #[derive(Default)]
+        struct Seen(Mutex<Vec<Event>>);
+        impl EventSink for Seen {
+            fn emit_until(&self, event: Event, _: Option<Instant>) -> Result<(), EmitError> {
+                self.0.lock().unwrap().push(event);
+                Ok(())
+            }
+        }
+        let secrets = Secrets::new([("TOKEN", "hunter2!")]);
+        let seen = Seen::default();
+        let sink = Masked { sink: &seen, secrets: &secrets };
+        let partial = |text: &str| {
+            let Value::Object(partial) = json!({"matches": [{"text": text}]}) else {
+                unreachable!()
+            };
+            Event::Partial(partial)
+        };
+        let progress = |text: &str| Event::Progress { message: text.to_owned(), fraction: None };
+        sink.emit(partial("key = hunter2!")).unwrap();
+        sink.emit(progress("at hunter2!")).unwrap();
+        sink.emit(partial("nothing")).unwrap();
+        let expected = [partial("key = [TOKEN]"), progress("at [TOKEN]"), partial("nothing")];
+        assert_eq!(*seen.0.lock().unwrap(), expected);
+    }
+}

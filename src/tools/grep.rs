@@ -79,10 +79,8 @@ impl Tool for Grep {
         let listed = pages.finish();
         let end = match (listed.full, summary.ended) {
             (Some(full), _) => End::Full(full),
-            (None, Ended::Stopped) if listed.is_taken => End::Stopped(summary.open),
-            (None, Ended::Stopped) => {
-                return Err(ToolError::timeout("nobody took what the search found in time"));
-            }
+            (None, Ended::Stopped) => End::Stopped(summary.open),
+            (None, Ended::All | Ended::Enough) if listed.is_cut => End::Stopped(None),
             (None, Ended::All | Ended::Enough) => End::All,
         };
         let counts = match &end {

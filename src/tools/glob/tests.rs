@@ -231,7 +231,7 @@ fn pages_in_either_order_make_the_whole() {
         let mut pages = Vec::new();
         loop {
             let page = story
-                .find(json!({"pattern": "f*", "sort": sort, "limit": 4, "offset": pages.len()}));
+                .find(&json!({"pattern": "f*", "sort": sort, "limit": 4, "offset": pages.len()}));
             pages.extend(paths(&page));
             match page.get("next_offset") {
                 Some(next) => {

@@ -37,8 +37,8 @@ pub(super) struct Listed {
     pub(super) matches: u64,
     /// Set when there is more than has room.
     pub(super) full: Option<Full>,
-    /// Whether somebody still takes what is found.
-    pub(super) is_taken: bool,
+    /// Whether something was found that nobody took in time.
+    pub(super) is_cut: bool,
 }
 
 impl Listed {
@@ -81,7 +81,7 @@ impl<'a> Pages<'a> {
             seen: 0,
             matches: 0,
             full: None,
-            is_taken: true,
+            is_cut: false,
         };
         Self { context, page, again, listed, weight: 0, told: 0 }
     }
@@ -168,20 +168,23 @@ impl<'a> Pages<'a> {
         room
     }
 
-    /// Tells the entries that were not told yet.
+    /// Tells the entries that were not told yet. Where nobody takes them they are not listed either:
+    /// the parts are the whole.
     fn tell(&mut self) -> ControlFlow<()> {
-        if self.told == self.listed.list.len() {
+        let told = self.told;
+        if told == self.listed.list.len() {
             return ControlFlow::Continue(());
         }
         let mut partial = Payload::new();
         partial.insert("tool".to_owned(), NAME.into());
-        partial
-            .insert(self.listed.name().to_owned(), self.listed.list[self.told..].to_vec().into());
-        self.told = self.listed.list.len();
+        partial.insert(self.listed.name().to_owned(), self.listed.list[told..].to_vec().into());
         if self.context.sink.emit(Event::Partial(partial)).is_err() {
-            self.listed.is_taken = false;
+            self.listed.list.truncate(told);
+            self.listed.full = None;
+            self.listed.is_cut = true;
             return ControlFlow::Break(());
         }
+        self.told = self.listed.list.len();
         ControlFlow::Continue(())
     }
 }

@@ -32,6 +32,7 @@ pub(super) struct Folder {
 #[derive(Clone, Copy)]
 struct Listed {
     start: u32,
+    len: u16,
     kind: FileKind,
     entered: Entered,
 }
@@ -98,7 +99,12 @@ impl Folder {
             handle,
             path: Box::default(),
             start: 0,
-            entries: vec![Listed { start: 0, kind, entered: Entered::No }],
+            entries: vec![Listed {
+                start: 0,
+                len: short(name.to_bytes().len()),
+                kind,
+                entered: Entered::No,
+            }],
             names: name.to_bytes_with_nul().to_vec(),
             rules: None,
             depth: usize::MAX,
@@ -140,7 +146,7 @@ impl Folder {
                 known => kind_of(known),
             };
             let start = u32::try_from(names.len()).map_err(|_| Errno::OVERFLOW)?;
-            entries.push(Listed { start, kind, entered: Entered::Yes });
+            entries.push(Listed { start, len: short(bytes.len()), kind, entered: Entered::Yes });
             names.extend_from_slice(name.to_bytes_with_nul());
         }
         let own = Rules::of_folder(&handle, special, below.path.len(), below.rules, scope.rules());
@@ -155,9 +161,9 @@ impl Folder {
         };
         let left_out = folder.select(scope, &mut scratch.path);
         let names = &folder.names;
-        folder.entries.sort_unstable_by(|left, right| {
-            name_at(names, left.start).to_bytes().cmp(name_at(names, right.start).to_bytes())
-        });
+        folder
+            .entries
+            .sort_unstable_by(|left, right| bytes_at(names, *left).cmp(bytes_at(names, *right)));
         Ok((folder, left_out))
     }
 
@@ -174,7 +180,7 @@ impl Folder {
         let (names, rules) = (&self.names, self.rules.as_deref());
         self.entries.retain_mut(|entry| {
             path.truncate(base);
-            path.extend_from_slice(name_at(names, entry.start).to_bytes());
+            path.extend_from_slice(bytes_at(names, *entry));
             match scope.verdict(path, from, entry.kind, rules) {
                 Verdict::Take => true,
                 Verdict::TakeAlone => {
@@ -196,7 +202,11 @@ impl Folder {
     }
 
     pub(super) fn name(&self, index: usize) -> &CStr {
-        name_at(&self.names, self.entries[index].start)
+        let entry = self.entries[index];
+        let start = entry.start as usize;
+        let with_nul = &self.names[start..=start + usize::from(entry.len)];
+        // Every name was stored with its NUL.
+        CStr::from_bytes_with_nul(with_nul).unwrap_or(c"")
     }
 
     pub(super) fn kind(&self, index: usize) -> FileKind {
@@ -213,7 +223,7 @@ impl Folder {
         if self.depth == usize::MAX {
             return Vec::new();
         }
-        let mut path = self.from_start().to_vec();
+        let mut path = self.way_from_start().to_vec();
         if !path.is_empty() {
             path.push(b'/');
         }
@@ -222,7 +232,7 @@ impl Folder {
     }
 
     /// The folder's path from the walk's start.
-    pub(super) fn from_start(&self) -> &[u8] {
+    pub(super) fn way_from_start(&self) -> &[u8] {
         let rest = &self.path[self.start.min(self.path.len())..];
         rest.strip_prefix(b"/").unwrap_or(rest)
     }
@@ -264,9 +274,14 @@ impl AsFd for Folder {
     }
 }
 
-fn name_at(names: &[u8], start: u32) -> &CStr {
-    // Every name was stored with its NUL.
-    CStr::from_bytes_until_nul(&names[start as usize..]).unwrap_or(c"")
+fn bytes_at(names: &[u8], entry: Listed) -> &[u8] {
+    let start = entry.start as usize;
+    &names[start..start + usize::from(entry.len)]
+}
+
+/// No system has names as long as this can count.
+fn short(len: usize) -> u16 {
+    u16::try_from(len).unwrap_or(u16::MAX)
 }
 
 fn kind_of(known: FileType) -> FileKind {

@@ -1,8 +1,11 @@
+use std::collections::BTreeMap;
 use std::fs;
 use std::num::NonZero;
 use std::ops::ControlFlow;
 use std::os::unix::fs::symlink;
 use std::path::Path;
+
+use proptest::prelude::*;
 
 use super::*;
 use crate::workspace::{Action, FileKind, PathArgument, RootsSpec, Workspace};
@@ -221,4 +224,214 @@ fn folders_that_are_looked_for_are_found_and_not_walked_through_for_nothing() {
     assert_eq!(found("dist").0, ["dist"], "it is named, and so is nothing in it");
     assert_eq!(found("deep").0, ["src/deep"]);
     assert_eq!(found("**").0.len(), 8);
+}
+
+/// Finds files with hits: as many as the file has bytes.
+struct Weigh {
+    want: usize,
+}
+
+impl Visit for Weigh {
+    type Local = Vec<u8>;
+    type Found = usize;
+
+    fn local(&self) -> Vec<u8> {
+        vec![0; 64]
+    }
+
+    fn wants(&self, kind: FileKind) -> bool {
+        kind == FileKind::Regular
+    }
+
+    fn visit(&self, room: &mut Vec<u8>, entry: &Entry<'_>, _: &Stop) -> Seen<usize> {
+        let content = entry.open().unwrap();
+        let hits = content.read(room).unwrap().min(self.want);
+        let skip = entry.name().ends_with(b"b").then_some(Skip::Binary);
+        Seen { found: (hits > 0).then_some(hits), hits, weight: 10, skip }
+    }
+}
+
+#[derive(Default)]
+struct Weighed(Vec<(String, usize, Counts)>);
+
+impl Report<usize> for Weighed {
+    fn found(&mut self, batch: Vec<Found<usize>>) -> ControlFlow<()> {
+        let told = |found: Found<usize>| {
+            (String::from_utf8(found.path).unwrap(), found.found, found.so_far)
+        };
+        self.0.extend(batch.into_iter().map(told));
+        ControlFlow::Continue(())
+    }
+
+    fn progress(&mut self, _: u64) {}
+}
+
+/// The first hits in a sequential walk over a list of paths: what every parallel one must find.
+fn naive(
+    files: &BTreeMap<Vec<String>, usize>,
+    want: usize,
+) -> (Vec<(String, usize, Counts)>, Counts) {
+    let (mut found, mut counts, mut hits) = (Vec::new(), Counts::default(), 0);
+    for (path, size) in files {
+        let path = path.join("/");
+        let size = (*size).min(want);
+        counts.searched += 1;
+        counts.skipped[Skip::Binary as usize] += u64::from(path.ends_with('b'));
+        hits += size;
+        if size > 0 {
+            found.push((path, size, counts));
+        }
+        if hits >= want {
+            break;
+        }
+    }
+    (found, counts)
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 48, ..ProptestConfig::default() })]
+
+    #[test]
+    fn any_number_of_threads_finds_what_one_after_the_other_would(
+        paths in proptest::collection::vec(
+            (proptest::collection::vec("[ab.-]{1,2}x", 0..4), "[ab.]{1,2}[ab]", 0usize..4), 0..60),
+        want in prop_oneof![1usize..30, Just(usize::MAX)],
+        threads in 1usize..6,
+    ) {
+        let mut files = BTreeMap::new();
+        for (folders, name, size) in paths {
+            let path: Vec<String> = folders.into_iter().chain([name]).collect();
+            files.insert(path, size);
+        }
+        let texts: Vec<(String, String)> =
+            files.iter().map(|(path, size)| (path.join("/"), "x".repeat(*size))).collect();
+        let tree = Tree::new(
+            &texts.iter().map(|(path, text)| (path.as_str(), text.as_str())).collect::<Vec<_>>());
+        let argument = PathArgument { text: ".", working_directory: None };
+        let place = tree.workspace.locate_existing(argument, Action::List).unwrap();
+        let start = place.start(".", IgnoreRules::Honour).unwrap();
+        let options = Options { want, threads: NonZero::new(threads) };
+        let pace = Pace { cancelled: &|| false, deadline: None };
+        let mut found = Weighed::default();
+        let visitor = Weigh { want };
+        let summary = walk(&start, &all(), &visitor, options, pace, &mut found).unwrap();
+        let (expected, counts) = naive(&files, want);
+        prop_assert_eq!(found.0, expected);
+        prop_assert_eq!(summary.counts, counts);
+    }
+}
+
+#[test]
+fn a_folder_that_becomes_a_link_in_the_middle_of_a_walk_leads_nowhere() {
+    let outside = tempfile::tempdir().unwrap();
+    fs::write(outside.path().join("secret"), "").unwrap();
+    let tree = Tree::new(&[("a/x", ""), ("z/y", "")]);
+    /// Swaps `z` for a link when it comes by the first file.
+    struct Swap<'a>(&'a Path, &'a Path);
+    impl Visit for Swap<'_> {
+        type Local = ();
+        type Found = ();
+        fn local(&self) {}
+        fn wants(&self, kind: FileKind) -> bool {
+            kind == FileKind::Regular
+        }
+        fn visit(&self, (): &mut (), entry: &Entry<'_>, _: &Stop) -> Seen<()> {
+            if entry.name() == b"x" {
+                fs::rename(self.0.join("z"), self.0.join("was-z")).unwrap();
+                symlink(self.1, self.0.join("z")).unwrap();
+            }
+            Seen { found: Some(()), hits: 1, weight: 0, skip: None }
+        }
+    }
+    let argument = PathArgument { text: ".", working_directory: None };
+    let place = tree.workspace.locate_existing(argument, Action::List).unwrap();
+    let start = place.start(".", IgnoreRules::Honour).unwrap();
+    let options = Options { want: usize::MAX, threads: NonZero::new(1) };
+    let pace = Pace { cancelled: &|| false, deadline: None };
+    let visitor = Swap(tree.path(), outside.path());
+    let mut paths = Paths::default();
+    walk(&start, &all(), &visitor, options, pace, &mut paths).unwrap();
+    assert_eq!(paths.0, ["a/x"]);
+}
+
+#[test]
+fn what_is_swapped_for_a_link_or_a_pipe_is_not_opened() {
+    let tree = Tree::new(&[("a", "")]);
+    struct Swap<'a>(&'a Path);
+    impl Visit for Swap<'_> {
+        type Local = ();
+        type Found = Option<rustix::io::Errno>;
+        fn local(&self) {}
+        fn wants(&self, kind: FileKind) -> bool {
+            kind == FileKind::Regular
+        }
+        fn visit(&self, (): &mut (), entry: &Entry<'_>, _: &Stop) -> Seen<Self::Found> {
+            let path = self.0.join("a");
+            fs::remove_file(&path).unwrap();
+            symlink("/etc/passwd", &path).unwrap();
+            assert_eq!(entry.open().err(), Some(rustix::io::Errno::LOOP));
+            fs::remove_file(&path).unwrap();
+            rustix::fs::mkfifoat(rustix::fs::CWD, &path, rustix::fs::Mode::RUSR).unwrap();
+            assert_eq!(entry.open().err(), Some(rustix::io::Errno::LOOP));
+            fs::remove_file(&path).unwrap();
+            fs::write(&path, "").unwrap();
+            Seen { found: Some(entry.open().err()), hits: 1, weight: 0, skip: None }
+        }
+    }
+    struct First(Option<Option<rustix::io::Errno>>);
+    impl Report<Option<rustix::io::Errno>> for First {
+        fn found(&mut self, batch: Vec<Found<Option<rustix::io::Errno>>>) -> ControlFlow<()> {
+            self.0 = batch.into_iter().next().map(|found| found.found);
+            ControlFlow::Continue(())
+        }
+        fn progress(&mut self, _: u64) {}
+    }
+    let argument = PathArgument { text: ".", working_directory: None };
+    let place = tree.workspace.locate_existing(argument, Action::List).unwrap();
+    let start = place.start(".", IgnoreRules::Honour).unwrap();
+    let options = Options { want: usize::MAX, threads: None };
+    let pace = Pace { cancelled: &|| false, deadline: None };
+    let mut first = First(None);
+    walk(&start, &all(), &Swap(tree.path()), options, pace, &mut first).unwrap();
+    assert_eq!(first.0, Some(None), "its open twin");
+}
+
+#[test]
+fn a_walk_on_a_jailed_thread_is_jailed_on_all_of_its_threads() {
+    let jailed = Tree::new(&[("in/x", "x"), ("y", "x")]);
+    let outside = Tree::new(&[("in/x", "x"), ("y", "x")]);
+    let policy = sandbox::Policy {
+        roots: vec![jailed.path().to_owned()],
+        mode: sandbox::Mode::Enforce,
+        commands: sandbox::Commands::Never,
+        ..sandbox::Policy::default()
+    };
+    let jail = match sandbox::Jail::build(&policy) {
+        Ok(jail) => jail,
+        Err(error) if std::env::var_os("CI").is_none() => {
+            #[expect(clippy::print_stderr, reason = "a skipped test says so")]
+            {
+                eprintln!("skipped: {error}");
+            }
+            return;
+        }
+        Err(error) => panic!("{error}"),
+    };
+    // Both starts are opened here, where nothing is in the way.
+    let starts = [&jailed, &outside].map(|tree| {
+        let argument = PathArgument { text: ".", working_directory: None };
+        let place = tree.workspace.locate_existing(argument, Action::List).unwrap();
+        place.start(".", IgnoreRules::Honour).unwrap()
+    });
+    let count = |start: &Start| {
+        let options = Options { want: usize::MAX, threads: NonZero::new(3) };
+        let pace = Pace { cancelled: &|| false, deadline: None };
+        let mut found = Weighed::default();
+        let summary = walk(start, &all(), &Weigh { want: 9 }, options, pace, &mut found).unwrap();
+        (found.0.len(), summary.counts.skipped(Skip::Unreadable))
+    };
+    assert_eq!(starts.each_ref().map(count), [(2, 0), (2, 0)]);
+    let (say, hear) = std::sync::mpsc::channel::<[(usize, u64); 2]>();
+    jail.submit(Box::new(move || say.send(starts.each_ref().map(count)).unwrap())).unwrap();
+    assert_eq!(hear.recv().unwrap(), [(2, 0), (0, 1)]);
 }
