@@ -1,6 +1,8 @@
 //! `glob`: finds files, folders and links by their names.
 
 mod find;
+mod list;
+mod outcome;
 mod pattern;
 mod show;
 mod spec;

@@ -87,18 +87,18 @@ impl Story {
     }
 
     /// The result, of which the partial ones are the parts.
-    fn find(&self, arguments: Value) -> Payload {
-        let payload = self.call(&arguments).unwrap();
+    fn find(&self, arguments: &Value) -> Payload {
+        let payload = self.call(arguments).unwrap();
         assert_eq!(json!(self.sink.paths()), payload["paths"], "{arguments}");
         payload
     }
 
-    fn paths(&self, arguments: Value) -> Vec<String> {
+    fn paths(&self, arguments: &Value) -> Vec<String> {
         paths(&self.find(arguments))
     }
 
     fn matches(&self, pattern: &str) -> Vec<String> {
-        self.paths(json!({ "pattern": pattern }))
+        self.paths(&json!({ "pattern": pattern }))
     }
 }
 
@@ -154,13 +154,16 @@ fn without_a_slash_a_pattern_is_about_names_and_with_one_about_paths() {
         assert_eq!(story.matches(pattern), expected, "{pattern}");
     }
     assert_eq!(story.matches("**").len(), 14);
-    assert_eq!(story.paths(json!({"pattern": "*.rs", "path": "./src/"})).len(), 2);
-    assert_eq!(story.paths(json!({"pattern": "*.rs", "path": "src/deep"})), ["src/deep/er/lib.rs"]);
+    assert_eq!(story.paths(&json!({"pattern": "*.rs", "path": "./src/"})).len(), 2);
+    assert_eq!(
+        story.paths(&json!({"pattern": "*.rs", "path": "src/deep"})),
+        ["src/deep/er/lib.rs"]
+    );
     let root = story.root.display().to_string();
     let absolute = format!("{root}/src/*.rs");
     assert_eq!(story.matches(&absolute), [format!("{root}/src/main.rs")]);
     assert_eq!(
-        story.paths(json!({"pattern": absolute, "path": "none"})).len(),
+        story.paths(&json!({"pattern": absolute, "path": "none"})).len(),
         1,
         "an absolute pattern says where it starts"
     );
@@ -185,7 +188,7 @@ fn a_result_tells_kind_size_and_time() {
         .unwrap()
         .set_modified(moment)
         .unwrap();
-    let payload = story.find(json!({"pattern": "*"}));
+    let payload = story.find(&json!({"pattern": "*"}));
     assert_eq!(
         payload["paths"][0],
         json!({"path": "a", "kind": "file", "size_bytes": 4, "modified": "2023-11-14T22:13:20Z"})
@@ -213,7 +216,7 @@ fn pages_in_either_order_make_the_whole() {
         file.set_modified(moment).unwrap();
     }
     for sort in ["path", "modified"] {
-        let whole = story.find(json!({"pattern": "f*", "sort": sort}));
+        let whole = story.find(&json!({"pattern": "f*", "sort": sort}));
         let all = paths(&whole);
         assert_eq!((all.len(), &whole["truncated"]), (25, &json!(false)));
         let mut sorted = all.clone();
@@ -228,7 +231,7 @@ fn pages_in_either_order_make_the_whole() {
         let mut pages = Vec::new();
         loop {
             let page = story
-                .find(json!({"pattern": "f*", "sort": sort, "limit": 4, "offset": pages.len()}));
+                .find(&json!({"pattern": "f*", "sort": sort, "limit": 4, "offset": pages.len()}));
             pages.extend(paths(&page));
             match page.get("next_offset") {
                 Some(next) => {
@@ -239,9 +242,9 @@ fn pages_in_either_order_make_the_whole() {
         }
         assert_eq!(pages, all);
     }
-    let exact = story.find(json!({"pattern": "f*", "limit": 25}));
+    let exact = story.find(&json!({"pattern": "f*", "limit": 25}));
     assert_eq!(exact["truncated"], false);
-    let past = story.find(json!({"pattern": "f*", "offset": 30}));
+    let past = story.find(&json!({"pattern": "f*", "offset": 30}));
     assert_eq!(notice(&past), "Nothing to list: offset 30 is past the last of 25 matches.");
 }
 
@@ -255,7 +258,7 @@ fn a_result_has_room_for_so_much_and_no_more() {
         let mut all = Vec::new();
         let mut pages = 0;
         loop {
-            let page = story.find(json!({
+            let page = story.find(&json!({
                 "pattern": "*f", "sort": sort, "limit": 10_000, "offset": all.len()
             }));
             assert!(serde_json::to_vec(&page).unwrap().len() < 160 * 1024);
@@ -288,9 +291,9 @@ fn what_is_ignored_is_found_when_it_is_spelt_out_and_told_when_nothing_is_found(
         assert_eq!(story.matches("dist/*.js"), ["dist/o.js"]);
         assert_eq!(story.matches("dist/o.js"), ["dist/o.js"]);
         assert_eq!(story.matches("dist"), ["dist"]);
-        assert_eq!(story.paths(json!({"pattern": "*", "path": "dist"})), ["dist/o.js"]);
+        assert_eq!(story.paths(&json!({"pattern": "*", "path": "dist"})), ["dist/o.js"]);
         assert_eq!(story.matches("*"), [".gitignore", "src.js", "sub"]);
-        let all = story.paths(json!({"pattern": "**", "include_ignored": true}));
+        let all = story.paths(&json!({"pattern": "**", "include_ignored": true}));
         assert_eq!(
             all,
             [
@@ -304,14 +307,14 @@ fn what_is_ignored_is_found_when_it_is_spelt_out_and_told_when_nothing_is_found(
                 "x.log"
             ]
         );
-        let nothing = story.find(json!({"pattern": "o.j?"}));
+        let nothing = story.find(&json!({"pattern": "o.j?"}));
         assert_eq!(
             notice(&nothing),
             "Nothing matches. Ignore rules left out 1 file or folder; include_ignored: true, or a \
              pattern or path that spells one out, finds them."
         );
     }
-    let nothing = story.find(json!({"pattern": "sub/*.md"}));
+    let nothing = story.find(&json!({"pattern": "sub/*.md"}));
     assert!(notice(&nothing).contains("**/ before it looks in any folder"), "{nothing:?}");
 }
 
@@ -333,9 +336,9 @@ fn nothing_outside_the_roots_is_listed_or_told_from_what_is_not_there() {
     }
     let error = story.call(&json!({"pattern": "*/../*"})).unwrap_err();
     assert_eq!(error.category(), Category::InvalidArguments);
-    let nothing = story.find(json!({"pattern": "none/**"}));
+    let nothing = story.find(&json!({"pattern": "none/**"}));
     for pattern in ["dlink/**", "dlink/secret/**", "dangling/**", "flink/**"] {
-        let mut payload = story.find(json!({ "pattern": pattern }));
+        let mut payload = story.find(&json!({ "pattern": pattern }));
         payload.insert("pattern".to_owned(), "none/**".into());
         assert_eq!(payload, nothing, "{pattern}");
     }
@@ -365,7 +368,7 @@ fn odd_names_come_back_in_a_form_that_is_taken() {
     let shown = story.matches("*");
     assert_eq!(shown, names.map(|odd| name::encode(odd).into_owned()));
     for folder in shown {
-        let inside = story.paths(json!({"pattern": "*", "path": folder}));
+        let inside = story.paths(&json!({"pattern": "*", "path": folder}));
         let quote = folder.strip_suffix('"').unwrap();
         assert_eq!(inside, [format!("{quote}/in\"")]);
     }
@@ -398,12 +401,12 @@ fn what_cannot_be_searched_is_explained() {
             Ok(other) => panic!("{other:?}"),
         }
     }
-    let preview = |arguments: Value| {
+    let preview = |arguments: &Value| {
         story.on(None, None, |tool, context| {
             tool.preview(arguments.as_object().unwrap(), context).unwrap()
         })
     };
-    assert_eq!(preview(json!({"pattern": "*.rs"})), View::plain("Find *.rs"));
+    assert_eq!(preview(&json!({"pattern": "*.rs"})), View::plain("Find *.rs"));
 }
 
 #[test]

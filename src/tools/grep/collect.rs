@@ -145,23 +145,31 @@ impl<'a> Collector<'a> {
     fn many_lines(&mut self, found: &SinkMatch<'_>) {
         let (buffer, all) = (found.buffer(), found.bytes_range_in_buffer());
         let mut number = found.line_number().unwrap_or(1);
-        let mut at = all.start;
+        // Where the next match is looked for, and up to where lines belong to a hit.
+        let (mut at, mut told, mut last_end) = (all.start, all.start, None);
         while at < all.end && !self.is_enough() {
             // What stands before and behind decides too, about a word's end for example.
             let Ok(Some(matched)) = self.matcher.find_at(buffer, at) else { return };
             if matched.start() >= all.end {
                 return;
             }
-            let begins = line_start(buffer, at, matched.start());
+            at = matched.end() + usize::from(matched.is_empty());
+            // An empty match where another one ends is none.
+            let is_rest = matched.is_empty() && last_end == Some(matched.end());
+            last_end = Some(matched.end());
+            if is_rest || matched.start() < told {
+                continue;
+            }
+            let begins = line_start(buffer, told, matched.start());
             let last = matched.end().saturating_sub(1).max(matched.start());
             let ends = memchr::memchr(b'\n', &buffer[last..all.end]);
             let ends = ends.map_or(all.end, |feed| last + feed + 1);
-            number += memchr::memchr_iter(b'\n', &buffer[at..begins]).count() as u64;
+            number += memchr::memchr_iter(b'\n', &buffer[told..begins]).count() as u64;
             let range = matched.start() - begins..matched.end() - begins;
             self.settle_last();
             self.take(number, &buffer[begins..ends], range);
             number += memchr::memchr_iter(b'\n', &buffer[begins..ends]).count() as u64;
-            at = ends;
+            told = ends;
         }
     }
 }

@@ -146,8 +146,7 @@ impl Folder {
                 known => kind_of(known),
             };
             let start = u32::try_from(names.len()).map_err(|_| Errno::OVERFLOW)?;
-            let len = short(bytes.len());
-            entries.push(Listed { start, len, kind, entered: Entered::Yes });
+            entries.push(Listed { start, len: short(bytes.len()), kind, entered: Entered::Yes });
             names.extend_from_slice(name.to_bytes_with_nul());
         }
         let own = Rules::of_folder(&handle, special, below.path.len(), below.rules, scope.rules());
@@ -224,7 +223,7 @@ impl Folder {
         if self.depth == usize::MAX {
             return Vec::new();
         }
-        let mut path = self.from_start().to_vec();
+        let mut path = self.way_from_start().to_vec();
         if !path.is_empty() {
             path.push(b'/');
         }
@@ -233,7 +232,7 @@ impl Folder {
     }
 
     /// The folder's path from the walk's start.
-    pub(super) fn from_start(&self) -> &[u8] {
+    pub(super) fn way_from_start(&self) -> &[u8] {
         let rest = &self.path[self.start.min(self.path.len())..];
         rest.strip_prefix(b"/").unwrap_or(rest)
     }

@@ -21,8 +21,9 @@ struct Searched {
 
 impl Searched {
     async fn of(story: &mut Story, tool: &str, arguments: Value) -> Self {
-        let (events, outcome) = story.call(tool, arguments.clone()).await;
-        let result = outcome.unwrap_or_else(|failure| panic!("{tool} {arguments}: {failure:?}"));
+        let asked = arguments.to_string();
+        let (events, outcome) = story.call(tool, arguments).await;
+        let result = outcome.unwrap_or_else(|failure| panic!("{tool} {asked}: {failure:?}"));
         Self { events, result }
     }
 

@@ -42,7 +42,7 @@ async fn a_name_in_a_result_is_taken_by_every_tool() {
         let read = story.result("read_file", json!({"path": shown, "line_numbers": false})).await;
         assert_eq!(read["content"], format!("needle {number}\n"), "{shown}");
         let again = grep(&mut story, json!({"pattern": "needle", "path": shown})).await;
-        assert_eq!(again, [shown.clone()]);
+        assert_eq!(again, std::slice::from_ref(shown));
         let edit = json!({"path": shown, "old_string": "needle", "new_string": "thread"});
         let edited = story.result("edit_file", edit).await;
         assert_eq!(edited["replacements"], 1, "{shown}");
@@ -64,7 +64,7 @@ async fn an_odd_folder_is_a_folder() {
         assert_eq!(std::fs::read(made).unwrap(), b"needle\n");
         assert_eq!(
             grep(&mut story, json!({"pattern": "needle", "path": folder})).await,
-            [inside.clone()]
+            std::slice::from_ref(&inside)
         );
         assert_eq!(glob(&mut story, json!({"pattern": "*", "path": folder})).await, [inside]);
         let (_, ran) = story.call("bash", json!({"command": "cat new", "cwd": folder})).await;

@@ -309,7 +309,8 @@ impl Ripgrep {
         lines
     }
 
-    /// Where matches begin, once for each line. Matches that touch are one message of ripgrep's.
+    /// Where matches begin, but for those that begin on a line that one before them ends on. Matches
+    /// that touch are one message of ripgrep's.
     fn starts(&self, arguments: &Value, flags: &[&str]) -> Vec<String> {
         let mut starts: Vec<String> = Vec::new();
         for (kind, data) in self.messages(arguments, flags) {
@@ -317,16 +318,21 @@ impl Ripgrep {
                 continue;
             }
             let (path, lines) = (path(&bytes(&data["path"])), bytes(&data["lines"]));
-            let mut last = None;
+            let mut told = 0;
             for submatch in data["submatches"].as_array().unwrap() {
-                let start = usize::try_from(submatch["start"].as_u64().unwrap()).unwrap();
+                let [start, end] = ["start", "end"]
+                    .map(|name| usize::try_from(submatch[name].as_u64().unwrap()).unwrap());
+                if start < told {
+                    continue;
+                }
+                let last = start.max(end.saturating_sub(1));
+                let feed = lines[last..].iter().position(|byte| *byte == b'\n');
+                told = feed.map_or(lines.len(), |feed| last + feed + 1);
                 let before = &lines[..start];
                 let skipped = before.iter().filter(|byte| **byte == b'\n').count() as u64;
                 let line = before.iter().rposition(|byte| *byte == b'\n').map_or(0, |at| at + 1);
-                if last.replace(skipped) != Some(skipped) {
-                    let number = data["line_number"].as_u64().unwrap() + skipped;
-                    starts.push(format!("{path}:{number}:{}", start - line + 1));
-                }
+                let number = data["line_number"].as_u64().unwrap() + skipped;
+                starts.push(format!("{path}:{number}:{}", start - line + 1));
             }
         }
         starts
@@ -343,7 +349,11 @@ impl Ripgrep {
         while let Some(end) = output.iter().position(|byte| *byte == 0) {
             let (name, rest) = (&output[..end], &output[end + 1..]);
             let line = rest.iter().position(|byte| *byte == b'\n').unwrap();
-            counts.push(format!("{}: {}", path(name), String::from_utf8_lossy(&rest[..line])));
+            counts.push(format!(
+                "{}: {}",
+                path(name),
+                String::from_utf8_lossy(rest[..line].trim_ascii_end())
+            ));
             output = &rest[line + 1..];
         }
         counts

@@ -111,7 +111,7 @@ pub(super) fn grow(root: &Path) {
     write("latin.txt", b"gr\xfc\xdfe needle\nalpha \xff\xfe beta\nfoo\n");
     write("empty.txt", b"");
     write("blank.txt", b"\n\n\nneedle\n\n");
-    write("cr.txt", b"needle\rfoo\rbar\n");
+    write("cr.txt", b"needle x\rfoo x\rbar\n");
     write("long.txt", format!("{} needle {}\n", "x".repeat(5000), "y".repeat(5000)).as_bytes());
     write("many.txt", "alpha needle needle needle\n".repeat(700).as_bytes());
     write("late.bin", format!("needle first\n{}\0needle\n", "pad\n".repeat(40_000)).as_bytes());
