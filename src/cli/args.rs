@@ -15,8 +15,8 @@ use crate::goplugin::host::Security;
 /// hand, use one of the commands.
 #[derive(Debug, Parser)]
 #[command(name = "provider-workspace", version, arg_required_else_help = true)]
-#[command(after_help = "Try: provider-workspace call read_file README.md")]
-#[command(after_long_help = exit::help())]
+#[command(after_help = TRY)]
+#[command(after_long_help = format!("{TRY}\n\n{}", exit::help()))]
 pub(crate) struct Options {
     #[command(subcommand)]
     pub(crate) command: Command,
@@ -31,6 +31,8 @@ pub(crate) struct Options {
     )]
     pub(crate) color: ColorChoice,
 }
+
+const TRY: &str = "Try: provider-workspace call read_file README.md";
 
 /// When colours are used.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]

@@ -70,7 +70,7 @@ pub(crate) fn table() -> Vec<(String, String)> {
         (
             FAILED,
             "Not the call failed but what is around it: the plugin does not start, the output \
-             cannot be written, the answer to apply was no, doctor found a fault."
+             cannot be written, the answer to apply was no, doctor or conform found a fault."
                 .to_owned(),
         ),
         (USAGE, "The command line is wrong".to_owned()),

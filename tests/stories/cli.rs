@@ -343,3 +343,37 @@ fn a_pipe_gets_bytes_and_no_colours() {
     // The file's own escape sequence passes; we add none.
     assert_eq!(text(&output.stdout).matches('\x1b').count(), 1);
 }
+
+/// A project in which something can be found.
+fn searchable() -> Shell {
+    let shell = Shell::new();
+    std::fs::create_dir(shell.path().join("src")).unwrap();
+    std::fs::write(shell.path().join("src/a.rs"), "one\ntwo TODO\nthree\n").unwrap();
+    std::fs::write(shell.path().join("src/b.rs"), "TODO one\n").unwrap();
+    std::fs::write(shell.path().join("note.md"), "TODO elsewhere\n").unwrap();
+    shell
+}
+
+#[test]
+fn what_is_found_is_greppable_in_a_pipe() {
+    let shell = searchable();
+    let found = |line: &[&str]| {
+        let output = shell.run(&[&["call", "grep"], line].concat());
+        assert!(output.status.success(), "{line:?}: {}", text(&output.stderr));
+        text(&output.stdout)
+    };
+    assert_eq!(
+        found(&["--pattern", "TODO", "--glob", "*.rs"]),
+        "src/a.rs:2:two TODO\nsrc/b.rs:1:TODO one\n"
+    );
+    assert_eq!(
+        found(&["two", "--context", "1"]),
+        "src/a.rs-1-one\nsrc/a.rs:2:two TODO\nsrc/a.rs-3-three\n"
+    );
+    assert_eq!(found(&["TODO", "--mode", "count", "--path", "src"]), "src/a.rs:1\nsrc/b.rs:1\n");
+    assert_eq!(found(&["todo", "--ignore-case", "--mode", "files"]).lines().count(), 3);
+
+    let nothing = shell.run(&["call", "grep", "no such thing"]);
+    assert!(nothing.status.success() && nothing.stdout.is_empty());
+    assert!(text(&nothing.stderr).starts_with("note: "), "{}", text(&nothing.stderr));
+}

@@ -185,3 +185,13 @@ fn what_is_found_is_a_list_without_a_trace_of_progress() {
     let told = seen.replace("\r\x1b[K", "");
     assert_eq!(told.lines().filter(|line| *line == "a.txt").count(), 1, "{seen:?}");
 }
+
+#[test]
+fn hits_stand_below_their_file_with_what_was_found_marked() {
+    let Some(terminal) = Terminal::start("call grep l+") else { return };
+    let (seen, code, _folder) = terminal.end();
+    assert_eq!(code, Some(0), "{seen}");
+    let told = seen.replace("\r\x1b[K", "");
+    let expected = "\x1b[35ma.txt\x1b[0m\r\n\x1b[32m1\x1b[0m:he\x1b[1;31mll\x1b[0mo\r\n";
+    assert!(told.contains(expected), "{seen:?}");
+}
