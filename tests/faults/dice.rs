@@ -18,7 +18,7 @@ impl Dice {
 
     /// A number below `end`, which is not 0.
     pub(crate) fn below(&mut self, end: usize) -> usize {
-        usize::try_from(self.throw() % end as u64).unwrap()
+        (self.throw() % end as u64) as usize
     }
 
     /// True once in `times`.

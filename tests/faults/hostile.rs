@@ -125,8 +125,31 @@ fn spellings(arguments: &Struct) -> Vec<String> {
         Some(Kind::StringValue(text)) => Some(text.as_str()),
         _ => None,
     });
-    let start = |text: &str| text.chars().take(10).flat_map(char::escape_default).collect();
-    names.chain(texts).map(start).collect()
+    let starts = names.chain(texts).map(|text| text.chars().take(10).collect::<String>());
+    starts
+        .flat_map(|start| {
+            let escaped = start.chars().flat_map(char::escape_default).collect();
+            let quoted = start.bytes().map(as_git_quotes).collect();
+            [start, escaped, quoted]
+        })
+        .filter(|spelling| !spelling.is_empty())
+        .collect()
+}
+
+/// A byte of a name as git and the search tools write it.
+fn as_git_quotes(byte: u8) -> String {
+    match byte {
+        7 => "\\a".to_owned(),
+        8 => "\\b".to_owned(),
+        9 => "\\t".to_owned(),
+        10 => "\\n".to_owned(),
+        11 => "\\v".to_owned(),
+        12 => "\\f".to_owned(),
+        13 => "\\r".to_owned(),
+        b'"' | b'\\' => format!("\\{}", char::from(byte)),
+        b' '..=b'~' => char::from(byte).to_string(),
+        _ => format!("\\{byte:03o}"),
+    }
 }
 
 /// The names of all arguments, also of those in lists.

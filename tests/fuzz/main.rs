@@ -2,7 +2,6 @@
 //! a few seconds over inputs that are made out of the corpus. `FUZZ_SECONDS` sets how many.
 #![expect(
     clippy::disallowed_methods,
-    clippy::expect_used,
     clippy::print_stderr,
     reason = "the corpus is read, worlds are made, and what was run is told"
 )]
