@@ -20,8 +20,12 @@ mod cli;
 mod concurrent_edits;
 #[path = "stories/configure.rs"]
 mod configure;
+#[path = "stories/documents.rs"]
+mod documents;
 #[path = "stories/edits.rs"]
 mod edits;
+#[path = "stories/endurance.rs"]
+mod endurance;
 #[path = "stories/harness.rs"]
 mod harness;
 #[path = "stories/hostile.rs"]
@@ -42,5 +46,7 @@ mod scenarios;
 mod show;
 #[path = "stories/surroundings.rs"]
 mod surroundings;
+#[path = "stories/terminal.rs"]
+mod terminal;
 #[path = "stories/writing.rs"]
 mod writing;

@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::{Limits, wire};
+use crate::{Limits, Waiting, wire};
 
 /// A command to start. Nothing is inherited but the umask: what is not named here is not there.
 #[derive(Debug)]
@@ -59,6 +59,9 @@ pub struct Report {
     /// How many processes were still there when the call ended, and were killed. The command's own
     /// process counts where the call was killed before it ended.
     pub processes_killed: u64,
+    /// A process that waited for input when the command was first sent a signal, as far as the
+    /// kernel tells.
+    pub waiting: Option<Waiting>,
     /// The limit that ended the command, as far as the kernel tells.
     pub limit: Option<LimitHit>,
 }
@@ -170,8 +173,9 @@ impl Running {
         self.limits
     }
 
-    /// Sends `signal` (a number as in `kill -l`) to the command's process group. A command that
-    /// has ended already is no error.
+    /// Sends `signal` (a number as in `kill -l`) to the command's process group, and then to
+    /// whatever it started that has left the group. SIGTERM wakes what is stopped. A command that has
+    /// ended already is no error.
     ///
     /// # Errors
     /// When the request cannot be sent to the call's supervisor.

@@ -36,6 +36,7 @@ mod spawner;
 mod supervisor;
 mod sweep;
 mod sys;
+mod waiting;
 mod wire;
 mod workers;
 
@@ -49,4 +50,5 @@ pub use policy::{Commands, Limits, Mode, Namespaces, Network, Policy};
 pub use private::{Private, PrivateError};
 pub use rights::DomainError;
 pub use spawner::{is_spawner_invocation, spawner_main};
+pub use waiting::{Waiting, WaitsOn};
 pub use workers::{FileJob, SubmitError};

@@ -7,12 +7,13 @@ use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
-use rustix::process::{Resource, getpid, getrlimit, set_child_subreaper, setsid};
+use rustix::process::{Resource, Signal, getpid, getrlimit, set_child_subreaper, setsid};
 
 use crate::command::Stage;
 use crate::policy::Limits;
-use crate::sweep::sweep;
+use crate::sweep::{signal_others, sweep};
 use crate::sys::{self, Launch, Reaped, Wait};
+use crate::waiting::{self, Waiting};
 use crate::wire::{Began, Ended, Order, Request, order};
 
 /// How often adopted processes that ended are reaped while the command runs.
@@ -55,7 +56,7 @@ pub(crate) fn supervise(call: Call, domain: Option<BorrowedFd<'_>>) {
             drop(stdio);
             // A provider that is gone shows in the next poll.
             let _ = Began::Running(pid.unsigned_abs()).send(&control, Some(pidfd.as_fd()));
-            let patience = watch(&control, &pidfd, pid);
+            let (patience, waiting) = watch(&control, &pidfd, pid);
             let early = match patience {
                 Patience::ForRest(limit) => linger(&control, pid, limit),
                 Patience::ForReport | Patience::Gone => None,
@@ -70,6 +71,7 @@ pub(crate) fn supervise(call: Call, domain: Option<BorrowedFd<'_>>) {
                     system_us: main.system_us,
                     max_rss_kib: main.max_rss_kib,
                     killed: swept.killed,
+                    waiting,
                 };
                 let _ = ended.send(&control);
             }
@@ -129,9 +131,11 @@ enum Patience {
     Gone,
 }
 
-/// Watches over the command until it ends or its end is asked for.
-fn watch(control: &OwnedFd, pidfd: &OwnedFd, pid: libc::pid_t) -> Patience {
+/// Watches over the command until it ends or its end is asked for. Says too what was waited for when
+/// it was first sent a signal.
+fn watch(control: &OwnedFd, pidfd: &OwnedFd, pid: libc::pid_t) -> (Patience, Option<Waiting>) {
     let mut limit = LINGER;
+    let mut waiting = None;
     loop {
         let mut ready = [PollFd::new(pidfd, PollFlags::IN), PollFd::new(control, PollFlags::IN)];
         match poll(&mut ready, Some(&REAP)) {
@@ -141,22 +145,35 @@ fn watch(control: &OwnedFd, pidfd: &OwnedFd, pid: libc::pid_t) -> Patience {
             }
             Ok(_) => {}
             Err(Errno::INTR) => continue,
-            Err(_) => return Patience::ForReport,
+            Err(_) => return (Patience::ForReport, waiting),
         }
         let [ended, asked] = ready.map(|fd| !fd.revents().is_empty());
         if asked {
             match order(control) {
                 Ok(Order::Signal(signal)) => {
-                    sys::signal(-pid, signal);
+                    waiting = waiting.or_else(waiting::look);
+                    pass_on(signal, pid);
                     limit = LINGER_AFTER_SIGNAL;
                 }
-                Ok(Order::Kill) => return Patience::ForReport,
+                Ok(Order::Kill) => return (Patience::ForReport, waiting),
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
-                Err(_) => return Patience::Gone,
+                Err(_) => return (Patience::Gone, waiting),
             }
         }
         if ended {
-            return Patience::ForRest(limit);
+            return (Patience::ForRest(limit), waiting);
+        }
+    }
+}
+
+/// Sends a signal to the command's process group at once, and to whatever has left it. Those that are
+/// stopped are woken to be ended, since they could not heed SIGTERM otherwise.
+fn pass_on(signal: i32, group: libc::pid_t) {
+    let wake = (signal == libc::SIGTERM).then_some(libc::SIGCONT);
+    for signal in std::iter::once(signal).chain(wake) {
+        sys::signal(-group, signal);
+        if let Some(signal) = Signal::from_named_raw(signal) {
+            signal_others(group, signal);
         }
     }
 }

@@ -66,6 +66,17 @@ impl Swept {
     }
 }
 
+/// Sends a signal to every descendant that has left the process group of the command, whom a signal
+/// to the group does not reach.
+pub(crate) fn signal_others(group: pid_t, signal: Signal) {
+    let tree = descendants();
+    for pid in &tree {
+        if stat(*pid).is_some_and(|found| found.group != Some(group)) {
+            strike(*pid, &tree, signal);
+        }
+    }
+}
+
 /// Kills what was left to this process by a supervisor that died: every child that is not one of
 /// `supervisors`, with all descendants.
 pub(crate) fn sweep_strangers(supervisors: &BTreeSet<pid_t>) {
@@ -100,7 +111,7 @@ fn strike(pid: pid_t, tree: &[pid_t], signal: Signal) -> Struck {
     else {
         return Struck::No;
     };
-    let parent = stat(pid).and_then(|(_, parent)| parent);
+    let parent = stat(pid).and_then(|found| found.parent);
     let ours = parent.is_some_and(|parent| parent == own_pid() || tree.contains(&parent));
     match ours.then(|| pidfd_send_signal(handle, signal)) {
         Some(Ok(())) => Struck::Yes,
@@ -125,7 +136,8 @@ fn freeze() -> Vec<pid_t> {
     descendants()
 }
 
-fn descendants() -> Vec<pid_t> {
+/// All processes below this one.
+pub(crate) fn descendants() -> Vec<pid_t> {
     let own = own_pid();
     if fs::metadata(format!("/proc/self/task/{own}/children")).is_ok() {
         return below(children(own));
@@ -159,7 +171,7 @@ fn parents() -> BTreeMap<pid_t, Vec<pid_t>> {
         let Some(pid) = entry.file_name().to_str().and_then(|name| name.parse().ok()) else {
             continue;
         };
-        if let Some(parent) = stat(pid).and_then(|(_, parent)| parent) {
+        if let Some(parent) = stat(pid).and_then(|found| found.parent) {
             children.entry(parent).or_default().push(pid);
         }
     }
@@ -179,17 +191,25 @@ fn below_in(children: &BTreeMap<pid_t, Vec<pid_t>>, top: pid_t) -> Vec<pid_t> {
 /// Whether a process has not ended yet. A process whose first thread has ended shows as a zombie
 /// while others run, so this is for counting only.
 fn is_alive(pid: pid_t) -> bool {
-    stat(pid).is_some_and(|(state, _)| state != 'Z' && state != 'X')
+    stat(pid).is_some_and(|found| found.state != 'Z' && found.state != 'X')
 }
 
-/// State and parent from `/proc/PID/stat`, where the name before them may hold anything.
-fn stat(pid: pid_t) -> Option<(char, Option<pid_t>)> {
+/// What `/proc/PID/stat` says of a process.
+struct Stat {
+    state: char,
+    parent: Option<pid_t>,
+    group: Option<pid_t>,
+}
+
+/// Reads it; the name before what is read may hold anything.
+fn stat(pid: pid_t) -> Option<Stat> {
     let text = fs::read(format!("/proc/{pid}/stat")).ok()?;
     let after_name = text.iter().rposition(|byte| *byte == b')')? + 1;
     let rest = String::from_utf8_lossy(text.get(after_name..)?).into_owned();
     let mut fields = rest.split_ascii_whitespace();
     let state = fields.next()?.chars().next()?;
-    Some((state, fields.next().and_then(|parent| parent.parse().ok())))
+    let mut number = || fields.next()?.parse().ok();
+    Some(Stat { state, parent: number(), group: number() })
 }
 
 fn own_pid() -> pid_t {

@@ -20,6 +20,7 @@ use rustix::net::{
 
 use crate::command::{ExitStatus, LimitHit, Report, Stage};
 use crate::policy::Limits;
+use crate::waiting::{Waiting, WaitsOn};
 
 /// The largest message that is sent as such; a longer one travels in a memory file. Well below the
 /// least send buffer that a machine may be set to.
@@ -54,6 +55,7 @@ pub(crate) struct Ended {
     pub(crate) system_us: u64,
     pub(crate) max_rss_kib: u64,
     pub(crate) killed: u64,
+    pub(crate) waiting: Option<Waiting>,
 }
 
 /// What a supervisor says first.
@@ -218,6 +220,7 @@ pub(crate) fn report(control: impl AsFd, patience: Patience) -> io::Result<Ended
         system_us: from.u64()?,
         max_rss_kib: from.u64()?,
         killed: from.u64()?,
+        waiting: from.waiting()?,
     })
 }
 
@@ -230,6 +233,7 @@ impl Ended {
         message.u64(self.system_us);
         message.u64(self.max_rss_kib);
         message.u64(self.killed);
+        message.waiting(self.waiting);
         send(control, &message.0, &[])
     }
 
@@ -246,6 +250,7 @@ impl Ended {
             system_time: Duration::from_micros(self.system_us),
             max_rss_bytes: self.max_rss_kib.saturating_mul(1024),
             processes_killed: self.killed,
+            waiting: self.waiting,
             limit: too_large.then_some(LimitHit::FileSize),
         }
     }
@@ -341,6 +346,17 @@ impl Writer {
         self.u64(value.unwrap_or_default());
     }
 
+    pub(crate) fn waiting(&mut self, waiting: Option<Waiting>) {
+        self.optional(waiting.map(|waiting| u64::from(waiting.pid)));
+        if let Some(waiting) = waiting {
+            self.u64(match waiting.on {
+                WaitsOn::Terminal => 0,
+                WaitsOn::NamedPipe => 1,
+            });
+            self.bytes(&waiting.name);
+        }
+    }
+
     pub(crate) fn limits(&mut self, limits: &Limits) {
         self.optional(limits.memory_bytes);
         self.optional(limits.processes);
@@ -385,6 +401,18 @@ impl<'a> Reader<'a> {
         let there = self.u64()? != 0;
         let value = self.u64()?;
         Ok(there.then_some(value))
+    }
+
+    pub(crate) fn waiting(&mut self) -> io::Result<Option<Waiting>> {
+        let Some(pid) = self.optional()? else { return Ok(None) };
+        let on = match self.u64()? {
+            0 => WaitsOn::Terminal,
+            1 => WaitsOn::NamedPipe,
+            _ => return Err(malformed()),
+        };
+        let pid = u32::try_from(pid).map_err(|_| malformed())?;
+        let name = self.bytes()?.try_into().map_err(|_| malformed())?;
+        Ok(Some(Waiting { pid, on, name }))
     }
 
     pub(crate) fn limits(&mut self) -> io::Result<Limits> {
@@ -445,7 +473,18 @@ mod tests {
     #[test]
     fn a_report_behind_an_unread_order_is_still_read() {
         let (provider, supervisor) = pair().unwrap();
-        let ended = Ended { wait_status: 256, user_us: 1, system_us: 2, max_rss_kib: 3, killed: 4 };
+        let ended = Ended {
+            wait_status: 256,
+            user_us: 1,
+            system_us: 2,
+            max_rss_kib: 3,
+            killed: 4,
+            waiting: Some(Waiting {
+                pid: 5,
+                on: WaitsOn::NamedPipe,
+                name: *b"cat\0\0\0\0\0\0\0\0\0\0\0\0",
+            }),
+        };
         tell(&provider, Order::Signal(15)).unwrap();
         ended.send(&supervisor).unwrap();
         drop(supervisor);
@@ -464,7 +503,14 @@ mod tests {
     #[test]
     fn the_file_size_limit_is_told_from_the_signal() {
         let hit = |wait_status| {
-            let ended = Ended { wait_status, user_us: 0, system_us: 0, max_rss_kib: 0, killed: 0 };
+            let ended = Ended {
+                wait_status,
+                user_us: 0,
+                system_us: 0,
+                max_rss_kib: 0,
+                killed: 0,
+                waiting: None,
+            };
             ended.into_report().limit
         };
         assert_eq!(hit(libc::SIGXFSZ), Some(LimitHit::FileSize));

@@ -3,8 +3,10 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use clap::{Args, CommandFactory, Parser, Subcommand};
+use clap::{Args, CommandFactory, Parser, Subcommand, ValueEnum};
 
+use super::exit;
+use super::tool_args::{AnyTool, ChangingTool};
 use crate::goplugin::host::Security;
 
 /// Files, search and a shell for a coding agent, behind one kernel-enforced jail.
@@ -13,15 +15,36 @@ use crate::goplugin::host::Security;
 /// hand, use one of the commands.
 #[derive(Debug, Parser)]
 #[command(name = "provider-workspace", version, arg_required_else_help = true)]
-#[command(
-    after_help = "Try: provider-workspace call read_file '{\"path\":\"README.md\"}' --root ."
-)]
+#[command(after_help = "Try: provider-workspace call read_file README.md")]
+#[command(after_long_help = exit::help())]
 pub(crate) struct Options {
     #[command(subcommand)]
     pub(crate) command: Command,
+    /// Whether to use colours. Without it NO_COLOR, CLICOLOR_FORCE, CLICOLOR and TERM decide, then
+    /// whether it is a terminal.
+    #[arg(
+        long,
+        value_name = "WHEN",
+        global = true,
+        default_value = "auto",
+        hide_default_value = true
+    )]
+    pub(crate) color: ColorChoice,
 }
 
-/// The command line, for help and completions.
+/// When colours are used.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub(crate) enum ColorChoice {
+    /// Where the environment and the terminal take them.
+    #[default]
+    Auto,
+    /// Always, also into a pipe.
+    Always,
+    /// Never.
+    Never,
+}
+
+/// The command line, for help, manual pages and completions.
 #[must_use]
 pub fn command() -> clap::Command {
     Options::command()
@@ -32,9 +55,11 @@ pub(crate) enum Command {
     /// Show the tools and the configuration's keys.
     Schema(SchemaOptions),
     /// Run a tool and show its result.
-    Call(CallOptions),
+    Call(CallOptions<AnyTool>),
     /// Show what a call would do, without doing it.
-    Preview(TargetOptions),
+    Preview(CallOptions<AnyTool>),
+    /// Show what a call would do, ask, and do just that.
+    Apply(ApplyOptions),
     /// Show a payload that a kernel stored.
     Render(RenderOptions),
     /// Tell what this machine can enforce, and what that leaves open.
@@ -43,11 +68,18 @@ pub(crate) enum Command {
     Conform(ConformOptions),
     /// Serve as a plugin although no kernel launched this process. Ends at SIGTERM.
     Serve,
-    /// Print a shell's completions.
+    /// Print a shell's completions, the tools and their flags among them.
     Completions {
         /// The shell.
         shell: clap_complete::Shell,
     },
+    /// Print the manual page, or write the pages of all commands.
+    Man {
+        /// The folder to write to; it must exist. Without it the main page goes to standard output.
+        folder: Option<PathBuf>,
+    },
+    /// Write the reference pages of docs/ anew, from the code's own schemas and tables.
+    Docs(DocsOptions),
 }
 
 impl Command {
@@ -55,13 +87,15 @@ impl Command {
     pub(crate) fn prints_json(&self) -> bool {
         match self {
             Command::Schema(options) => options.json,
-            Command::Call(options) => options.json,
+            Command::Call(options) | Command::Preview(options) => options.json,
+            Command::Apply(options) => options.call.json,
+            Command::Render(options) => options.json,
             Command::Doctor(options) => options.json,
             Command::Conform(options) => options.json,
-            Command::Preview(_)
-            | Command::Render(_)
-            | Command::Serve
-            | Command::Completions { .. } => false,
+            Command::Serve
+            | Command::Completions { .. }
+            | Command::Man { .. }
+            | Command::Docs(_) => false,
         }
     }
 }
@@ -75,33 +109,47 @@ pub(crate) struct SchemaOptions {
     pub(crate) launch: LaunchOptions,
 }
 
+/// A call, and how it is shown.
 #[derive(Debug, Args)]
-pub(crate) struct CallOptions {
-    /// Print JSON: each event on a line of its own.
-    #[arg(long)]
+#[command(subcommand_required = true, subcommand_value_name = "TOOL")]
+#[command(subcommand_help_heading = "Tools", disable_help_subcommand = true)]
+pub(crate) struct CallOptions<T: Subcommand> {
+    /// The tool and its arguments.
+    #[command(subcommand)]
+    pub(crate) tool: T,
+    /// Print JSON: of a call each event on a line of its own, of a preview its tree.
+    #[arg(long, global = true, help_heading = EVERY_CALL)]
     pub(crate) json: bool,
     #[command(flatten)]
     pub(crate) target: TargetOptions,
 }
 
-/// A call, and what it may reach.
 #[derive(Debug, Args)]
+pub(crate) struct ApplyOptions {
+    #[command(flatten)]
+    pub(crate) call: CallOptions<ChangingTool>,
+    /// Apply without asking. Where there is no terminal to ask on this is needed.
+    #[arg(long, short, global = true, help_heading = EVERY_CALL)]
+    pub(crate) yes: bool,
+}
+
+/// Where the options stand in the help of each tool.
+const EVERY_CALL: &str = "Options of every call";
+
+/// What a call may reach.
+#[derive(Debug, Args)]
+#[command(next_help_heading = EVERY_CALL)]
 pub(crate) struct TargetOptions {
-    /// The tool, such as read_file.
-    pub(crate) tool: String,
-    /// Its arguments as a JSON object; - reads them from standard input.
-    #[arg(value_name = "JSON", default_value = "{}")]
-    pub(crate) arguments: String,
     /// What relative paths of the call start from, itself taken from the current folder; the first
     /// root where it is left out.
-    #[arg(long, value_name = "DIR")]
+    #[arg(long, value_name = "DIR", global = true)]
     pub(crate) cwd: Option<String>,
     /// The session that the call belongs to.
-    #[arg(long, value_name = "NAME", default_value = "cli")]
+    #[arg(long, value_name = "NAME", default_value = "cli", global = true)]
     pub(crate) session: String,
     /// The deadline of the call, in seconds. A call that runs into it is ended a little before (a
     /// tenth, at most 250 ms), so that its answer still arrives; the exit code is 124 then.
-    #[arg(long, value_name = "SECONDS", value_parser = seconds)]
+    #[arg(long, value_name = "SECONDS", value_parser = seconds, global = true)]
     pub(crate) timeout: Option<Duration>,
     #[command(flatten)]
     pub(crate) roots: RootOptions,
@@ -111,7 +159,10 @@ pub(crate) struct TargetOptions {
 
 #[derive(Debug, Args)]
 pub(crate) struct RenderOptions {
-    /// The payload; - reads it from standard input.
+    /// Print JSON: the tree.
+    #[arg(long)]
+    pub(crate) json: bool,
+    /// The payload; @FILE reads it from a file, - from standard input.
     #[arg(value_name = "PAYLOAD", default_value = "-")]
     pub(crate) payload: String,
     /// What it was stored under: "json" for a result's JSON, "1" for an event's bytes.
@@ -130,6 +181,18 @@ pub(crate) struct DoctorOptions {
     pub(crate) roots: RootOptions,
 }
 
+/// What `docs` writes.
+#[derive(Debug, Args)]
+pub(crate) struct DocsOptions {
+    /// The folder that the pages are in; it must exist.
+    #[arg(default_value = "docs")]
+    pub(crate) folder: PathBuf,
+    /// Write nothing, and fail where a page is not as it would be written.
+    #[arg(long)]
+    pub(crate) check: bool,
+}
+
+/// Which provider `conform` checks, and what it cannot guess.
 #[derive(Debug, Args)]
 #[command(
     after_help = "The provider is called with made-up arguments, in a scratch folder that is removed \
@@ -164,13 +227,14 @@ pub(crate) struct ConformOptions {
 pub(crate) struct RootOptions {
     /// A folder that the tools may read and write; may be repeated. The current one where no root
     /// is named at all.
-    #[arg(long = "root", value_name = "DIR")]
+    #[arg(long = "root", value_name = "DIR", global = true)]
     pub(crate) roots: Vec<String>,
     /// A folder that the tools may read; may be repeated.
-    #[arg(long = "read-only-root", value_name = "DIR")]
+    #[arg(long = "read-only-root", value_name = "DIR", global = true)]
     pub(crate) read_only_roots: Vec<String>,
-    /// Further keys of the configuration, as a JSON object; - reads them from standard input.
-    #[arg(long, value_name = "JSON")]
+    /// Further keys of the configuration, as a JSON object; @FILE reads them from a file, - from
+    /// standard input.
+    #[arg(long, value_name = "JSON", global = true)]
     pub(crate) config: Option<String>,
 }
 
@@ -178,10 +242,10 @@ pub(crate) struct RootOptions {
 #[derive(Debug, Args)]
 pub(crate) struct LaunchOptions {
     /// Show everything that the plugin logs.
-    #[arg(long, short)]
+    #[arg(long, short, global = true)]
     pub(crate) verbose: bool,
     /// Encrypt the connection to the plugin, as some kernels do.
-    #[arg(long)]
+    #[arg(long, global = true)]
     mtls: bool,
 }
 

@@ -7,23 +7,22 @@ use serde_json::{Value, json};
 
 use super::CliError;
 use super::args::DoctorOptions;
-use super::host::{Stdin, configuration};
+use super::files::Source;
+use super::host::configuration;
 use super::output::Output;
-use super::show::Show;
 use crate::provider::config::FaultKind;
 use crate::provider::{ConfigureError, Report};
 use crate::service::plugin::{log_level, provider};
 use crate::tools::Payload;
 use crate::tools::view::{ListOrder, Style, View};
 
-pub(crate) fn run(options: &DoctorOptions, output: &mut Output) -> Result<ExitCode, CliError> {
-    let config = configuration(&options.roots, &mut Stdin::default())?;
+pub(crate) fn run(options: &DoctorOptions, output: Output) -> Result<ExitCode, CliError> {
+    let config = configuration(&options.roots, &mut Source::default())?;
     let diagnosis = Diagnosis::of(&config);
     if options.json {
         output.print(&format!("{}\n", diagnosis.json()))?;
     } else {
-        let show = Show { paint: output.paint(), escape: output.escapes() };
-        output.print(&show.view(&diagnosis.view()))?;
+        output.print(&output.painter().view(&diagnosis.view()))?;
     }
     let is_healthy = diagnosis.enforced.is_ok() && diagnosis.shell.is_some();
     Ok(if is_healthy { ExitCode::SUCCESS } else { ExitCode::FAILURE })

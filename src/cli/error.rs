@@ -2,11 +2,13 @@
 
 use std::error::Error;
 use std::io;
+use std::path::PathBuf;
 
 use serde_json::{Value, json};
 
 use crate::goplugin::host::LaunchError;
 use crate::service::ClientError;
+use crate::tools::Category;
 
 /// Why a command failed.
 #[derive(Debug, thiserror::Error)]
@@ -23,6 +25,40 @@ pub enum CliError {
     /// Both pieces of JSON are to be read from standard input.
     #[error("standard input can be read once only: either the arguments or --config can be -")]
     StdinTwice,
+    /// One argument of a tool is given in two ways.
+    #[error("{name} is given twice: by its flag and without one")]
+    Twice {
+        /// The argument.
+        name: &'static str,
+    },
+    /// There is nobody to ask.
+    #[error("nobody can be asked: standard input or standard error is no terminal")]
+    NobodyToAsk,
+    /// The person said no, or what would be done is not any more what was shown.
+    #[error("not applied: {reason}")]
+    NotApplied {
+        /// Why.
+        reason: &'static str,
+    },
+    /// Ctrl-C.
+    #[error("cancelled by Ctrl-C")]
+    Interrupted,
+    /// A page of the documents is not as the code would write it.
+    #[error("not current: {}", .pages.join(", "))]
+    Outdated {
+        /// The pages.
+        pages: Vec<String>,
+    },
+    /// A file of the person's cannot be read or written.
+    #[error("cannot {action} {}", path.display())]
+    File {
+        /// What was being done.
+        action: &'static str,
+        /// The file.
+        path: PathBuf,
+        /// What the system said.
+        source: io::Error,
+    },
     /// The system refused something.
     #[error("cannot {what}")]
     Io {
@@ -54,6 +90,9 @@ impl CliError {
             CliError::Client(ClientError::Refused { failure, .. }) => {
                 failure.hint().map(str::to_owned)
             }
+            CliError::Twice { name } => Some(format!("leave out one of the two {name}")),
+            CliError::NobodyToAsk => Some("--yes applies without asking".to_owned()),
+            CliError::Outdated { .. } => Some("write them anew: cargo run -- docs".to_owned()),
             _ => None,
         }
     }
@@ -72,13 +111,27 @@ impl CliError {
             details["causes"] = causes.into();
         }
         let category = match self {
-            CliError::Json { .. } | CliError::StdinTwice => "invalid_arguments",
-            _ => "execution_failed",
-        };
+            CliError::Interrupted => Category::Cancelled,
+            error if error.is_usage() => Category::InvalidArguments,
+            _ => Category::ExecutionFailed,
+        }
+        .name();
         json!({"event": "error", "error": {
             "category": category, "message": self.to_string(), "retryable": false,
             "details": details,
         }})
+    }
+
+    /// Whether the command line itself is at fault.
+    pub(crate) fn is_usage(&self) -> bool {
+        matches!(
+            self,
+            CliError::Json { .. }
+                | CliError::StdinTwice
+                | CliError::Twice { .. }
+                | CliError::NobodyToAsk
+                | CliError::File { action: "read", .. }
+        )
     }
 
     /// What caused it, outermost first, without what the message says already.

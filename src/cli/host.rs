@@ -1,48 +1,65 @@
 //! This program launching itself as a plugin.
 
-use std::io::Read as _;
 use std::process::ExitCode;
 
 use serde_json::Value;
+use tokio::signal::unix::{SignalKind, signal};
 use tracing::Level;
 
 use super::CliError;
 use super::args::{LaunchOptions, RootOptions};
+use super::files::Source;
+use super::output::Output;
+use super::paint::Ink;
 use crate::goplugin::host::{Launch, LogLine, Plugin};
 use crate::goplugin::server::HandshakeEnvironment;
 use crate::service::ToolClient;
 use crate::service::plugin::{self, COOKIE, LOG_VARIABLE, PROTOCOL_VERSION};
 use crate::tools::Payload;
 
-/// A launched plugin and a client of it.
-pub(crate) struct Host {
-    plugin: Plugin,
-    pub(crate) client: ToolClient,
+/// Launches this program as a plugin, works with it, and lets it end well. Ctrl-C ends the work:
+/// the stream of a running call is dropped, which is what cancels it. Ctrl-C once more ends the
+/// plugin at once, and with it everything that it started.
+///
+/// # Errors
+/// Those of the launch and of `work`; [`CliError::Interrupted`].
+pub(crate) async fn with_plugin<T>(
+    options: &LaunchOptions,
+    output: Output,
+    work: impl AsyncFnOnce(ToolClient) -> Result<T, CliError>,
+) -> Result<T, CliError> {
+    let mut interrupts = signal(SignalKind::interrupt())
+        .map_err(|source| CliError::Io { what: "listen for Ctrl-C", source })?;
+    let plugin = tokio::select! {
+        launched = launch(options, output) => launched?,
+        _ = interrupts.recv() => return Err(CliError::Interrupted),
+    };
+    let outcome = tokio::select! {
+        done = work(ToolClient::new(plugin.channel())) => done,
+        _ = interrupts.recv() => Err(CliError::Interrupted),
+    };
+    output.end_progress();
+    tokio::select! {
+        _ = plugin.kill() => {}
+        _ = interrupts.recv() => {}
+    }
+    outcome
 }
 
-impl Host {
-    pub(crate) async fn launch(options: &LaunchOptions) -> Result<Self, CliError> {
-        let program = std::env::current_exe()
-            .map_err(|source| CliError::Io { what: "find this program", source })?;
-        let least = if options.verbose { Level::TRACE } else { Level::WARN };
-        let mut launch = Launch::new(program, COOKIE, [PROTOCOL_VERSION])
-            .security(options.security())
-            .on_log(move |line| tell(&line, least));
-        if options.verbose {
-            launch = launch.env(LOG_VARIABLE, "debug");
-        }
-        let plugin = launch.start().await?;
-        let client = ToolClient::new(plugin.channel());
-        Ok(Self { plugin, client })
+async fn launch(options: &LaunchOptions, output: Output) -> Result<Plugin, CliError> {
+    let program = std::env::current_exe()
+        .map_err(|source| CliError::Io { what: "find this program", source })?;
+    let least = if options.verbose { Level::TRACE } else { Level::WARN };
+    let mut launch = Launch::new(program, COOKIE, [PROTOCOL_VERSION])
+        .security(options.security())
+        .on_log(move |line| tell(output, &line, least));
+    if options.verbose {
+        launch = launch.env(LOG_VARIABLE, "debug");
     }
-
-    /// Lets the plugin end well.
-    pub(crate) async fn end(self) {
-        self.plugin.kill().await;
-    }
+    Ok(launch.start().await?)
 }
 
-fn tell(line: &LogLine, least: Level) {
+fn tell(output: Output, line: &LogLine, least: Level) {
     if line.level > least {
         return;
     }
@@ -54,11 +71,11 @@ fn tell(line: &LogLine, least: Level) {
         });
     }
     let (label, ink) = match line.level {
-        Level::ERROR => ("plugin error", super::output::Ink::Red),
-        Level::WARN => ("plugin warning", super::output::Ink::Yellow),
-        _ => ("plugin", super::output::Ink::Dim),
+        Level::ERROR => ("plugin error", Ink::Red),
+        Level::WARN => ("plugin warning", Ink::Yellow),
+        _ => ("plugin", Ink::Dim),
     };
-    super::output::Output::of_this_process().note(label, ink, &text);
+    output.note(label, ink, &text);
 }
 
 /// Serves as a plugin although no host launched this process.
@@ -68,9 +85,12 @@ pub(crate) fn serve() -> Result<ExitCode, CliError> {
 }
 
 /// The configuration that the options mean.
-pub(crate) fn configuration(options: &RootOptions, stdin: &mut Stdin) -> Result<Payload, CliError> {
+pub(crate) fn configuration(
+    options: &RootOptions,
+    source: &mut Source,
+) -> Result<Payload, CliError> {
     let mut config = match &options.config {
-        Some(text) => stdin.object("--config", text)?,
+        Some(text) => source.object("--config", text)?,
         None => Payload::new(),
     };
     let names_none = options.roots.is_empty() && options.read_only_roots.is_empty();
@@ -87,39 +107,6 @@ pub(crate) fn configuration(options: &RootOptions, stdin: &mut Stdin) -> Result<
     Ok(config)
 }
 
-/// Standard input, which can be read once.
-#[derive(Default)]
-pub(crate) enum Stdin {
-    #[default]
-    Unread,
-    Read,
-}
-
-impl Stdin {
-    /// The JSON object that `text` is, or that standard input holds where it is `-`.
-    pub(crate) fn object(&mut self, what: &'static str, text: &str) -> Result<Payload, CliError> {
-        let bytes = self.bytes(text)?;
-        serde_json::from_slice(&bytes).map_err(|source| CliError::Json { what, source })
-    }
-
-    /// What `text` is, or what standard input holds where it is `-`.
-    pub(crate) fn bytes(&mut self, text: &str) -> Result<Vec<u8>, CliError> {
-        if text != "-" {
-            return Ok(text.as_bytes().to_vec());
-        }
-        match std::mem::replace(self, Stdin::Read) {
-            Stdin::Read => Err(CliError::StdinTwice),
-            Stdin::Unread => {
-                let mut bytes = Vec::new();
-                std::io::stdin()
-                    .read_to_end(&mut bytes)
-                    .map_err(|source| CliError::Io { what: "read standard input", source })?;
-                Ok(bytes)
-            }
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -134,7 +121,7 @@ mod tests {
                 read_only_roots: texts(read_only),
                 config: more.map(str::to_owned),
             };
-            Value::Object(configuration(&options, &mut Stdin::default()).unwrap())
+            Value::Object(configuration(&options, &mut Source::default()).unwrap())
         };
         assert_eq!(config(&[], &[], None), json!({"roots": ["."]}));
         assert_eq!(config(&["a"], &[], None), json!({"roots": ["a"]}));

@@ -1,15 +1,25 @@
-//! The commands for a person. All but `doctor` and `completions` launch this very program as a
-//! plugin and ask it through the real handshake, so what a person sees is what a kernel gets.
+//! The commands for a person. All but `doctor`, `completions`, `man` and `docs` launch this very
+//! program as a plugin and ask it through the real handshake, so what a person sees is what a kernel
+//! gets.
 
+mod apply;
 mod args;
 mod call;
 mod conform;
+mod docs;
 mod doctor;
 mod error;
+mod exit;
+mod files;
+mod follow;
 mod host;
+mod json;
 mod output;
+mod pages;
+mod paint;
+mod refusal;
 mod schema;
-mod show;
+mod tool_args;
 
 pub use args::command;
 pub use error::CliError;
@@ -24,40 +34,47 @@ use output::Output;
 /// Runs the command line and returns the process's exit code.
 pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
     let arguments: Vec<OsString> = arguments.into_iter().collect();
-    let mut output = Output::of_this_process();
+    let early = Output::of_this_process(refusal::color_in(&arguments));
     if arguments.len() <= 1 {
-        output.help(&command().render_long_help());
-        return ExitCode::FAILURE;
+        early.refusal(&command().render_long_help());
+        return ExitCode::from(exit::FAILED);
     }
-    let options = match Options::try_parse_from(arguments) {
+    let options = match Options::try_parse_from(&arguments) {
         Ok(options) => options,
-        Err(refusal) => return output.refusal(&refusal),
+        Err(error) => return refusal::answer(&error, &arguments, early),
     };
+    let output = Output::of_this_process(options.color);
     let is_for_programs = options.command.prints_json();
-    match dispatch(options.command, &mut output) {
+    match dispatch(options.command, output) {
         Ok(code) => code,
         Err(error) if is_for_programs => output.failure_as_json(&error),
         Err(error) => output.failure(&error),
     }
 }
 
-fn dispatch(command: Command, output: &mut Output) -> Result<ExitCode, CliError> {
+fn dispatch(command: Command, output: Output) -> Result<ExitCode, CliError> {
     match command {
         Command::Schema(options) => block_on(schema::run(options, output)),
         Command::Call(options) => block_on(call::call(options, output)),
         Command::Preview(options) => block_on(call::preview(options, output)),
+        Command::Apply(options) => block_on(apply::run(options, output)),
         Command::Render(options) => block_on(call::render(options, output)),
         Command::Doctor(options) => doctor::run(&options, output),
         Command::Conform(options) => block_on(conform::run(options, output)),
         Command::Serve => host::serve(),
-        Command::Completions { shell } => output.completions(shell),
+        Command::Completions { shell } => pages::completions(shell, output),
+        Command::Man { folder } => pages::man(folder.as_deref(), output),
+        Command::Docs(options) => docs::run(&options, output),
     }
 }
 
 fn block_on(work: impl Future<Output = Result<ExitCode, CliError>>) -> Result<ExitCode, CliError> {
-    tokio::runtime::Builder::new_current_thread()
+    let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()
-        .map_err(|source| CliError::Io { what: "start the runtime", source })?
-        .block_on(work)
+        .map_err(|source| CliError::Io { what: "start the runtime", source })?;
+    let ended = runtime.block_on(work);
+    // A thread may still wait for an answer that nobody will type.
+    runtime.shutdown_background();
+    ended
 }

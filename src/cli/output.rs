@@ -1,27 +1,38 @@
 //! The one place that writes to a person: standard output and standard error, with explicit
-//! errors, colours only on a terminal, and nothing on a terminal that could take it over.
+//! errors, colours only where they are wanted, and nothing on a terminal that could take it over.
 
-use std::fmt::Write as _;
-use std::io::{self, IsTerminal as _, Write as _};
+use std::io::{self, Write as _};
 use std::process::ExitCode;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use rustix::termios::tcgetwinsize;
 
 use super::CliError;
-
-/// The exit code of a program that SIGPIPE ended: 128 and its number.
-const READER_GONE: u8 = 141;
+use super::args::ColorChoice;
+use super::exit;
+use super::paint::{Escape, Ink, Layout, Paint, Painter, cut, escape};
 
 /// Standard output and standard error.
+#[derive(Clone, Copy)]
 pub(crate) struct Output {
     stdout: Stream,
     stderr: Stream,
-    /// Whether the last thing on standard error is a progress line without an end.
-    progress: Progress,
 }
+
+/// Whether the last thing on the terminal is a progress line without an end. There is one terminal
+/// a process, and the plugin's log writes to it from another place.
+static PROGRESS_SHOWN: AtomicBool = AtomicBool::new(false);
+
+/// Whether the last thing that was written ended in the middle of a line. A progress line would
+/// overwrite it.
+static IN_A_LINE: AtomicBool = AtomicBool::new(false);
 
 #[derive(Clone, Copy)]
 struct Stream {
     target: Target,
     paint: Paint,
+    /// How many columns the terminal has, where it is one and tells.
+    width: Option<usize>,
 }
 
 /// Where a stream ends up.
@@ -31,105 +42,85 @@ enum Target {
     Elsewhere,
 }
 
-/// Whether text may be coloured.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Paint {
-    Colours,
-    Plain,
-}
+impl Stream {
+    fn of(stream: &(impl io::IsTerminal + std::os::fd::AsFd), color: ColorChoice) -> Self {
+        let target = if stream.is_terminal() { Target::Terminal } else { Target::Elsewhere };
+        let size = tcgetwinsize(stream).ok().filter(|size| size.ws_col > 0);
+        Self {
+            target,
+            paint: paint(color, target, |name| {
+                std::env::var_os(name).map(|value| value.to_string_lossy().into_owned())
+            }),
+            width: size.filter(|_| target == Target::Terminal).map(|size| size.ws_col.into()),
+        }
+    }
 
-#[derive(Clone, Copy, PartialEq)]
-enum Progress {
-    None,
-    Shown,
-}
-
-/// How a piece of text is coloured.
-#[derive(Clone, Copy, Debug)]
-pub(crate) enum Ink {
-    Bold,
-    Italic,
-    Dim,
-    Red,
-    Green,
-    Yellow,
-    Cyan,
-}
-
-impl Ink {
-    const fn code(self) -> &'static str {
-        match self {
-            Ink::Bold => "1",
-            Ink::Dim => "2",
-            Ink::Italic => "3",
-            Ink::Red => "31",
-            Ink::Green => "32",
-            Ink::Yellow => "33",
-            Ink::Cyan => "36",
+    /// What has to be done to text from files and commands. What is coloured ends on a terminal,
+    /// be it behind a pager.
+    fn escape(self) -> Escape {
+        match (self.target, self.paint) {
+            (Target::Elsewhere, Paint::Plain) => Escape::Nothing,
+            _ => Escape::Controls,
         }
     }
 }
 
-impl Paint {
-    /// `text` in a colour, where colours are wanted. The text must be escaped already.
-    pub(crate) fn ink(self, ink: Ink, text: &str) -> String {
-        match self {
-            Paint::Colours if !text.is_empty() => format!("\x1b[{}m{text}\x1b[0m", ink.code()),
-            _ => text.to_owned(),
+/// Whether a stream gets colours: `--color` decides, else `NO_COLOR`, else `CLICOLOR_FORCE`, else
+/// `CLICOLOR`, `TERM` and whether it is a terminal.
+fn paint(color: ColorChoice, target: Target, variable: impl Fn(&str) -> Option<String>) -> Paint {
+    let is_set = |name: &str| variable(name).is_some_and(|value| !value.is_empty());
+    let is = |name: &str, value: &str| variable(name).is_some_and(|found| found == value);
+    let is_wanted = match color {
+        ColorChoice::Always => true,
+        ColorChoice::Never => false,
+        ColorChoice::Auto if is_set("NO_COLOR") => false,
+        ColorChoice::Auto if is_set("CLICOLOR_FORCE") && !is("CLICOLOR_FORCE", "0") => true,
+        ColorChoice::Auto => {
+            target == Target::Terminal && !is("CLICOLOR", "0") && !is("TERM", "dumb")
         }
-    }
+    };
+    if is_wanted { Paint::Colours } else { Paint::Plain }
 }
 
 impl Output {
-    pub(crate) fn of_this_process() -> Self {
-        let stream = |is_terminal: bool| {
-            let is_set = |name| std::env::var_os(name).is_some_and(|value| !value.is_empty());
-            let is_dumb = std::env::var_os("TERM").is_some_and(|term| term == "dumb");
-            Stream {
-                target: if is_terminal { Target::Terminal } else { Target::Elsewhere },
-                paint: if is_terminal && !is_set("NO_COLOR") && !is_dumb {
-                    Paint::Colours
-                } else {
-                    Paint::Plain
-                },
-            }
-        };
-        Self {
-            stdout: stream(io::stdout().is_terminal()),
-            stderr: stream(io::stderr().is_terminal()),
-            progress: Progress::None,
-        }
+    pub(crate) fn of_this_process(color: ColorChoice) -> Self {
+        Self { stdout: Stream::of(&io::stdout(), color), stderr: Stream::of(&io::stderr(), color) }
     }
 
-    /// Whether standard output takes colours.
-    pub(crate) fn paint(&self) -> Paint {
-        self.stdout.paint
+    /// What paints for standard output.
+    pub(crate) fn painter(&self) -> Painter {
+        let Stream { paint, width, .. } = self.stdout;
+        Painter { paint, escape: self.stdout.escape(), width }
     }
 
-    /// Whether text for standard output has to be escaped: it may hold what a command or a file
-    /// wants a terminal to do.
-    pub(crate) fn escapes(&self) -> Escape {
+    /// How a search's hits are laid out on standard output.
+    pub(crate) fn layout(&self) -> Layout {
         match self.stdout.target {
-            Target::Terminal => Escape::Controls,
-            Target::Elsewhere => Escape::Nothing,
+            Target::Terminal => Layout::Headings,
+            Target::Elsewhere => Layout::Lines,
         }
+    }
+
+    /// Whether somebody sees what is written to standard error as it is written.
+    pub(crate) fn is_watched(&self) -> bool {
+        self.stderr.target == Target::Terminal
     }
 
     /// Writes text to standard output.
-    pub(crate) fn print(&mut self, text: &str) -> Result<(), CliError> {
+    pub(crate) fn print(&self, text: &str) -> Result<(), CliError> {
         self.bytes(text.as_bytes())
     }
 
     /// Writes what a command printed: as it is, or escaped where a terminal would obey it.
-    pub(crate) fn relay(&mut self, to: Relay, data: &[u8]) -> Result<(), CliError> {
+    pub(crate) fn relay(&self, to: Relay, data: &[u8]) -> Result<(), CliError> {
         let stream = match to {
             Relay::Stdout => self.stdout,
             Relay::Stderr => self.stderr,
         };
         let escaped;
-        let data = match stream.target {
-            Target::Elsewhere => data,
-            Target::Terminal => {
+        let data = match stream.escape() {
+            Escape::Nothing => data,
+            Escape::Controls => {
                 escaped = escape(&String::from_utf8_lossy(data));
                 escaped.as_bytes()
             }
@@ -138,103 +129,105 @@ impl Output {
             Relay::Stdout => self.bytes(data),
             Relay::Stderr => {
                 self.end_progress();
+                if self.is_watched() {
+                    note_end_of(data);
+                }
                 written(io::stderr().write_all(data))
             }
         }
     }
 
-    fn bytes(&mut self, data: &[u8]) -> Result<(), CliError> {
+    fn bytes(&self, data: &[u8]) -> Result<(), CliError> {
         self.end_progress();
+        if self.stdout.target == Target::Terminal {
+            note_end_of(data);
+        }
         let mut stdout = io::stdout().lock();
         written(stdout.write_all(data).and_then(|()| stdout.flush()))
     }
 
     /// Shows what goes on, on one line of a terminal that the next replaces.
-    pub(crate) fn progress(&mut self, message: &str) {
-        if self.stderr.target == Target::Elsewhere {
+    pub(crate) fn progress(&self, message: &str) {
+        if !self.is_watched() || IN_A_LINE.load(Ordering::Relaxed) {
             return;
         }
-        let line: String = escape(message).chars().filter(|char| *char != '\n').take(78).collect();
-        let line = self.stderr.paint.ink(Ink::Dim, &line);
+        let line = Escape::Controls.on_one_line(message);
+        let line = cut(&line, self.stderr.width.unwrap_or(80).saturating_sub(1));
+        let line = self.stderr.paint.ink(Ink::Dim, line);
         // A progress line that is lost is no loss.
         let _ = write!(io::stderr(), "\r\x1b[K{line}");
-        self.progress = Progress::Shown;
+        PROGRESS_SHOWN.store(true, Ordering::Relaxed);
     }
 
-    fn end_progress(&mut self) {
-        if self.progress == Progress::Shown {
+    /// Takes the progress line away, where there is one.
+    pub(crate) fn end_progress(&self) {
+        if PROGRESS_SHOWN.swap(false, Ordering::Relaxed) {
             let _ = io::stderr().write_all(b"\r\x1b[K");
-            self.progress = Progress::None;
         }
     }
 
     /// Tells of something on standard error.
-    pub(crate) fn note(&mut self, label: &str, ink: Ink, text: &str) {
+    pub(crate) fn note(&self, label: &str, ink: Ink, text: &str) {
         self.end_progress();
+        let text = self.stderr.escape().apply(text);
+        let label = self.stderr.paint.ink(ink, &format!("{label}:"));
+        let start = if IN_A_LINE.swap(false, Ordering::Relaxed) { "\n" } else { "" };
         // Nobody can be told that standard error cannot be written.
-        let _ = io::stderr().write_all(self.note_line(label, ink, text).as_bytes());
+        let _ = io::stderr().write_all(format!("{start}{label} {text}\n").as_bytes());
     }
 
-    fn note_line(&self, label: &str, ink: Ink, text: &str) -> String {
-        let text = match self.stderr.target {
-            Target::Terminal => escape(text),
-            Target::Elsewhere => text.to_owned(),
-        };
-        format!("{} {text}\n", self.stderr.paint.ink(ink, &format!("{label}:")))
+    /// Asks on standard error; the answer is read elsewhere.
+    pub(crate) fn ask(&self, question: &str) {
+        self.end_progress();
+        let _ = write!(io::stderr(), "{} ", self.stderr.paint.ink(Ink::Bold, question));
     }
 
-    /// Tells why a command failed. The exit code is 1; where the reader went away it is that of a
-    /// program which SIGPIPE ended, and nothing is said.
-    pub(crate) fn failure(&mut self, error: &CliError) -> ExitCode {
-        if matches!(error, CliError::OutputClosed) {
-            return ExitCode::from(READER_GONE);
+    /// Tells why a command failed. Where the reader went away nothing is said.
+    pub(crate) fn failure(&self, error: &CliError) -> ExitCode {
+        if !matches!(error, CliError::OutputClosed) {
+            self.note("error", Ink::Red, &error.to_string());
+            for cause in error.causes() {
+                self.note("  because", Ink::Dim, &cause);
+            }
+            if let Some(hint) = error.hint() {
+                self.note("hint", Ink::Cyan, &hint);
+            }
         }
-        self.note("error", Ink::Red, &error.to_string());
-        for cause in error.causes() {
-            self.note("  because", Ink::Dim, &cause);
-        }
-        if let Some(hint) = error.hint() {
-            self.note("hint", Ink::Cyan, &hint);
-        }
-        ExitCode::FAILURE
+        exit::of_error(error)
     }
 
     /// Tells a program why a command failed, in the form of a call's last event.
-    pub(crate) fn failure_as_json(&mut self, error: &CliError) -> ExitCode {
+    pub(crate) fn failure_as_json(&self, error: &CliError) -> ExitCode {
         match self.print(&format!("{}\n", error.as_json())) {
             // Somebody should hear of it.
             Err(CliError::Io { .. }) => self.failure(error),
-            Err(CliError::OutputClosed) => ExitCode::from(READER_GONE),
-            _ => ExitCode::FAILURE,
+            Err(CliError::OutputClosed) => exit::of_error(&CliError::OutputClosed),
+            _ => exit::of_error(error),
         }
     }
 
-    /// What clap has to say: a wrong command line, or the help that was asked for.
-    pub(crate) fn refusal(&mut self, refusal: &clap::Error) -> ExitCode {
+    /// The page of help that was asked for.
+    pub(crate) fn page(&self, page: &clap::builder::StyledStr) -> Result<(), CliError> {
+        self.print(&styled(page, self.stdout.paint))
+    }
+
+    /// What is wrong with the command line, or the page of help for who wrote none.
+    pub(crate) fn refusal(&self, page: &clap::builder::StyledStr) {
         // Nobody can be told that nothing can be written.
-        let _ = refusal.print();
-        u8::try_from(refusal.exit_code()).map_or(ExitCode::FAILURE, ExitCode::from)
+        let _ = io::stderr().write_all(styled(page, self.stderr.paint).as_bytes());
     }
+}
 
-    /// The page of help for who started this by hand.
-    pub(crate) fn help(&mut self, page: &clap::builder::StyledStr) {
-        let text = match self.stderr.paint {
-            Paint::Colours => page.ansi().to_string(),
-            Paint::Plain => page.to_string(),
-        };
-        let _ = io::stderr().write_all(text.as_bytes());
+fn styled(page: &clap::builder::StyledStr, paint: Paint) -> String {
+    match paint {
+        Paint::Colours => page.ansi().to_string(),
+        Paint::Plain => page.to_string(),
     }
+}
 
-    pub(crate) fn completions(
-        &mut self,
-        shell: clap_complete::Shell,
-    ) -> Result<ExitCode, CliError> {
-        let mut script = Vec::new();
-        let mut command = super::command();
-        let name = command.get_name().to_owned();
-        clap_complete::generate(shell, &mut command, name, &mut script);
-        self.bytes(&script)?;
-        Ok(ExitCode::SUCCESS)
+fn note_end_of(data: &[u8]) {
+    if let Some(last) = data.last() {
+        IN_A_LINE.store(*last != b'\n', Ordering::Relaxed);
     }
 }
 
@@ -243,50 +236,6 @@ impl Output {
 pub(crate) enum Relay {
     Stdout,
     Stderr,
-}
-
-/// What is done to text from files and commands before it is shown.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Escape {
-    /// Control characters are spelt out.
-    Controls,
-    /// Nothing: a program reads it.
-    Nothing,
-}
-
-impl Escape {
-    pub(crate) fn apply(self, text: &str) -> String {
-        match self {
-            Escape::Controls => escape(text),
-            Escape::Nothing => text.to_owned(),
-        }
-    }
-}
-
-/// Spells out what a terminal would obey: control characters but line feed and tab, and those that
-/// turn the direction of text.
-fn escape(text: &str) -> String {
-    let mut escaped = String::with_capacity(text.len());
-    let mut characters = text.chars().peekable();
-    while let Some(character) = characters.next() {
-        match character {
-            '\n' | '\t' => escaped.push(character),
-            // The ordinary end of a line elsewhere.
-            '\r' if characters.peek() == Some(&'\n') => {}
-            _ if is_command(character) => {
-                // Writing to a string cannot fail.
-                let _ = write!(escaped, "{}", character.escape_default());
-            }
-            _ => escaped.push(character),
-        }
-    }
-    escaped
-}
-
-fn is_command(character: char) -> bool {
-    character.is_control()
-        || matches!(character, '\u{200e}' | '\u{200f}' | '\u{061c}')
-        || matches!(character, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
 }
 
 fn written(result: io::Result<()>) -> Result<(), CliError> {
@@ -301,16 +250,35 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_a_terminal_would_obey_is_spelt_out_and_text_is_not() {
-        assert_eq!(escape("a\tb\nc é 漢 🙂"), "a\tb\nc é 漢 🙂");
-        assert_eq!(escape("\x1b[2J\x07"), "\\u{1b}[2J\\u{7}");
-        assert_eq!(escape("\u{9b}31m \u{202e}evil"), "\\u{9b}31m \\u{202e}evil");
-        assert_eq!(escape("dos\r\nline\rback"), "dos\nline\\rback");
+    fn the_flag_decides_on_colours_then_the_environment_then_the_terminal() {
+        use ColorChoice::{Always, Auto, Never};
+        type Case<'a> = (ColorChoice, Target, &'a [(&'a str, &'a str)], Paint);
+        let cases: [Case<'_>; 10] = [
+            (Auto, Target::Terminal, &[], Paint::Colours),
+            (Auto, Target::Elsewhere, &[], Paint::Plain),
+            (Auto, Target::Terminal, &[("NO_COLOR", "1")], Paint::Plain),
+            (Auto, Target::Terminal, &[("NO_COLOR", "")], Paint::Colours),
+            (Auto, Target::Elsewhere, &[("CLICOLOR_FORCE", "1")], Paint::Colours),
+            (Auto, Target::Elsewhere, &[("CLICOLOR_FORCE", "0")], Paint::Plain),
+            (Auto, Target::Terminal, &[("NO_COLOR", "1"), ("CLICOLOR_FORCE", "1")], Paint::Plain),
+            (Auto, Target::Terminal, &[("TERM", "dumb")], Paint::Plain),
+            (Always, Target::Elsewhere, &[("NO_COLOR", "1")], Paint::Colours),
+            (Never, Target::Terminal, &[("CLICOLOR_FORCE", "1")], Paint::Plain),
+        ];
+        for (color, target, variables, expected) in cases {
+            let found = paint(color, target, |name| {
+                let found = variables.iter().find(|(known, _)| *known == name);
+                found.map(|(_, value)| (*value).to_owned())
+            });
+            assert_eq!(found, expected, "{color:?} {variables:?}");
+        }
     }
 
     #[test]
-    fn colours_come_only_where_they_are_wanted() {
-        assert_eq!(Paint::Plain.ink(Ink::Red, "x"), "x");
-        assert_eq!(Paint::Colours.ink(Ink::Red, "x"), "\x1b[31mx\x1b[0m");
+    fn what_is_coloured_is_escaped_also_in_a_pipe() {
+        let stream = |target, paint| Stream { target, paint, width: None };
+        assert_eq!(stream(Target::Elsewhere, Paint::Plain).escape(), Escape::Nothing);
+        assert_eq!(stream(Target::Elsewhere, Paint::Colours).escape(), Escape::Controls);
+        assert_eq!(stream(Target::Terminal, Paint::Plain).escape(), Escape::Controls);
     }
 }

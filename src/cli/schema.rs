@@ -6,27 +6,25 @@ use serde_json::Value;
 
 use super::CliError;
 use super::args::SchemaOptions;
-use super::host::Host;
-use super::output::{Ink, Output};
-use super::show::Show;
-use crate::service::Advertised;
+use super::host::with_plugin;
+use super::output::Output;
+use super::paint::Ink;
+use crate::service::{Advertised, ToolClient};
 use crate::tools::view::{Style, View};
 
-pub(crate) async fn run(options: SchemaOptions, output: &mut Output) -> Result<ExitCode, CliError> {
-    let mut host = Host::launch(&options.launch).await?;
-    let advertised = host.client.schema().await;
-    host.end().await;
-    let advertised = advertised?;
+pub(crate) async fn run(options: SchemaOptions, output: Output) -> Result<ExitCode, CliError> {
+    let work = async |mut client: ToolClient| Ok(client.schema().await?);
+    let advertised = with_plugin(&options.launch, output, work).await?;
     if options.json {
         let json = serde_json::to_string_pretty(&advertised)
             .map_err(|source| CliError::Json { what: "schema", source })?;
         output.print(&format!("{json}\n"))?;
     } else {
-        let show = Show { paint: output.paint(), escape: output.escapes() };
-        let mut text = output.paint().ink(Ink::Bold, "Tools\n");
-        text.push_str(&show.view(&tools(&advertised)));
-        text.push_str(&output.paint().ink(Ink::Bold, "\nConfiguration\n"));
-        text.push_str(&show.view(&keys(&advertised.config)));
+        let painter = output.painter();
+        let mut text = painter.paint.ink(Ink::Bold, "Tools\n");
+        text.push_str(&painter.view(&tools(&advertised)));
+        text.push_str(&painter.paint.ink(Ink::Bold, "\nConfiguration\n"));
+        text.push_str(&painter.view(&keys(&advertised.config)));
         output.print(&text)?;
     }
     Ok(ExitCode::SUCCESS)

@@ -11,8 +11,8 @@ use rustix::pipe::PipeFlags;
 use super::utf8::Utf8Gate;
 use super::{Masker, Secrets, Stream};
 
-/// The most that one read takes, and so the most that one piece holds.
-pub(crate) const READ_BYTES: usize = 64 * 1024;
+/// The most that is read before it is passed on.
+const READ_BYTES: usize = 64 * 1024;
 
 /// Asked for each pipe: three times the throughput of the default for a program that writes big
 /// blocks. A user near its limit of pipe pages gets less, which is fine.
@@ -38,6 +38,8 @@ pub(crate) struct Channel {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum State {
     Open,
+    /// Everybody who should write has ended: at most this many bytes are still in the pipe.
+    Last(usize),
     /// The pipe has ended; what is still held has to be passed on.
     Ending,
     Closed,
@@ -87,14 +89,28 @@ impl Channel {
         self.fresh.len() >= READ_BYTES / 2 || self.state == State::Ending
     }
 
-    /// Reads what there is, once.
+    /// Reads what there is and finds room, once.
     pub(crate) fn read(&mut self) -> Readiness {
         let Some(pipe) = &self.pipe else { return Readiness::Drained };
-        self.fresh.reserve(READ_BYTES - self.fresh.len().min(READ_BYTES / 2));
+        if self.fresh.len() >= READ_BYTES {
+            return Readiness::More;
+        }
+        if self.fresh.capacity() != READ_BYTES {
+            // What masking or a character's first bytes made of the buffer.
+            let mut fresh = Vec::with_capacity(READ_BYTES);
+            fresh.extend_from_slice(&self.fresh);
+            self.fresh = fresh;
+        }
         match rustix::io::read(pipe, spare_capacity(&mut self.fresh)) {
             Ok(0) => self.end(),
             Ok(count) => {
                 self.received += count as u64;
+                if let State::Last(left) = &mut self.state {
+                    *left = left.saturating_sub(count);
+                    if *left == 0 {
+                        self.end();
+                    }
+                }
                 return Readiness::More;
             }
             Err(Errno::AGAIN) => {}
@@ -104,10 +120,18 @@ impl Channel {
         Readiness::Drained
     }
 
+    /// Everybody who should write has ended. Whoever else was given the pipe cannot keep us reading:
+    /// no more comes than it holds now.
+    pub(crate) fn expect_no_more(&mut self) {
+        if let (State::Open, Some(pipe)) = (self.state, &self.pipe) {
+            self.state = State::Last(rustix::pipe::fcntl_getpipe_size(pipe).unwrap_or(PIPE_BYTES));
+        }
+    }
+
     /// Nothing more is read, whether or not somebody could still write.
     pub(crate) fn end(&mut self) {
         self.pipe = None;
-        if self.state == State::Open {
+        if self.state != State::Closed {
             self.state = State::Ending;
         }
     }
@@ -168,6 +192,20 @@ mod tests {
         assert_eq!(channel.take(), &b"hunter"[..]);
         assert!(channel.is_closed() && channel.pipe().is_none());
         assert_eq!(channel.received(), 21);
+    }
+
+    #[test]
+    fn a_stranger_who_goes_on_writing_is_not_read_for_ever() {
+        let (mut channel, end) = Channel::new(Stream::Stdout, &Secrets::default()).unwrap();
+        rustix::fs::fcntl_setfl(&end, OFlags::WRONLY | OFlags::NONBLOCK).unwrap();
+        let size = rustix::pipe::fcntl_getpipe_size(&end).unwrap();
+        channel.expect_no_more();
+        while channel.pipe().is_some() {
+            rustix::io::write(&end, &[b'x'; 4096]).unwrap();
+            assert_eq!(channel.read(), Readiness::More);
+            channel.take();
+        }
+        assert_eq!(channel.received(), size as u64);
     }
 
     #[test]

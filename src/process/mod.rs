@@ -18,7 +18,7 @@ mod signal;
 mod spool;
 mod utf8;
 
-pub use budget::{Budget, TimeLimit};
+pub use budget::{Budget, TimeLimit, TooLate};
 pub use environment::{Environment, EnvironmentError, Requested};
 pub use interrupt::Interrupt;
 pub use output::{FullOutput, Output};

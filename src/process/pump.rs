@@ -45,6 +45,22 @@ pub(crate) struct Pump<'a> {
     give_up_at: Option<Instant>,
     /// When what was read has to go on.
     flush_at: Option<Instant>,
+    silence: Silence,
+}
+
+/// How long nothing was written.
+#[derive(Clone, Copy)]
+struct Silence {
+    since: Instant,
+    tell_every: Duration,
+    tell_at: Instant,
+}
+
+impl Silence {
+    fn begin(tell_every: Duration) -> Self {
+        let since = Instant::now();
+        Self { since, tell_every, tell_at: since + tell_every }
+    }
 }
 
 /// Where the command's own process stands, while others that it started may still be there.
@@ -92,6 +108,7 @@ impl<'a> Pump<'a> {
         channels: [Channel; 2],
         input: Option<Input>,
         budget: Budget,
+        quiet_every: Duration,
         interrupt: &'a Interrupt,
         listener: &'a mut dyn Listener,
     ) -> Self {
@@ -108,6 +125,7 @@ impl<'a> Pump<'a> {
             stop: None,
             give_up_at: None,
             flush_at: None,
+            silence: Silence::begin(quiet_every),
         }
     }
 
@@ -142,6 +160,7 @@ impl<'a> Pump<'a> {
                 self.read_the_rest(&mut transcript);
             }
             self.flush_when_due(&mut transcript);
+            self.tell_silence_when_due();
         }
         for index in 0..self.channels.len() {
             // Only where the kernel did not take the command away is anything left here.
@@ -150,10 +169,12 @@ impl<'a> Pump<'a> {
         }
         self.delivery.give_up();
         let [stdout, stderr] = &self.channels;
+        let [streamed_stdout_bytes, streamed_stderr_bytes] = self.delivery.delivered();
         Finished {
             stdout_bytes: stdout.received(),
             stderr_bytes: stderr.received(),
-            streamed_bytes: self.delivery.delivered(),
+            streamed_stdout_bytes,
+            streamed_stderr_bytes,
             unstreamed_bytes: self.delivery.dropped(),
             duration: duration.unwrap_or_else(|| started.elapsed()),
             output: transcript.finish(),
@@ -210,8 +231,10 @@ impl<'a> Pump<'a> {
             }
             return;
         }
-        self.stop = Some(Stop { cause, signal: StopSignal::Terminate, kill_at: now + grace });
-        if grace.is_zero() || self.running.signal(Signal::TERM.as_raw()).is_err() {
+        let sent = !grace.is_zero() && self.running.signal(Signal::TERM.as_raw()).is_ok();
+        let signal = if sent { StopSignal::Terminate } else { StopSignal::None };
+        self.stop = Some(Stop { cause, signal, kill_at: now + grace });
+        if !sent {
             self.kill();
         }
     }
@@ -221,7 +244,10 @@ impl<'a> Pump<'a> {
             return;
         }
         let Some(stop) = &mut self.stop else { return };
-        stop.signal = StopSignal::Kill;
+        stop.signal = match stop.signal {
+            StopSignal::None | StopSignal::Kill => StopSignal::Kill,
+            StopSignal::Terminate | StopSignal::TerminateAndKill => StopSignal::TerminateAndKill,
+        };
         self.end_everything();
     }
 
@@ -303,7 +329,8 @@ impl<'a> Pump<'a> {
             (None, Shell::Ended { settle_at: Some(at) }) => Some(at),
             _ => Some(self.budget.time_up),
         };
-        let soonest = [due, self.flush_at].into_iter().flatten().min();
+        let tell_at = self.may_tell_silence().then_some(self.silence.tell_at);
+        let soonest = [due, self.flush_at, tell_at].into_iter().flatten().min();
         let mut patience = soonest.map_or(COALESCE, |due| due.saturating_duration_since(now));
         if self.delivery.is_waiting() || (self.end.is_some() && self.may_pass()) {
             // The wait is in the next attempt to deliver, or there is nothing to wait for.
@@ -326,7 +353,9 @@ impl<'a> Pump<'a> {
             if !self.may_pass() {
                 continue;
             }
-            self.channels[index].read();
+            if self.channels[index].read() == Readiness::More {
+                self.silence = Silence::begin(self.silence.tell_every);
+            }
             if self.channels[index].is_full() {
                 self.flush(index, transcript);
             } else if self.channels[index].is_waiting() {
@@ -338,6 +367,7 @@ impl<'a> Pump<'a> {
     /// The call is over, so that nobody writes any more: what is still in the pipes is all.
     fn read_the_rest(&mut self, transcript: &mut Transcript) {
         for index in 0..self.channels.len() {
+            self.channels[index].expect_no_more();
             while self.channels[index].pipe().is_some() {
                 self.flush(1 - index, transcript);
                 if !self.may_pass() {
@@ -364,6 +394,20 @@ impl<'a> Pump<'a> {
             if !self.channels.iter().any(Channel::is_waiting) {
                 self.flush_at = None;
             }
+        }
+    }
+
+    /// Whether silence is the command's own: not while nobody takes what it writes, and not once it
+    /// has to end.
+    fn may_tell_silence(&self) -> bool {
+        self.shell == Shell::Running && self.stop.is_none() && !self.delivery.is_waiting()
+    }
+
+    fn tell_silence_when_due(&mut self) {
+        let now = Instant::now();
+        if now >= self.silence.tell_at && self.may_tell_silence() {
+            self.silence.tell_at = now + self.silence.tell_every;
+            self.delivery.quiet(now - self.silence.since);
         }
     }
 

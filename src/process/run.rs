@@ -37,6 +37,8 @@ pub struct Call<'a> {
     pub limits: Option<Limits>,
     /// How long it may run.
     pub budget: Budget,
+    /// After how much silence, and how often from then on, the listener hears of it.
+    pub quiet_every: Duration,
     /// Ends it early.
     pub interrupt: &'a Interrupt,
     /// How many bytes of text its output may take in a result.
@@ -61,12 +63,22 @@ pub trait Listener {
     /// The program runs, under this process id.
     fn started(&mut self, pid: u32);
 
-    /// Takes the next piece of output, and waits at most until `deadline` for room. A piece never
-    /// ends inside a UTF-8 character of its stream.
+    /// Takes the next piece of output, of 64 KiB at most, and waits at most until `deadline` for
+    /// room. A piece never ends inside a UTF-8 character of its stream.
     ///
     /// # Errors
     /// [`NotTaken`]; the piece is offered again after [`NotTaken::Later`].
     fn output(&mut self, stream: Stream, piece: Bytes, deadline: Instant) -> Result<(), NotTaken>;
+
+    /// The command runs and has written nothing for this long. Waits at most until `deadline` for
+    /// room, and is not told whether there was any.
+    fn quiet(&mut self, silence: Duration, deadline: Instant);
+}
+
+impl Stream {
+    pub(crate) const fn index(self) -> usize {
+        self as usize
+    }
 }
 
 /// Why a piece was not taken.
@@ -91,8 +103,10 @@ pub struct Finished {
     pub stdout_bytes: u64,
     /// How many bytes it wrote to descriptor 2.
     pub stderr_bytes: u64,
-    /// How many bytes of its output the listener took.
-    pub streamed_bytes: u64,
+    /// How many bytes of its standard output the listener took.
+    pub streamed_stdout_bytes: u64,
+    /// How many bytes of its standard error the listener took.
+    pub streamed_stderr_bytes: u64,
     /// How many the listener did not take before the call had to end.
     pub unstreamed_bytes: u64,
     /// From its start to the end of everything that it started.
@@ -104,7 +118,7 @@ pub struct Finished {
 pub struct Stopped {
     /// Why.
     pub cause: StopCause,
-    /// The last signal that was needed.
+    /// What was sent.
     pub signal: StopSignal,
 }
 
@@ -117,25 +131,28 @@ pub enum StopCause {
     Cancelled,
 }
 
-/// What ended a command from outside.
+/// What was sent to a command to end it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum StopSignal {
     /// It had ended before anything was sent.
     None,
-    /// SIGTERM to its process group.
+    /// SIGTERM to every process that it started.
     Terminate,
-    /// SIGKILL to every process that it started.
+    /// SIGTERM, and SIGKILL when that was not enough.
+    TerminateAndKill,
+    /// SIGKILL at once, as there was no time for anything else.
     Kill,
 }
 
 impl StopSignal {
-    /// The signal's name.
+    /// The signals' names, in the order in which they were sent.
     #[must_use]
-    pub const fn name(self) -> &'static str {
+    pub const fn names(self) -> &'static [&'static str] {
         match self {
-            StopSignal::None => "none",
-            StopSignal::Terminate => "SIGTERM",
-            StopSignal::Kill => "SIGKILL",
+            StopSignal::None => &[],
+            StopSignal::Terminate => &["SIGTERM"],
+            StopSignal::TerminateAndKill => &["SIGTERM", "SIGKILL"],
+            StopSignal::Kill => &["SIGKILL"],
         }
     }
 }
@@ -191,7 +208,16 @@ pub fn run(jail: &Jail, call: Call<'_>, listener: &mut dyn Listener) -> Result<F
         limits: call.limits,
     })?;
     listener.started(running.pid());
-    let pump = Pump::new(running, [stdout, stderr], input, call.budget, call.interrupt, listener);
+    let channels = [stdout, stderr];
+    let pump = Pump::new(
+        running,
+        channels,
+        input,
+        call.budget,
+        call.quiet_every,
+        call.interrupt,
+        listener,
+    );
     Ok(pump.run(started, call.output_bytes, call.spool))
 }
 

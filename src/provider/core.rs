@@ -173,8 +173,9 @@ impl Provider {
         self.running.shut_down().await;
     }
 
-    /// What is wrong with arguments repeats a piece of them.
-    fn masked(&self, error: ToolError) -> ToolError {
+    /// The error without the configured secrets: what is wrong with arguments repeats a piece of
+    /// them.
+    pub(crate) fn masked(&self, error: ToolError) -> ToolError {
         match self.in_force() {
             Some(configured) => masking::error(&configured.secrets, error),
             None => error,

@@ -44,7 +44,7 @@ pub(crate) fn invoke(
     let slot = running.admit(most, cancel.clone())?;
     let started = Instant::now();
     let spec = tool.spec();
-    let lead = if spec.streaming { Lead::Streaming } else { Lead::TerminalOnly };
+    let lead = Lead::of(spec);
     let timing = timing(started, call.deadline.unwrap_or(started + spec.default_timeout));
     let (producer, mut stream) = channel(lead, timing, cancel.clone());
     stream.is_of(spec.kind);
@@ -178,20 +178,14 @@ struct Work {
 impl Work {
     fn run(self, producer: Producer, slot: Slot) {
         let label = &self.label;
-        // Not at INFO: where only that is logged, a call should not pay for a span.
-        let span = tracing::debug_span!(
-            "call",
-            tool = label.tool,
-            session_id = label.session_id,
-            call_id = label.call_id
-        );
+        let span = label.span(Lead::of(self.tool.spec()));
         let _entered = span.enter();
         let outcome = guarded(label.tool, || {
             let context = Context {
                 workspace: &self.configured.workspace,
                 session: &self.session,
                 working_directory: self.working_directory.as_deref(),
-                sink: &producer,
+                sink: &masking::Sink { secrets: &self.configured.secrets, inner: &producer },
                 cancel: &self.cancel,
                 deadline: self.deadline,
                 phase: producer.phase(),
@@ -314,6 +308,26 @@ struct Label {
 }
 
 impl Label {
+    /// The span that everything a tool logs is in. Where only INFO is logged, a call that is over in
+    /// a moment should not pay for one; one that streams has things to tell.
+    fn span(&self, lead: Lead) -> tracing::Span {
+        macro_rules! span {
+            ($level:expr) => {
+                tracing::span!(
+                    $level,
+                    "call",
+                    tool = self.tool,
+                    session_id = self.session_id,
+                    call_id = self.call_id
+                )
+            };
+        }
+        match lead {
+            Lead::Streaming => span!(tracing::Level::INFO),
+            Lead::TerminalOnly => span!(tracing::Level::DEBUG),
+        }
+    }
+
     fn log(&self, end: &End, duration: Duration, bytes: u64) {
         tracing::debug!(
             tool = self.tool,

@@ -4,12 +4,37 @@
 //! caller may name one: what a file tool reads, an error repeats and a preview shows passes here.
 
 use std::borrow::Cow;
+use std::time::Instant;
 
 use serde_json::Value;
 
 use crate::process::Secrets;
 use crate::tools::view::{DiffLine, Hunk, View};
-use crate::tools::{Payload, ToolError};
+use crate::tools::{EmitError, Event, EventSink, Payload, ToolError};
+
+/// Masks what a call's events say. Not what a command printed: that is masked as a stream, since a
+/// secret may lie across two pieces of it.
+pub(super) struct Sink<'a> {
+    pub(super) secrets: &'a Secrets,
+    pub(super) inner: &'a dyn EventSink,
+}
+
+impl EventSink for Sink<'_> {
+    fn emit_until(&self, event: Event, deadline: Option<Instant>) -> Result<(), EmitError> {
+        self.inner.emit_until(masked_event(self.secrets, event), deadline)
+    }
+}
+
+fn masked_event(secrets: &Secrets, event: Event) -> Event {
+    match event {
+        Event::Partial(partial) => Event::Partial(payload(secrets, partial)),
+        Event::Progress { mut message, fraction } => {
+            mask(secrets, &mut message);
+            Event::Progress { message, fraction }
+        }
+        other @ (Event::Output { .. } | Event::Exit { .. }) => other,
+    }
+}
 
 /// Masks every text of a result.
 pub(super) fn payload(secrets: &Secrets, mut payload: Payload) -> Payload {
@@ -75,6 +100,14 @@ fn mask_view(secrets: &Secrets, view: View) -> View {
         View::Collapsible { summary, children, initially } => {
             View::Collapsible { summary: masked(summary), children: all(children), initially }
         }
+        View::Link { text, url } => View::Link { text: masked(text), url: masked(url) },
+        View::SubSession { session, summary } => {
+            View::SubSession { session, summary: masked(summary) }
+        }
+        View::Action { label, tool, arguments } => {
+            View::Action { label: masked(label), tool, arguments: payload(secrets, arguments) }
+        }
+        View::Unknown => View::Unknown,
     }
 }
 

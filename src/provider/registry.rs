@@ -8,7 +8,9 @@ use super::Config;
 use super::config::Shell;
 use super::nearest::suggestion;
 use crate::process::Environment;
-use crate::tools::{Bash, BashSettings, EditFile, Overwrite, ReadFile, Tool, ToolError, WriteFile};
+use crate::tools::{
+    Bash, BashSettings, EditFile, Glob, Overwrite, ReadFile, Tool, ToolError, WriteFile,
+};
 
 /// What the tools of a configuration are made from.
 #[derive(Clone, Copy)]
@@ -48,6 +50,7 @@ impl Registry {
                 Arc::new(ReadFile::new()),
                 Arc::new(WriteFile::new(overwrite)),
                 Arc::new(EditFile::new()),
+                Arc::new(Glob::new()),
                 Arc::new(bash),
             ]
         })
@@ -85,6 +88,7 @@ fn bash(setup: Setup<'_>) -> Bash {
         shells,
         environment: setup.environment.clone(),
         policy: setup.policy.clone(),
+        ..BashSettings::default()
     };
     Bash::new(settings, setup.jail.clone())
 }

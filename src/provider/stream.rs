@@ -17,7 +17,9 @@ use futures_util::Stream;
 use serde_json::Value;
 use tokio::time::Sleep;
 
-use crate::tools::{CancelToken, EmitError, Event, EventSink, Payload, Phase, ToolError, ToolKind};
+use crate::tools::{
+    CancelToken, EmitError, Event, EventSink, Payload, Phase, ToolError, ToolKind, ToolSpec,
+};
 
 /// How a call ended.
 pub type Outcome = Result<Payload, ToolError>;
@@ -45,6 +47,12 @@ pub(crate) enum Lead {
     Streaming,
     /// None.
     TerminalOnly,
+}
+
+impl Lead {
+    pub(crate) fn of(spec: &ToolSpec) -> Self {
+        if spec.streaming { Lead::Streaming } else { Lead::TerminalOnly }
+    }
 }
 
 /// When a call has to be over.

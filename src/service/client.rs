@@ -160,9 +160,8 @@ impl ToolClient {
     /// A client on this connection.
     #[must_use]
     pub fn new(channel: Channel) -> Self {
-        let inner = ToolServiceClient::new(channel)
-            .max_decoding_message_size(MOST_MESSAGE_BYTES)
-            .max_encoding_message_size(MOST_MESSAGE_BYTES);
+        // What is too large to send is for the provider to say: it names its limit.
+        let inner = ToolServiceClient::new(channel).max_decoding_message_size(MOST_MESSAGE_BYTES);
         Self { inner }
     }
 

@@ -16,9 +16,11 @@ use tokio::sync::Notify;
 use tonic::Code;
 use tonic::transport::Channel;
 use tracing::field::{Field, Visit};
+use tracing::span::{Attributes, Id};
 use tracing::{Event, Level, Subscriber};
 use tracing_subscriber::Layer;
 use tracing_subscriber::layer::Context;
+use tracing_subscriber::registry::LookupSpan;
 
 use crate::tools::shorten::shorten;
 
@@ -234,20 +236,41 @@ fn level(level: Level) -> LogLevel {
     }
 }
 
-/// Feeds a [`KernelLog`] with this crate's own entries of level INFO and above.
+/// Feeds a [`KernelLog`] with this crate's own entries of level INFO and above, each with the fields
+/// of the spans that it is in: that is how a tool's entry says which call and session it belongs to.
 #[derive(Debug)]
 pub struct KernelLogLayer {
     log: KernelLog,
 }
 
-impl<S: Subscriber> Layer<S> for KernelLogLayer {
-    fn on_event(&self, event: &Event<'_>, _: Context<'_, S>) {
+/// The fields of a span, kept with it.
+struct SpanFields(Map<String, Value>);
+
+impl<S: Subscriber + for<'lookup> LookupSpan<'lookup>> Layer<S> for KernelLogLayer {
+    fn on_new_span(&self, attributes: &Attributes<'_>, id: &Id, context: Context<'_, S>) {
+        let is_own = attributes.metadata().target().starts_with(OWN_TARGET);
+        if is_own && let Some(span) = context.span(id) {
+            let mut fields = Fields::default();
+            attributes.record(&mut fields);
+            span.extensions_mut().insert(SpanFields(fields.others));
+        }
+    }
+
+    fn on_event(&self, event: &Event<'_>, context: Context<'_, S>) {
         let metadata = event.metadata();
         if *metadata.level() > Level::INFO || !metadata.target().starts_with(OWN_TARGET) {
             return;
         }
         let mut fields = Fields::default();
         event.record(&mut fields);
+        for span in context.event_scope(event).into_iter().flatten() {
+            if let Some(SpanFields(outer)) = span.extensions().get() {
+                // The event's own fields come first, then those of the innermost span.
+                for (name, value) in outer {
+                    fields.others.entry(name).or_insert_with(|| value.clone());
+                }
+            }
+        }
         self.log.push(Entry {
             level: *metadata.level(),
             target: metadata.target(),

@@ -18,6 +18,7 @@ pub mod plugin;
 mod status;
 mod timeout;
 mod tool_service;
+mod typed_server;
 
 pub use client::{
     Advertised, AdvertisedTool, ClientError, Failure, InvokeItem, InvokeStream, Producer,
@@ -27,7 +28,9 @@ pub use convert::ConvertError;
 pub use kernel::{KernelLogEntry, kernel_callbacks};
 pub use kernel_log::{DialError, KernelLog, KernelLogLayer};
 pub use persisted::{persisted_call, persisted_result};
+pub use status::grpc_code;
 pub use tool_service::ToolService;
+pub use typed_server::TypedServer;
 
 #[cfg(test)]
 mod tests;

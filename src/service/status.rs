@@ -30,7 +30,7 @@ const MOST_DETAILS: usize = 7 * 1024;
 
 /// The status of a failed unary call.
 pub(crate) fn status(error: &ToolError) -> Status {
-    with_details(code(error), error)
+    with_details(code(error.category(), error.kind()), error)
 }
 
 /// The status of a Configure that was not accepted.
@@ -42,14 +42,25 @@ pub(crate) fn configure_status(error: &ConfigureError) -> Status {
     with_details(code, &error.to_tool_error())
 }
 
-fn code(error: &ToolError) -> Code {
-    match error.category() {
+/// The name of the status code with which a unary call fails, as gRPC writes it.
+#[must_use]
+pub fn grpc_code(category: Category, kind: ToolErrorKind) -> String {
+    let mut name = String::new();
+    for letter in format!("{:?}", code(category, kind)).chars() {
+        if letter.is_uppercase() && !name.is_empty() {
+            name.push('_');
+        }
+        name.push(letter.to_ascii_uppercase());
+    }
+    name
+}
+
+fn code(category: Category, kind: ToolErrorKind) -> Code {
+    match category {
         Category::InvalidArguments => Code::InvalidArgument,
         Category::NotFound => Code::NotFound,
         Category::PermissionDenied => Code::PermissionDenied,
-        Category::ExecutionFailed if error.kind() == ToolErrorKind::RateLimit => {
-            Code::ResourceExhausted
-        }
+        Category::ExecutionFailed if kind == ToolErrorKind::RateLimit => Code::ResourceExhausted,
         Category::ExecutionFailed | Category::Unknown => Code::Internal,
         Category::Timeout => Code::DeadlineExceeded,
         Category::ConcurrencyConflict => Code::Aborted,
@@ -122,8 +133,13 @@ mod tests {
             (ToolError::cancelled(""), Code::Cancelled),
             (ToolError::unknown("", ""), Code::Internal),
         ];
+        assert_eq!(
+            grpc_code(Category::InvalidArguments, ToolErrorKind::Validation),
+            "INVALID_ARGUMENT"
+        );
         for (error, code) in cases {
             assert_eq!(status(&error).code(), code, "{error:?}");
+            assert_ne!(grpc_code(error.category(), error.kind()), "UNAVAILABLE");
         }
     }
 

@@ -155,7 +155,8 @@ fn numbers_that_json_cannot_hold_are_refused() {
     let arguments = prost_types::Struct { fields: [("text".to_owned(), not_a_number)].into() };
     let mut raw = convert::tool_call(call("x"));
     raw.arguments = Some(arguments);
-    assert_eq!(convert::call(raw).expect_err("NaN"), ConvertError::NotFinite);
+    let error = convert::call(raw).expect_err("NaN");
+    assert_eq!(error, ConvertError::NotFinite { at: "text".to_owned() });
 }
 
 #[tokio::test]

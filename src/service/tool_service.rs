@@ -17,6 +17,7 @@ use super::pb::common::v1::{Category, ProducerRef};
 use super::pb::tool::v1::tool_service_server as server;
 use super::pb::tool::v1::{self as wire};
 use super::status::{configure_status, status};
+use super::typed_server::TypedServer;
 use super::{KernelLog, MOST_MESSAGE_BYTES, persisted, timeout};
 
 /// The protocol's ToolService.
@@ -33,12 +34,13 @@ impl ToolService {
         Self { provider, kernel_log }
     }
 
-    /// The service as a server takes it.
+    /// The service as a server takes it: every failure that it answers with is one of ours.
     #[must_use]
-    pub fn into_server(self) -> server::ToolServiceServer<Self> {
-        server::ToolServiceServer::new(self)
+    pub fn into_server(self) -> TypedServer<server::ToolServiceServer<Self>> {
+        let server = server::ToolServiceServer::new(self)
             .max_decoding_message_size(MOST_MESSAGE_BYTES)
-            .max_encoding_message_size(MOST_MESSAGE_BYTES)
+            .max_encoding_message_size(MOST_MESSAGE_BYTES);
+        TypedServer::new(server)
     }
 
     /// Invoke without a status: what is wrong with the request itself ends the stream too, so that
@@ -56,7 +58,7 @@ impl ToolService {
         wire: Option<wire::ToolCall>,
     ) -> Result<Call, ToolError> {
         let wire = wire.ok_or_else(|| ToolError::invalid_arguments("the request has no call"))?;
-        let mut call = call(wire).map_err(bad_arguments)?;
+        let mut call = call(wire).map_err(|error| self.provider.masked(bad_arguments(error)))?;
         call.deadline = timeout::deadline(metadata);
         Ok(call)
     }

@@ -1,6 +1,7 @@
 //! Edits: strings replaced by strings, in order, all or nothing, byte for byte.
 
 use std::borrow::Cow;
+use std::collections::TryReserveError;
 use std::fmt;
 use std::ops::{ControlFlow, Range};
 
@@ -78,6 +79,9 @@ pub enum Refusal {
     /// Time was up, or nobody waits any more.
     #[error("the edits were given up half-way; nothing was changed")]
     Stopped,
+    /// There is no memory for the text between two edits.
+    #[error("there is not enough memory for these edits")]
+    NoMemory(#[source] TryReserveError),
     /// The result would be too large.
     #[error("the edited file would be larger than {limit} bytes, the limit for edit_file")]
     TooLarge {
@@ -148,7 +152,8 @@ pub fn apply(
         edited.replacements += next.replacements;
         let joined = (index > 0).then(|| edited.patch.then(&text, &next.patch));
         if index + 1 < edits.len() {
-            text = Cow::Owned(next.patch.apply_to(text.into_owned()));
+            let changed = next.patch.try_apply(text);
+            text = Cow::Owned(changed.map_err(|lack| fail(Refusal::NoMemory(lack)))?);
         }
         edited.patch = joined.unwrap_or(next.patch);
     }

@@ -2,6 +2,7 @@
 //! costs no copy of what it leaves alone.
 
 use std::borrow::Cow;
+use std::collections::TryReserveError;
 use std::ops::Range;
 
 /// One replaced run of bytes.
@@ -90,21 +91,28 @@ impl<'a> Patch<'a> {
     #[must_use]
     pub fn apply(&self, old: &[u8]) -> Vec<u8> {
         let mut new = Vec::with_capacity(self.new_len(old.len()));
-        for piece in self.segments(old) {
-            new.extend_from_slice(piece);
-        }
+        self.segments(old).for_each(|piece| new.extend_from_slice(piece));
         new
     }
 
-    /// Turns the old text into the new one, where there is one change in its own memory.
-    #[must_use]
-    pub fn apply_to(&self, mut old: Vec<u8>) -> Vec<u8> {
-        match &self.changes[..] {
-            [only] => {
+    /// The new text, where there is one change in the memory of the old one if that is owned.
+    ///
+    /// # Errors
+    /// When there is no memory for it.
+    pub fn try_apply(&self, old: Cow<'_, [u8]>) -> Result<Vec<u8>, TryReserveError> {
+        let new_len = self.new_len(old.len());
+        match (&self.changes[..], old) {
+            ([only], Cow::Owned(mut old)) => {
+                old.try_reserve(new_len.saturating_sub(old.len()))?;
                 old.splice(only.old.clone(), only.text.iter().copied());
-                old
+                Ok(old)
             }
-            _ => self.apply(&old),
+            (_, old) => {
+                let mut new = Vec::new();
+                new.try_reserve_exact(new_len)?;
+                self.segments(&old).for_each(|piece| new.extend_from_slice(piece));
+                Ok(new)
+            }
         }
     }
 
@@ -216,7 +224,8 @@ mod tests {
             let patch = patch_of(&old, &cuts);
             let new = patch.apply(&old);
             prop_assert_eq!(new.len(), patch.new_len(old.len()));
-            prop_assert_eq!(&patch.apply_to(old.clone()), &new);
+            prop_assert_eq!(&patch.try_apply(Cow::Borrowed(&old)).unwrap(), &new);
+            prop_assert_eq!(&patch.try_apply(Cow::Owned(old.clone())).unwrap(), &new);
             prop_assert_eq!(patch.inverse(&old).apply(&new), old);
         }
 

@@ -7,10 +7,12 @@ use std::time::{Duration, Instant};
 
 use sandbox::{Jail, Policy, Stage, StartError};
 
-use super::hidden::one_line;
 use super::view::View;
 use super::{Context, Payload, Tool, ToolError, ToolSpec};
-use crate::process::{self, Budget, Call, Environment, Finished, Interrupt, RunError, Spool};
+use crate::process::{
+    self, Budget, Call, Environment, Finished, Interrupt, RunError, Spool, TooLate,
+};
+use crate::text::name;
 
 mod arguments;
 mod events;
@@ -35,6 +37,8 @@ pub struct BashSettings {
     pub max_timeout: Duration,
     /// How many bytes of a command's output its result keeps.
     pub output_bytes: usize,
+    /// After how much silence a running command is told to be still there, and how often.
+    pub quiet_every: Duration,
     /// The shells in order of preference, absolute: the first that is there runs the command, and a
     /// later one than the first says so.
     pub shells: Vec<PathBuf>,
@@ -65,6 +69,7 @@ impl Default for BashSettings {
             timeout: Duration::from_secs(120),
             max_timeout: Duration::from_secs(600),
             output_bytes: 30_000,
+            quiet_every: Duration::from_secs(10),
             shells: vec!["/bin/bash".into(), "/bin/sh".into()],
             environment: Environment::default(),
             policy: Policy::default(),
@@ -108,9 +113,10 @@ impl Tool for Bash {
             let interrupt = interrupt.clone();
             move || interrupt.raise()
         });
+        let budget =
+            Budget::new(Instant::now(), arguments.timeout, context.deadline).map_err(too_late)?;
         // From here on what happened is told, whatever comes in between.
         context.begin_commit()?;
-        let budget = Budget::new(Instant::now(), arguments.timeout, context.deadline);
         let start = Start { settings: &self.settings, ready, cwd: &cwd, budget };
         let (finished, shell) = start.run(&arguments, &interrupt, context)?;
         let happened = Happened {
@@ -139,6 +145,12 @@ impl Tool for Bash {
     fn render_result(&self, payload: &Payload) -> View {
         show::result(payload, self.settings.environment.secrets())
     }
+}
+
+fn too_late(late: TooLate) -> ToolError {
+    ToolError::timeout(format!("{late}: nothing was run"))
+        .with_hint("the kernel gave the call less time than a shell takes to come up")
+        .with_source(late)
 }
 
 /// Everything that a start needs besides the call itself.
@@ -173,7 +185,7 @@ impl<'a> Start<'a> {
         }
         Err(match missing {
             Some((shell, source)) => {
-                let name = shell.display().to_string();
+                let name = name::of(shell).into_owned();
                 ToolError::execution_failed(format!("the shell {name} cannot be run: {source}"))
                     .with_detail("path", name)
                     .with_hint("the operator can name another one with the setting `shell`")
@@ -201,6 +213,7 @@ impl<'a> Start<'a> {
             null: self.ready.null.as_ref().map(AsFd::as_fd),
             limits: None,
             budget: self.budget,
+            quiet_every: self.settings.quiet_every,
             interrupt,
             output_bytes: self.settings.output_bytes,
             spool: self.ready.spool.clone(),
@@ -209,7 +222,7 @@ impl<'a> Start<'a> {
     }
 
     fn failure(&self, error: RunError) -> ToolError {
-        let cwd = self.cwd.display().to_string();
+        let cwd = name::of(self.cwd).into_owned();
         match error {
             RunError::Pipe(source) => ToolError::from_io("make a pipe for the command", "", source),
             RunError::Start(StartError::Nul { what }) => {
@@ -222,7 +235,7 @@ impl<'a> Start<'a> {
                 .with_source(source)
             }
             RunError::Start(StartError::Stage { stage: Stage::WorkingFolder, source }) => {
-                ToolError::from_io(&format!("run in {}", one_line(&cwd)), &cwd, source)
+                ToolError::from_io(&format!("run in {cwd}"), &cwd, source)
             }
             RunError::Start(StartError::Stage { stage, source }) => {
                 let action = format!("start the command ({stage})");

@@ -7,12 +7,12 @@ use std::path::Path;
 
 use serde_json::Value;
 
+use crate::text::name;
 use crate::workspace::{
-    AccessTime, Action, Fault, Guard, Knowledge, Mode, OpenFile, PathArgument, Place, Replacement,
-    Stamp, Target, Version, VersionHasher, WorkspaceError, Written,
+    AccessTime, Action, Ended, Fault, Guard, Knowledge, Mode, OpenFile, PathArgument, Place,
+    Replacement, Stamp, Target, Version, VersionHasher, WorkspaceError, Written,
 };
 
-use super::hidden::one_line;
 use super::{Category, Context, Payload, ToolError};
 pub(super) use show::{
     EXPECTED_VERSION, PREVIEW_LINES, failure, notice, properties, put, render, told, view,
@@ -39,7 +39,7 @@ impl Base {
             ToolError::execution_failed(format!(
                 "cannot {action} {}: it has {size} bytes, and files over {MAX_FILE} bytes \
                  ({} MiB) are not changed",
-                one_line(path),
+                name::shown(path),
                 MAX_FILE >> 20
             ))
             .with_detail("path", path)
@@ -51,17 +51,23 @@ impl Base {
         if expected > MAX_FILE {
             return Err(too_large(size));
         }
-        let mut content = vec![0; expected + 1];
-        let mut filled = file.fill(&mut content)?;
-        // It grew, or is one of those whose size is not known before they are read.
-        while filled == content.len() {
-            if filled > MAX_FILE {
-                return Err(too_large(filled as u64));
+        let (mut content, mut room) = (Vec::new(), expected + 1);
+        loop {
+            content
+                .try_reserve_exact(room - content.len())
+                .map_err(|_| no_memory(&format!("{action} {}", name::shown(path)), path))?;
+            if file.append(&mut content)? == Ended::Yes {
+                break;
             }
-            content.resize((filled * 2).clamp(64 * 1024, MAX_FILE + 1), 0);
-            filled += file.fill(&mut content[filled..])?;
+            // It grew, or is one of those whose size is not known before they are read.
+            if content.len() > MAX_FILE {
+                return Err(too_large(content.len() as u64));
+            }
+            room = (content.len() * 2).clamp(64 * 1024, MAX_FILE + 1);
         }
-        content.truncate(filled);
+        if content.len() > MAX_FILE {
+            return Err(too_large(content.len() as u64));
+        }
         let version = Version::of(&content);
         Ok(Self { content, version, stamp: file.stat().stamp() })
     }
@@ -70,6 +76,12 @@ impl Base {
     pub(super) fn is_news_to(&self, known: &Knowledge) -> bool {
         is_stale(known, Some(self.version), self.stamp)
     }
+}
+
+/// The error of a file that this process, or the machine, has no memory for at present.
+pub(super) fn no_memory(action: &str, path: &str) -> ToolError {
+    ToolError::from_io(action, path, rustix::io::Errno::NOMEM.into())
+        .with_hint("try again later, or change it with bash, for example with sed")
 }
 
 /// The version of a file that is too large to be held in memory.
@@ -120,7 +132,7 @@ pub(super) fn expect(
         Some(expected) if !version.matches(expected) => {
             let message = format!(
                 "cannot {action} {}: it is not at the expected version; it has been changed",
-                one_line(path)
+                name::shown(path)
             );
             Err(conflict(message, path, Some(version)))
         }
@@ -237,7 +249,9 @@ pub(super) fn missing(context: &Context<'_>, path: &str) -> ToolError {
     match context.workspace.locate_existing(argument(context, path), Action::Write) {
         Err(error) => error.into(),
         // It has just been made.
-        Ok(_) => ToolError::not_found(format!("cannot write {}: it did not exist", one_line(path))),
+        Ok(_) => {
+            ToolError::not_found(format!("cannot write {}: it did not exist", name::shown(path)))
+        }
     }
 }
 

@@ -8,11 +8,11 @@ use crate::text::diff::{self, Diff, Side};
 use crate::text::edit::{Bounds, Count, Edit, EditError, Edited, Refusal, Scope, apply};
 use crate::text::encoding::{Detected, Encoding, detect};
 use crate::text::lines::Unit;
+use crate::text::name;
 use crate::text::patch::Patch;
 use crate::workspace::{Extent, Knowledge, OpenFile, VersionHasher};
 
 use super::change::{self, Base, MAX_FILE, PREVIEW_LINES};
-use super::hidden::one_line;
 use super::view::{Style, View};
 use super::{Category, Context, Payload, Tool, ToolError, ToolSpec};
 
@@ -158,7 +158,7 @@ impl Prepared {
 
 fn binary(path: &str, kind: Option<&'static str>) -> ToolError {
     let what = kind.map_or_else(String::new, |kind| format!(" ({kind})"));
-    let shown = one_line(path);
+    let shown = name::shown(path);
     ToolError::execution_failed(format!("cannot edit {shown}: it is a binary file{what}"))
         .with_detail("path", path)
         .with_detail("type", kind.unwrap_or("unknown"))
@@ -167,12 +167,13 @@ fn binary(path: &str, kind: Option<&'static str>) -> ToolError {
 
 /// The error of an edit that cannot be made. `stale` says that the session knows another content.
 fn refused(path: &str, error: &EditError, stale: bool) -> ToolError {
-    let message = format!("cannot edit {}: {error}", one_line(path));
+    let message = format!("cannot edit {}: {error}", name::shown(path));
     let new = match &error.reason {
         Refusal::NotFound(_) if stale => ToolError::not_found(format!(
             "{message}\nThe file has changed since this session read it."
         )),
         Refusal::NotFound(_) => ToolError::not_found(message),
+        Refusal::NoMemory(_) => change::no_memory(&format!("edit {}", name::shown(path)), path),
         _ => ToolError::invalid_arguments(message),
     };
     let new = new.with_detail("path", path);
@@ -224,7 +225,7 @@ impl Tool for EditFile {
 
     fn render_call(&self, arguments: &Payload) -> View {
         let path = arguments.get("path").and_then(Value::as_str).unwrap_or("a file");
-        let mut views = vec![View::text(format!("Edit {}", one_line(path)), Style::Bold)];
+        let mut views = vec![View::text(format!("Edit {}", name::shown(path)), Style::Bold)];
         match arguments.get("edits").and_then(Value::as_array) {
             Some(edits) => views.extend(edits.iter().filter_map(Value::as_object).map(asked)),
             None => views.push(asked(arguments)),

@@ -45,6 +45,18 @@ pub enum Category {
 }
 
 impl Category {
+    /// Every category that a provider may send.
+    pub const ALL: [Self; 8] = [
+        Category::InvalidArguments,
+        Category::NotFound,
+        Category::PermissionDenied,
+        Category::ExecutionFailed,
+        Category::Timeout,
+        Category::ConcurrencyConflict,
+        Category::Cancelled,
+        Category::Unknown,
+    ];
+
     /// The category's name as the protocol writes it.
     #[must_use]
     pub const fn name(self) -> &'static str {

@@ -2,6 +2,7 @@
 
 use rustix::io::Errno;
 
+use crate::text::name;
 use crate::workspace::{Action, Fault, LONGEST_WAIT, Wait, WorkspaceError};
 
 use super::error::LONGEST_PATH;
@@ -16,7 +17,7 @@ impl From<WorkspaceError> for ToolError {
         let message = one_line(&error.to_string()).into_owned();
         let hint = error.hint();
         let path = error.path.clone();
-        let resolved = error.resolved.as_ref().map(|path| path.display().to_string());
+        let resolved = error.resolved.as_ref().map(|path| name::of(path).into_owned());
         let mut new = match *error.fault {
             Fault::NoPath(_) if path.is_empty() => ToolError::invalid_arguments(
                 "path is empty: name a file, absolute or relative to the working directory",
@@ -38,13 +39,13 @@ impl From<WorkspaceError> for ToolError {
             Fault::Stopped => ToolError::cancelled(message),
             Fault::Shared { .. } => ToolError::execution_failed(message),
             Fault::Torn { recovery, source } => {
-                let action = format!("{} {}", error.action, one_line(&path));
+                let action = format!("{} {}", error.action, name::shown(&path));
                 ToolError::from_io(&action, &path, source)
                     .with_message(message)
-                    .with_detail("recovery", recovery.display().to_string())
+                    .with_detail("recovery", name::of(&recovery))
             }
             Fault::System(source) => {
-                let action = format!("{} {}", error.action, one_line(&path));
+                let action = format!("{} {}", error.action, name::shown(&path));
                 ToolError::from_io(&action, &path, source)
             }
         };

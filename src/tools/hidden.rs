@@ -3,10 +3,17 @@
 use std::borrow::Cow;
 use std::fmt::Write as _;
 
-/// Text such as a file's name for the inside of a sentence: whatever it holds, it stays on its line
-/// and steers no terminal.
+pub(super) use crate::text::hidden::is_hidden;
+
+/// Text for the inside of a sentence: whatever it holds, it stays on its line and steers no terminal.
+/// A path is told by [`name::shown`](crate::text::name::shown) instead, which can be given back.
 pub(super) fn one_line(text: &str) -> Cow<'_, str> {
     spelt_out(text, |c| matches!(c, '\n' | '\t') || is_hidden(c))
+}
+
+/// Lines of text in which everything can be seen.
+pub(super) fn visible(text: &str) -> Cow<'_, str> {
+    spelt_out(text, is_hidden)
 }
 
 /// A message of several lines without what would steer a terminal.
@@ -33,20 +40,6 @@ fn spelt_out(text: &str, is_spelt_out: impl Fn(char) -> bool) -> Cow<'_, str> {
         };
     }
     Cow::Owned(shown)
-}
-
-/// Whether a character cannot be seen, or changes how others are seen.
-pub(super) fn is_hidden(c: char) -> bool {
-    match c {
-        '\n' | '\t' => false,
-        // Soft hyphen, Arabic letter mark, Mongolian vowel separator.
-        '\u{ad}' | '\u{61c}' | '\u{180e}' => true,
-        // Zero-width characters, direction marks, separators, embeddings and overrides.
-        '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}' => true,
-        // Byte-order mark, interlinear annotations, tags.
-        '\u{feff}' | '\u{fff9}'..='\u{fffb}' | '\u{e0000}'..='\u{e007f}' => true,
-        c => c.is_control(),
-    }
 }
 
 #[cfg(test)]

@@ -1,7 +1,8 @@
 //! Which language a file is written in, for highlighting.
 
-/// The language's usual short name, by the file's name.
+/// The language's usual short name, by the file's name, quoted or not.
 pub(super) fn language_of(path: &str) -> Option<&'static str> {
+    let path = path.strip_suffix('"').unwrap_or(path);
     let name = path.rsplit('/').next().unwrap_or(path);
     match name {
         "Makefile" | "makefile" | "GNUmakefile" => return Some("makefile"),
@@ -71,6 +72,7 @@ mod tests {
         assert_eq!(language_of("/w/src/main.rs"), Some("rust"));
         assert_eq!(language_of("a/Makefile"), Some("makefile"));
         assert_eq!(language_of("A.PY"), Some("python"));
+        assert_eq!(language_of("\"a\\377.rs\""), Some("rust"));
         assert_eq!(language_of("src.rs/noextension"), None);
         assert_eq!(language_of(""), None);
     }

@@ -9,17 +9,24 @@ pub mod cancel;
 pub mod edit_file;
 pub mod error;
 pub mod event;
+pub mod glob;
 pub mod read_file;
 pub mod schema;
 pub(crate) mod shorten;
+pub mod taxonomy;
 pub mod view;
 pub mod write_file;
 
 mod call;
 mod change;
 mod fault;
+mod grep {
+    mod show;
+}
 mod hidden;
 mod language;
+mod prefix;
+mod stored;
 
 pub use bash::{Bash, BashSettings};
 pub use call::{Concurrency, RiskClass, ToolKind};
@@ -28,6 +35,7 @@ pub use cancel::CancelToken;
 pub use edit_file::EditFile;
 pub use error::{Category, ToolError, ToolErrorKind};
 pub use event::{EmitError, Event, EventSink, OutputStream};
+pub use glob::Glob;
 pub use read_file::ReadFile;
 pub use write_file::{Overwrite, WriteFile};
 

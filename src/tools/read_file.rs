@@ -7,13 +7,13 @@ mod spec;
 use serde_json::Value;
 
 use crate::text::encoding::Encoding;
+use crate::text::name;
 use crate::text::window::{Full, MAX_LINE, Numbering};
 use crate::workspace::{
     AccessTime, Action, Extent, Fault, FileKind, Knowledge, OpenFile, PathArgument, Target,
 };
 
 use super::change;
-use super::hidden::one_line;
 use super::view::View;
 use super::{Context, Payload, Tool, ToolError, ToolSpec};
 use scan::{Found, Request, Text};
@@ -95,7 +95,7 @@ impl Tool for ReadFile {
                 FileKind::Folder => Some(is_folder(path)),
                 FileKind::Special(special) => Some(ToolError::execution_failed(format!(
                     "cannot read {}: it is {special}",
-                    one_line(path)
+                    name::shown(path)
                 ))),
                 FileKind::Regular | FileKind::Link => None,
             },
@@ -124,29 +124,20 @@ fn suggest_listing(error: crate::workspace::WorkspaceError) -> ToolError {
     }
     let new = is_folder(&error.path);
     match error.resolved {
-        Some(resolved) => new.with_detail("resolved_path", resolved.display().to_string()),
+        Some(resolved) => new.with_detail("resolved_path", name::of(&resolved)),
         None => new,
     }
 }
 
 fn is_folder(path: &str) -> ToolError {
-    let message =
-        format!("cannot read {}: it is a folder; use bash to list what is in it", one_line(path));
+    let message = format!(
+        "cannot read {}: it is a folder; use glob to list what is in it",
+        name::shown(path)
+    );
+    let listing = serde_json::json!({ "pattern": "*", "path": name::shown(path) });
     ToolError::invalid_arguments(message)
         .with_detail("path", path)
-        .with_hint(format!("list it with bash: ls {}", shell_word(path)))
-}
-
-/// A path as a shell takes it for one word that is no option.
-fn shell_word(path: &str) -> String {
-    let is_plain =
-        |c: char| c.is_alphanumeric() || matches!(c, '/' | '.' | '_' | '-' | '+' | ',' | '@');
-    let dashes = if path.starts_with('-') { "-- " } else { "" };
-    if !path.is_empty() && path.chars().all(is_plain) {
-        format!("{dashes}{path}")
-    } else {
-        format!("{dashes}'{}'", path.replace('\'', "'\\''"))
-    }
+        .with_hint(format!("list it with glob: {listing}"))
 }
 
 fn binary(path: &str, kind: Option<&'static str>, file: &OpenFile) -> ToolError {
@@ -154,10 +145,10 @@ fn binary(path: &str, kind: Option<&'static str>, file: &OpenFile) -> ToolError 
     let what = kind.map_or_else(|| " of unknown type".to_owned(), |kind| format!(" ({kind})"));
     ToolError::execution_failed(format!(
         "cannot read {}: it is a binary file{what}, {size} bytes",
-        one_line(path)
+        name::shown(path)
     ))
     .with_detail("path", path)
-    .with_detail("resolved_path", file.path().display().to_string())
+    .with_detail("resolved_path", name::of(file.path()))
     .with_detail("type", kind.unwrap_or("unknown"))
     .with_detail("size_bytes", size)
     .with_hint("look at it with bash, for example with file, xxd or strings")

@@ -82,7 +82,8 @@ impl Property {
         Self::required(
             "path",
             Kind::String(&[]),
-            "The file: an absolute path, or one relative to the working directory.",
+            "The file: an absolute path, or one relative to the working directory. A name that a \
+             result shows in double quotes is given back just so, quotes and escapes included.",
         )
     }
 

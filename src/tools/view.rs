@@ -2,6 +2,8 @@
 
 pub use crate::text::diff::{Hunk, Line as DiffLine, Op as DiffOp};
 
+use super::Payload;
+
 /// A node of a rendered tree.
 #[derive(Clone, Debug, PartialEq)]
 pub enum View {
@@ -46,6 +48,31 @@ pub enum View {
         /// How it starts.
         initially: Fold,
     },
+    /// A link. Our tools make none; other providers may.
+    Link {
+        /// What is shown.
+        text: String,
+        /// Where it leads.
+        url: String,
+    },
+    /// A link to another session. Our tools make none.
+    SubSession {
+        /// The session.
+        session: String,
+        /// What it is about.
+        summary: String,
+    },
+    /// Something to click that calls a tool. Our tools make none.
+    Action {
+        /// What is shown.
+        label: String,
+        /// The tool.
+        tool: String,
+        /// The call's arguments.
+        arguments: Payload,
+    },
+    /// A node of a kind that this build does not know: it came from a later one.
+    Unknown,
 }
 
 /// How a text is meant.

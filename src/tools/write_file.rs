@@ -12,11 +12,11 @@ use serde_json::Value;
 use crate::text::diff::{self, Diff, Side};
 use crate::text::encoding::{Detected, Encoding, detect};
 use crate::text::lines::{Ending, Unit};
+use crate::text::name;
 use crate::text::patch::Patch;
 use crate::workspace::{Extent, OpenFile, Version};
 
 use super::change::{self, Base, MAX_FILE, PREVIEW_LINES};
-use super::hidden::one_line;
 use super::language::language_of;
 use super::view::{Style, View};
 use super::{Context, Payload, Tool, ToolError, ToolSpec};
@@ -94,7 +94,7 @@ impl<'a> Prepared<'a> {
             if expected.is_some() {
                 let message = format!(
                     "cannot write {}: it does not exist, so it is not at the expected version",
-                    one_line(path)
+                    name::shown(path)
                 );
                 return Err(change::conflict(message, path, None));
             }
@@ -123,7 +123,7 @@ impl<'a> Prepared<'a> {
             let message = format!(
                 "cannot write {}: it has changed since this session read it, and that change \
                  would be lost",
-                one_line(path)
+                name::shown(path)
             );
             return Err(change::conflict(message, path, version));
         }
@@ -240,7 +240,7 @@ fn unread(path: &str, version: Option<Version>) -> ToolError {
     let message = format!(
         "cannot write {}: this session has not read it to its end, and the operator allows \
          overwriting only what was read (read_before_write)",
-        one_line(path)
+        name::shown(path)
     );
     ToolError::invalid_arguments(message)
         .with_detail("path", path)
@@ -274,7 +274,7 @@ impl Tool for WriteFile {
 
     fn render_call(&self, arguments: &Payload) -> View {
         let path = arguments.get("path").and_then(Value::as_str).unwrap_or("a file");
-        let mut views = vec![View::text(format!("Write {}", one_line(path)), Style::Bold)];
+        let mut views = vec![View::text(format!("Write {}", name::shown(path)), Style::Bold)];
         if let Some(content) = arguments.get("content").and_then(Value::as_str) {
             views.push(View::code(language_of(path), content));
         }

@@ -9,12 +9,14 @@ use std::time::Duration;
 use rustix::fs::{AtFlags, Mode, OFlags, ResolveFlags};
 use rustix::io::Errno;
 
+use crate::text::name;
+
 use super::{FileKind, FileStat, InPlace, Special};
 
 /// An action on a path that failed. Its message says what, where and why; [`WorkspaceError::hint`]
 /// says what to do about it.
 #[derive(Debug, thiserror::Error)]
-#[error("cannot {action} {path}: {fault}")]
+#[error("cannot {action} {}: {fault}", name::shown(path))]
 pub struct WorkspaceError {
     /// What was tried.
     pub action: Action,
@@ -101,7 +103,7 @@ pub enum Fault {
         near: Vec<String>,
     },
     /// A file stands where the path needs a folder.
-    #[error("{} is not a folder", .0.display())]
+    #[error("{} is not a folder", name::of(.0))]
     NotAFolder(PathBuf),
     /// It is a folder where a file is needed.
     #[error("it is a folder")]
@@ -110,10 +112,10 @@ pub enum Fault {
     #[error("it is {0}")]
     Special(Special),
     /// The links on the way lead in a circle, or there are more than 40 of them.
-    #[error("too many symbolic links, {} among them", .0.display())]
+    #[error("too many symbolic links, {} among them", name::of(.0))]
     TooManyLinks(PathBuf),
     /// A link of the kernel's own, which leads to an open file instead of a path.
-    #[error("{} is a magic link of the proc file system, which is not followed", .0.display())]
+    #[error("{} is a magic link of the proc file system, which is not followed", name::of(.0))]
     MagicLink(PathBuf),
     /// Another call holds the file's lock.
     #[error("another call is using it and did not finish within {} s", .0.as_secs())]
@@ -133,7 +135,11 @@ pub enum Fault {
         links: u64,
     },
     /// Writing in place failed half-way, and so did putting the old content back.
-    #[error("{}; its old content could not be put back and is kept in {}", plain(source), recovery.display())]
+    #[error(
+        "{}; its old content could not be put back and is kept in {}",
+        plain(source),
+        name::of(recovery)
+    )]
     Torn {
         /// The copy of the old content.
         recovery: PathBuf,
@@ -186,9 +192,9 @@ impl WorkspaceError {
             Fault::NotFound { near, .. } if !near.is_empty() => {
                 format!("did you mean {}?", near.join(" or "))
             }
-            Fault::NotFound { .. } => "list the folder above it with bash to find the path".to_owned(),
+            Fault::NotFound { .. } => "list the folder above it with glob to find the path".to_owned(),
             Fault::NotAFolder(_) => "shorten the path to the file, or choose another folder".to_owned(),
-            Fault::IsFolder => "name a file; bash lists a folder (ls)".to_owned(),
+            Fault::IsFolder => "name a file; glob lists a folder".to_owned(),
             Fault::Special(_) => "only regular files are read and written here".to_owned(),
             Fault::TooManyLinks(_) => "name the file itself instead of a link to it".to_owned(),
             Fault::MagicLink(_) => "name the file by its own path".to_owned(),
@@ -196,7 +202,7 @@ impl WorkspaceError {
             Fault::Changed => "read it again, then decide anew".to_owned(),
             Fault::Shared { .. } => "write to another name, or part the hard links first".to_owned(),
             Fault::Torn { recovery, .. } => {
-                format!("make room, then copy {} over it", recovery.display())
+                format!("make room, then copy {} over it", name::of(recovery))
             }
             Fault::System(source)
                 if matches!(
@@ -219,7 +225,7 @@ struct Outside<'a> {
 impl fmt::Display for Outside<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if let Some(Link { path, target }) = self.link {
-            write!(f, "the link {} leads to {}, ", path.display(), target.display())?;
+            write!(f, "the link {} leads to {}, ", name::of(path), name::of(target))?;
         }
         write!(f, "outside the roots [{}]", self.roots.join(", "))
     }
@@ -234,9 +240,9 @@ struct Missing<'a> {
 impl fmt::Display for Missing<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if let Some(Link { path, target }) = self.link {
-            write!(f, "the link {} leads to {}, but ", path.display(), target.display())?;
+            write!(f, "the link {} leads to {}, but ", name::of(path), name::of(target))?;
         }
-        write!(f, "{} does not exist", self.missing.display())?;
+        write!(f, "{} does not exist", name::of(self.missing))?;
         if !self.near.is_empty() {
             write!(f, "; similar: {}", self.near.join(", "))?;
         }
@@ -284,7 +290,7 @@ fn obstacle(action: Action, path: &Path) -> Option<String> {
         return Some(format!(
             "{what} {} cannot be {verb}: its mode is {:04o} and its owner uid {}, and the provider \
              runs as uid {}",
-            place.display(),
+            name::of(place),
             stat.mode & 0o7777,
             stat.uid,
             rustix::process::geteuid().as_raw()

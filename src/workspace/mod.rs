@@ -15,13 +15,14 @@ mod resolve;
 mod roots;
 mod session;
 mod stat;
+pub mod tree;
 mod version;
 mod walk;
 
 pub use error::{Action, Fault, Link, WorkspaceError};
 pub use leftovers::{Budget, Swept, is_leftover};
 pub use locks::{Guard, LONGEST_WAIT, LockKey, LockTable, Mode, Wait};
-pub use open::{AccessTime, OpenFile};
+pub use open::{AccessTime, Ended, OpenFile};
 pub use replace::{How, InPlace, Replacement, Staged, Written};
 pub use resolve::{PathArgument, Place, Target};
 pub use roots::{Access, Root, RootError, RootFault, RootsSpec, Setting, Workspace};

@@ -1,7 +1,8 @@
 //! Names that somebody may have meant.
 
-use std::ffi::OsStr;
+use std::ffi::{OsStr, OsString};
 use std::os::fd::BorrowedFd;
+use std::os::unix::ffi::OsStrExt;
 use std::time::{Duration, Instant};
 
 use rustix::fs::{Dir, Mode, OFlags};
@@ -18,25 +19,25 @@ const MOST_TIME: Duration = Duration::from_millis(20);
 
 /// The names in `folder` that are most like `name`, best first, at most three. A name that differs
 /// only in its case comes first, then one that differs only in what follows its last dot.
-pub(super) fn near_names(folder: BorrowedFd<'_>, name: &OsStr) -> Vec<String> {
-    let Some(wanted) = name.to_str() else { return Vec::new() };
+pub(super) fn near_names(folder: BorrowedFd<'_>, name: &OsStr) -> Vec<OsString> {
+    let wanted = name.to_string_lossy();
     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
     let Ok(listing) = rustix::fs::openat(folder, ".", flags, Mode::empty()).and_then(Dir::new)
     else {
         return Vec::new();
     };
     let until = Instant::now() + MOST_TIME;
-    let mut near: Vec<(f64, String)> = Vec::new();
+    let mut near: Vec<(f64, OsString)> = Vec::new();
     for (count, entry) in listing.take(MOST_ENTRIES).enumerate() {
         let Ok(entry) = entry else { break };
         if count % 256 == 255 && Instant::now() > until {
             break;
         }
-        let Ok(candidate) = entry.file_name().to_str() else { continue };
-        if matches!(candidate, "." | "..") {
+        let candidate = OsStr::from_bytes(entry.file_name().to_bytes());
+        if candidate == "." || candidate == ".." {
             continue;
         }
-        let likeness = likeness(wanted, candidate);
+        let likeness = likeness(&wanted, &candidate.to_string_lossy());
         if likeness >= NEAR {
             near.push((likeness, candidate.to_owned()));
         }
@@ -66,7 +67,7 @@ mod tests {
 
     use super::*;
 
-    fn near(names: &[&str], wanted: &str) -> Vec<String> {
+    fn near(names: &[&str], wanted: &str) -> Vec<OsString> {
         let folder = tempfile::tempdir().unwrap();
         for name in names {
             std::fs::write(folder.path().join(name), "").unwrap();

@@ -3,6 +3,7 @@
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::{Path, PathBuf};
 
+use rustix::buffer::spare_capacity;
 use rustix::fs::{Mode, OFlags, SeekFrom};
 use rustix::io::Errno;
 
@@ -124,6 +125,15 @@ fn irregular(kind: FileKind) -> Fault {
     }
 }
 
+/// Whether reading came to a file's end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Ended {
+    /// There is nothing behind what was read.
+    Yes,
+    /// There may be more.
+    NotSeen,
+}
+
 impl OpenFile {
     fn new(handle: OwnedFd, path: PathBuf, text: &str) -> Result<Self, WorkspaceError> {
         let fail = |fault: Fault| fault.of(Action::Read, text).at(&path);
@@ -191,6 +201,27 @@ impl OpenFile {
             }
         }
         Ok(filled)
+    }
+
+    /// Reads on into the room that `buffer` has left, until that is full or the file ends, and
+    /// returns whether it ended. Makes no more room.
+    ///
+    /// # Errors
+    /// When the system fails to read.
+    pub fn append(&self, buffer: &mut Vec<u8>) -> Result<Ended, WorkspaceError> {
+        while buffer.len() < buffer.capacity() {
+            let before = buffer.len();
+            match rustix::io::read(&self.handle, spare_capacity(buffer)) {
+                Ok(0) => return Ok(Ended::Yes),
+                // As in `fill`: the size has told where the end is.
+                Ok(count) if before == 0 && count as u64 == self.stat.size => {
+                    return Ok(Ended::Yes);
+                }
+                Ok(_) | Err(Errno::INTR) => {}
+                Err(errno) => return Err(self.error(errno)),
+            }
+        }
+        Ok(Ended::NotSeen)
     }
 
     /// Goes to a place in the file, in bytes from its start.

@@ -6,8 +6,9 @@
 //! roots again. Neither way ever looks at anything outside: a path or a link that leaves is refused
 //! by its text alone, whether or not something is there.
 //!
-//! Paths arrive as UTF-8, so a file whose name is not UTF-8 cannot be named here; links to it work.
+//! Paths arrive as text, in which a name that is not UTF-8 stands between quotes ([`name`]).
 
+use std::borrow::Cow;
 use std::ffi::{OsStr, OsString};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
@@ -16,6 +17,8 @@ use std::time::Instant;
 
 use rustix::fs::{Mode, OFlags, ResolveFlags};
 use rustix::io::Errno;
+
+use crate::text::name;
 
 use super::walk::{Folder, Walk};
 use super::{
@@ -26,7 +29,8 @@ use super::{
 /// A path as a caller wrote it.
 #[derive(Clone, Copy, Debug)]
 pub struct PathArgument<'a> {
-    /// The path: absolute, or relative to the working directory.
+    /// The path: absolute, or relative to the working directory; also in the quoted form of
+    /// [`name::encode`].
     pub text: &'a str,
     /// The folder that relative paths start from; the first root where there is none. It must be
     /// absolute. A call that names an absolute path does not use it.
@@ -166,12 +170,13 @@ impl Workspace {
     /// Checks the text and makes it absolute, or relative to the first root.
     fn beneath<'a>(&self, path: PathArgument<'a>) -> Result<Beneath<'a>, Fault> {
         let PathArgument { text, working_directory } = path;
-        check_text(text)?;
-        if text.starts_with('/') {
-            return Ok(Beneath::Absolute(text.into()));
+        let named = name::decode(text);
+        check(&named)?;
+        if named.starts_with(b"/") {
+            return Ok(Beneath::Absolute(named));
         }
-        let Some(directory) = working_directory else { return Ok(Beneath::First(text.as_bytes())) };
-        check_text(directory)?;
+        let Some(directory) = working_directory else { return Ok(Beneath::First(named)) };
+        check(directory.as_bytes())?;
         if !directory.starts_with('/') {
             return Err(Fault::NoPath("the working directory is not an absolute path"));
         }
@@ -181,16 +186,14 @@ impl Workspace {
                 roots: self.names(),
             });
         }
-        Ok(Beneath::Absolute(format!("{directory}/{text}").into()))
+        Ok(Beneath::Absolute([directory.as_bytes(), b"/", &named].concat().into()))
     }
 
     /// The root from which a path is walked, and the rest of the path from there.
     fn start<'b>(&self, beneath: &'b Beneath<'_>) -> Result<(usize, &'b [u8]), Fault> {
         match beneath {
             Beneath::First(rest) => Ok((0, rest)),
-            Beneath::Absolute(text) => {
-                self.enter(text.as_bytes()).ok_or_else(|| self.outside(None))
-            }
+            Beneath::Absolute(text) => self.enter(text).ok_or_else(|| self.outside(None)),
         }
     }
 
@@ -240,14 +243,14 @@ impl Workspace {
         let parent = missing.parent().unwrap_or(Path::new("/"));
         // What the caller could write instead, in the caller's own style.
         let base = match path.working_directory {
-            _ if path.text.starts_with('/') => None,
+            _ if name::decode(path.text).starts_with(b"/") => None,
             Some(directory) => Some(Path::new(directory)),
             None => Some(self.roots[0].path()),
         };
         let near = near_names::near_names(folder, name).into_iter().map(|near| {
             let full = parent.join(near);
             let short = base.and_then(|base| full.strip_prefix(base).ok());
-            short.unwrap_or(&full).display().to_string()
+            name::of(short.unwrap_or(&full)).into_owned()
         });
         let link = match &place.target {
             Target::Missing { link, .. } => link.clone(),
@@ -259,9 +262,9 @@ impl Workspace {
 
 enum Beneath<'a> {
     /// Relative to the first root.
-    First(&'a [u8]),
+    First(Cow<'a, [u8]>),
     /// Absolute.
-    Absolute(std::borrow::Cow<'a, str>),
+    Absolute(Cow<'a, [u8]>),
 }
 
 impl<'w> Place<'w> {
@@ -315,14 +318,14 @@ impl<'w> Place<'w> {
     }
 }
 
-fn check_text(text: &str) -> Result<(), Fault> {
-    if text.is_empty() {
+fn check(path: &[u8]) -> Result<(), Fault> {
+    if path.is_empty() {
         return Err(Fault::NoPath("the path is empty"));
     }
-    if text.contains('\0') {
+    if path.contains(&0) {
         return Err(Fault::NoPath("the path contains a NUL byte"));
     }
-    if text.len() >= MAX_PATH {
+    if path.len() >= MAX_PATH {
         return Err(Errno::NAMETOOLONG.into());
     }
     Ok(())

@@ -8,6 +8,8 @@ use std::sync::Arc;
 
 use rustix::fs::{Mode, OFlags};
 
+use crate::text::name;
+
 use super::{FileId, FileStat, LockTable};
 
 /// What to open as a [`Workspace`], as an operator wrote it.
@@ -101,7 +103,7 @@ pub enum RootFault {
     #[error("the provider's working directory cannot be found out: {0}")]
     NoWorkingDirectory(#[source] io::Error),
     /// It does not exist, or cannot be opened.
-    #[error("{path}: {source}", path = .path.display())]
+    #[error("{}: {source}", name::of(.path))]
     Open {
         /// The absolute path that was tried.
         path: PathBuf,
@@ -109,7 +111,7 @@ pub enum RootFault {
         source: io::Error,
     },
     /// It is not a folder.
-    #[error("{} is not a folder", .0.display())]
+    #[error("{} is not a folder", name::of(.0))]
     NotAFolder(PathBuf),
     /// A read-only root is, or lies in, a writable one; the kernel's jail cannot take away below
     /// what it grants above.
@@ -243,7 +245,7 @@ impl Root {
 
     /// The absolute path to show: as it was written where that was absolute.
     pub(super) fn name(&self) -> String {
-        self.spellings[self.spellings.len() - 1].display().to_string()
+        name::of(&self.spellings[self.spellings.len() - 1]).into_owned()
     }
 }
 

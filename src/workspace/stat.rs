@@ -93,7 +93,7 @@ impl FileStat {
         rustix::fs::fstat(handle).map(|stat| Self::from_raw(&stat))
     }
 
-    fn from_raw(stat: &Stat) -> Self {
+    pub(super) fn from_raw(stat: &Stat) -> Self {
         let kind = match FileType::from_raw_mode(stat.st_mode) {
             FileType::RegularFile => FileKind::Regular,
             FileType::Directory => FileKind::Folder,

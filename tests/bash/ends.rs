@@ -79,8 +79,8 @@ fn a_timeout_says_so_with_the_output_so_far_and_leaves_nothing() {
     assert!(error.is_retryable());
     let details = error.details();
     assert_eq!(
-        (&details["output"], &details["signal_sent"]),
-        (&json!("part\n"), &json!("SIGKILL"))
+        (&details["output"], &details["signals_sent"]),
+        (&json!("part\n"), &json!(["SIGTERM", "SIGKILL"]))
     );
     assert_eq!((&details["exit_code"], &details["signal"]), (&json!(137), &json!("SIGKILL")));
     assert!(details["processes_killed"].as_u64().unwrap() >= 2, "{details:?}");
@@ -100,7 +100,7 @@ fn a_command_that_heeds_sigterm_can_tidy_up() {
     // Between the two bash says that its child was terminated.
     let output = details["output"].as_str().unwrap();
     assert!(output.starts_with("hi\n") && output.contains("bye\n"), "{output}");
-    assert_eq!((&details["exit_code"], &details["signal_sent"]), (&json!(5), &json!("SIGTERM")));
+    assert_eq!((&details["exit_code"], &details["signals_sent"]), (&json!(5), &json!(["SIGTERM"])));
     assert_eq!(told.exit(), (5, None));
 }
 
@@ -114,8 +114,8 @@ fn what_the_shell_started_can_tidy_up_too() {
     }));
     let details = told.error().details();
     assert_eq!(
-        (&details["signal"], &details["signal_sent"]),
-        (&json!("SIGTERM"), &json!("SIGTERM"))
+        (&details["signal"], &details["signals_sent"]),
+        (&json!("SIGTERM"), &json!(["SIGTERM"]))
     );
     assert!(details["output"].as_str().unwrap().ends_with("bye\n"), "{details:?}");
     assert_eq!(details["processes_killed"], 0);
@@ -143,7 +143,7 @@ fn endless_output_is_bounded_and_does_not_starve_the_timer() {
     assert!(details["output"].as_str().unwrap().len() < 31_000);
     assert_eq!(details["truncated"], true);
     assert!(details["stdout_bytes"].as_u64().unwrap() > 1 << 20);
-    assert_eq!(details["signal_sent"], "SIGTERM");
+    assert_eq!(details["signals_sent"], json!(["SIGTERM"]));
 }
 
 #[test]
@@ -156,12 +156,14 @@ fn a_cancel_reaches_a_silent_command() {
     assert_eq!(error.category(), Category::Cancelled);
     assert!(!error.is_retryable());
     assert_eq!(
-        (&error.details()["output"], &error.details()["signal_sent"]),
-        (&json!("start\n"), &json!("SIGTERM"))
+        (&error.details()["output"], &error.details()["signals_sent"]),
+        (&json!("start\n"), &json!(["SIGTERM"]))
     );
     assert!(processes_with(&sleep).is_empty());
     let Some(Event::Partial(partial)) = told.events.last() else { panic!("{:?}", told.events) };
-    assert_eq!((&partial["cancelled"], &partial["streamed_bytes"]), (&json!(true), &json!(6)));
+    assert_eq!(partial["cancelled"], true);
+    let streamed = (&partial["streamed_stdout_bytes"], &partial["streamed_stderr_bytes"]);
+    assert_eq!(streamed, (&json!(6), &json!(0)));
     assert_eq!(partial["tool"], "bash");
     assert_eq!(told.exit(), (143, Some("SIGTERM".to_owned())));
 }
@@ -176,7 +178,7 @@ fn a_cancel_reaches_a_command_that_ignores_signals_and_hides() {
     );
     let told = ground.cancelled(json!({ "command": command }), "start");
     let details = told.error().details();
-    assert_eq!(details["signal_sent"], "SIGKILL");
+    assert_eq!(details["signals_sent"], json!(["SIGTERM", "SIGKILL"]));
     assert!(details["processes_killed"].as_u64().unwrap() >= 3, "{details:?}");
     assert!(processes_with(&sleep).is_empty());
 }
@@ -191,8 +193,9 @@ fn what_a_cancel_did_is_logged() {
     let record = logged.iter().find(|record| record.contains("cancelled")).unwrap();
     for field in [
         "command=echo start; sleep 300",
-        "streamed_bytes=6",
-        "signal_sent=SIGTERM",
+        "streamed_stdout_bytes=6",
+        "streamed_stderr_bytes=0",
+        "signals_sent=SIGTERM",
         "processes_killed=0",
         "exit_code=143",
     ] {

@@ -4,15 +4,20 @@ use std::time::{Duration, Instant};
 
 use futures_util::StreamExt as _;
 use provider_workspace::provider::Call;
-use provider_workspace::service::InvokeItem;
+use provider_workspace::service::{InvokeItem, InvokeStream};
 use provider_workspace::tools::{Event, OutputStream};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::json;
 
 use crate::harness::{PATIENCE, Story, call};
 
+#[path = "bash/cases.rs"]
+mod cases;
+#[path = "bash/ends.rs"]
+mod ends;
+
 /// Processes whose command line holds `text`.
-fn running(text: &str) -> usize {
+pub(crate) fn running(text: &str) -> usize {
     let lines = std::fs::read_dir("/proc").unwrap().flatten();
     lines
         .filter_map(|entry| std::fs::read(entry.path().join("cmdline")).ok())
@@ -21,15 +26,35 @@ fn running(text: &str) -> usize {
 }
 
 /// A duration for sleep(1) by which a story knows its own processes.
-fn mark(seconds: u32) -> String {
+pub(crate) fn mark(seconds: u32) -> String {
     format!("{seconds}.{:07}", std::process::id())
 }
 
-async fn gone(text: &str) {
+pub(crate) async fn gone(text: &str) {
     let until = Instant::now() + PATIENCE;
     while running(text) > 0 {
         assert!(Instant::now() < until, "{text} still runs");
         tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+}
+
+/// Waits until a command has printed this.
+pub(crate) async fn next_output(stream: &mut InvokeStream, cue: &str) {
+    next_outputs(stream, &[cue]).await;
+}
+
+/// Waits until a command has printed all of these, on whichever of its streams.
+pub(crate) async fn next_outputs(stream: &mut InvokeStream, cues: &[&str]) {
+    let mut printed = String::new();
+    while !cues.iter().all(|cue| printed.contains(cue)) {
+        let item = tokio::time::timeout(PATIENCE, stream.next()).await.unwrap().unwrap().unwrap();
+        match item {
+            InvokeItem::Event(Event::Output { data, .. }) => {
+                printed.push_str(std::str::from_utf8(&data).unwrap());
+            }
+            InvokeItem::Event(_) => {}
+            ended => panic!("{ended:?} after {printed:?}"),
+        }
     }
 }
 
@@ -67,12 +92,7 @@ async fn a_dropped_stream_ends_a_silent_command() {
     let command = format!("setsid sleep {mark} & echo start; sleep {mark}");
     let mut stream =
         story.client.invoke(call("bash", json!({ "command": command }))).await.unwrap();
-    loop {
-        let item = tokio::time::timeout(PATIENCE, stream.next()).await.unwrap().unwrap().unwrap();
-        if matches!(item, InvokeItem::Event(Event::Output { .. })) {
-            break;
-        }
-    }
+    next_output(&mut stream, "start").await;
     // Not the shell, whose arguments name the mark as well.
     let sleep = format!("sleep\0{mark}\0");
     let until = Instant::now() + PATIENCE;
@@ -112,12 +132,7 @@ async fn a_killed_provider_takes_its_commands_along() {
         format!("setsid sleep {mark} & (setsid sleep {mark} &) ; echo start; sleep {mark}");
     let mut stream =
         story.client.invoke(call("bash", json!({ "command": command }))).await.unwrap();
-    loop {
-        let item = tokio::time::timeout(PATIENCE, stream.next()).await.unwrap().unwrap().unwrap();
-        if matches!(item, InvokeItem::Event(Event::Output { .. })) {
-            break;
-        }
-    }
+    next_output(&mut stream, "start").await;
     let pid = Pid::from_raw(i32::try_from(story.pid()).unwrap()).unwrap();
     kill_process(pid, Signal::KILL).unwrap();
     gone(&mark).await;

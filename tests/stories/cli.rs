@@ -71,20 +71,22 @@ fn arguments_may_come_from_standard_input_and_events_as_json() {
 }
 
 #[test]
-fn failures_end_with_1_and_say_what_to_do() {
+fn failures_end_with_the_code_of_their_category_and_say_what_to_do() {
     let shell = Shell::new();
-    let cases: [(&[&str], &str); 6] = [
-        (&["call", "read_file", r#"{"path":"b.txt"}"#], "not_found"),
-        (&["call", "read_file", r#"{"pth":"a.txt"}"#], "did you mean"),
-        (&["call", "raed_file"], "read_file"),
-        (&["call", "read_file", "{"], "not a JSON object"),
-        (&["call", "read_file", "--root", "absent", r#"{"path":"a.txt"}"#], "absent"),
-        (&["call", "read_file", "-", "--config", "-"], "once only"),
+    let cases: [(&[&str], i32, &str); 8] = [
+        (&["call", "read_file", r#"{"path":"b.txt"}"#], 3, "not_found"),
+        (&["call", "read_file", r#"{"pth":"a.txt"}"#], 2, "did you mean"),
+        (&["call", "raed_file"], 2, "read_file"),
+        (&["call", "read_file", "{"], 2, "not a JSON object"),
+        (&["call", "read_file", "a.txt", "--path", "b.txt"], 2, "given twice"),
+        (&["call", "read_file", "--root", "absent", r#"{"path":"a.txt"}"#], 2, "absent"),
+        (&["call", "read_file", "-", "--config", "-"], 2, "once only"),
+        (&["call", "read_file", "@absent.json"], 2, "cannot read absent.json"),
     ];
-    for (arguments, part) in cases {
+    for (arguments, code, part) in cases {
         let output = shell.run(arguments);
         let stderr = text(&output.stderr);
-        assert_eq!(output.status.code(), Some(1), "{arguments:?}: {stderr}");
+        assert_eq!(output.status.code(), Some(code), "{arguments:?}: {stderr}");
         assert!(stderr.starts_with("error: ") && stderr.contains(part), "{arguments:?}: {stderr}");
         assert!(output.stdout.is_empty());
     }
@@ -98,7 +100,7 @@ fn roots_bound_what_a_call_reaches() {
     std::fs::create_dir(&inner).unwrap();
     let outside = format!(r#"{{"path":{:?}}}"#, shell.path().join("a.txt"));
     let denied = shell.run(&["call", "read_file", &outside, "--root", "inner"]);
-    assert_eq!(denied.status.code(), Some(1));
+    assert_eq!(denied.status.code(), Some(4));
     assert!(text(&denied.stderr).contains("permission_denied"));
     let allowed = shell.run(&[
         "call",
@@ -109,7 +111,7 @@ fn roots_bound_what_a_call_reaches() {
         "--read-only-root",
         "a.txt/..",
     ]);
-    assert_eq!(allowed.status.code(), Some(1), "a file is no folder");
+    assert_eq!(allowed.status.code(), Some(2), "a file is no folder");
     let allowed = shell.run(&["call", "read_file", &outside, "--root", "."]);
     assert!(allowed.status.success(), "{}", text(&allowed.stderr));
 }
@@ -123,7 +125,7 @@ fn preview_render_and_schema_have_something_to_show() {
     let stored = r#"{"tool":"read_file","path":"a.txt","content":"stored"}"#;
     let render = shell.run(&["render", stored]);
     assert!(render.status.success() && text(&render.stdout).contains("stored"));
-    assert_eq!(shell.run(&["render", "x", "--schema-version", "9"]).status.code(), Some(1));
+    assert_eq!(shell.run(&["render", "x", "--schema-version", "9"]).status.code(), Some(2));
 
     let schema = shell.run(&["schema", "--json"]);
     let schema: Value = serde_json::from_slice(&schema.stdout).unwrap();
@@ -188,14 +190,16 @@ fn a_call_whose_time_is_up_ends_with_124() {
 #[test]
 fn whoever_reads_json_gets_failures_as_json_too() {
     let shell = Shell::new();
-    let cases: [(&[&str], &str, &str); 3] = [
+    let cases: [(&[&str], &str, &str); 5] = [
+        (&["call", "read_file", "--ofset", "1", "--json"], "invalid_arguments", "--ofset"),
+        (&["apply", "bash", "ls", "--json"], "invalid_arguments", "nobody can be asked"),
         (&["call", "read_file", "{", "--json"], "invalid_arguments", "not a JSON object"),
         (&["call", "read_file", "--json", "--root", "absent"], "invalid_arguments", "absent"),
         (&["call", "read_file", r#"{"path":""}"#, "--json"], "invalid_arguments", "path is empty"),
     ];
     for (arguments, category, part) in cases {
         let output = shell.run(arguments);
-        assert_eq!(output.status.code(), Some(1));
+        assert_eq!(output.status.code(), Some(2));
         let event: Value = serde_json::from_slice(&output.stdout).unwrap();
         assert_eq!(
             (&event["event"], &event["error"]["category"]),
@@ -230,6 +234,90 @@ fn doctor_tells_of_the_configuration_as_it_is() {
     }
     assert_eq!(told.matches("does not exist").count(), 3, "{told}");
     assert!(!told.contains("fails"), "{told}");
+}
+
+#[test]
+fn flags_stand_for_the_schema_and_a_bare_word_for_its_first_argument() {
+    let shell = Shell::new();
+    std::fs::write(shell.path().join("call.json"), r#"{"path":"a.txt","limit":1}"#).unwrap();
+    let lines: [&[&str]; 4] = [
+        &["call", "read_file", "a.txt", "--limit", "1"],
+        &["call", "--root", ".", "read_file", "--path", "a.txt", "--limit=1"],
+        &["call", "read_file", "@call.json"],
+        &["call", "read_file", r#"{"path":"a.txt"}"#, "--limit", "1"],
+    ];
+    for line in lines {
+        let output = shell.run(line);
+        let (stdout, stderr) = (text(&output.stdout), text(&output.stderr));
+        assert!(stdout.contains("hello") && !stdout.contains("red"), "{line:?}: {stdout} {stderr}");
+        assert_eq!(stdout.matches("more lines").count(), 1, "{stdout}");
+        assert_eq!(stderr, "");
+    }
+    let failing = shell.run(&["call", "bash", "exit 7"]);
+    assert_eq!(failing.status.code(), Some(7));
+}
+
+#[test]
+fn what_is_applied_is_what_was_shown() {
+    let shell = Shell::new();
+    let apply = ["apply", "edit_file", "a.txt", "--old-string", "hello", "--new-string", "bye"];
+    let unasked = shell.run(&apply);
+    assert_eq!(unasked.status.code(), Some(2));
+    assert!(text(&unasked.stderr).contains("--yes"), "{}", text(&unasked.stderr));
+    let read = || std::fs::read_to_string(shell.path().join("a.txt")).unwrap();
+    assert!(read().starts_with("hello\n"));
+
+    let output = shell.run(&[&apply[..], &["--yes", "--json"]].concat());
+    assert!(output.status.success(), "{}", text(&output.stderr));
+    let stdout = text(&output.stdout);
+    let events: Vec<Value> =
+        stdout.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    assert_eq!((&events[0]["event"], &events[1]["event"]), (&json!("preview"), &json!("result")));
+    assert!(read().starts_with("bye\n"));
+
+    let created = shell.run(&["apply", "write_file", "new/b.txt", "--content", "-\n", "--yes"]);
+    assert!(created.status.success(), "{}", text(&created.stderr));
+    assert_eq!(std::fs::read_to_string(shell.path().join("new/b.txt")).unwrap(), "-\n");
+    // Reading tools need no approval, and have none.
+    assert_eq!(shell.run(&["apply", "read_file", "a.txt"]).status.code(), Some(2));
+}
+
+#[test]
+fn colours_into_a_pipe_come_only_when_forced_and_then_alone() {
+    let shell = Shell::new();
+    let line = ["call", "read_file", "a.txt", "--color", "always"];
+    let forced = shell.command(&line).env("NO_COLOR", "1").output().unwrap();
+    let forced = text(&forced.stdout);
+    assert!(forced.contains("\\u{1b}[31mred"), "the file's own sequence is spelt out: {forced}");
+    let preview =
+        shell.command(&["preview", "write_file", "a.txt", "--content", "x"]).output().unwrap();
+    assert!(!text(&preview.stdout).contains("\x1b[32m"), "{}", text(&preview.stdout));
+    let preview = shell
+        .command(&["preview", "write_file", "a.txt", "--content", "x"])
+        .env("CLICOLOR_FORCE", "1")
+        .output()
+        .unwrap();
+    assert!(text(&preview.stdout).contains("\x1b[32m+x"), "{}", text(&preview.stdout));
+}
+
+#[test]
+fn pages_name_every_tool_and_its_flags() {
+    let shell = Shell::new();
+    for name in ["bash", "zsh", "fish"] {
+        let script = text(&shell.run(&["completions", name]).stdout);
+        for part in ["edit_file", "old-string", "apply", "read-only-root"] {
+            assert!(script.contains(part), "{name}: {part}");
+        }
+    }
+    assert!(text(&shell.run(&["man"]).stdout).contains("provider\\-workspace"));
+    let folder = shell.path().join("man");
+    std::fs::create_dir(&folder).unwrap();
+    assert!(shell.run(&["man", "man"]).status.success());
+    let page = folder.join("provider-workspace-call-edit_file.1");
+    let page = std::fs::read_to_string(page).unwrap();
+    assert!(page.contains("replace\\-all"), "{page}");
+    let help = text(&shell.run(&["--help"]).stdout);
+    assert!(help.contains("Exit codes:") && help.contains("concurrency_conflict"), "{help}");
 }
 
 #[test]

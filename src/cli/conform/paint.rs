@@ -2,13 +2,14 @@
 
 use super::checks::Check;
 use super::report::{Report, Verdict};
-use crate::cli::output::{Escape, Ink, Paint};
+use crate::cli::paint::{Escape, Ink, Paint, Painter};
 
 /// How wide the column of ids is.
 const ID_WIDTH: usize = 26;
 
 /// The whole report.
-pub(crate) fn text(report: &Report, paint: Paint, escape: Escape) -> String {
+pub(crate) fn text(report: &Report, painter: Painter) -> String {
+    let Painter { paint, escape, .. } = painter;
     let mut text = String::new();
     for (check, verdict) in report.verdicts() {
         text.push_str(&one(check, &verdict, paint, escape));
@@ -69,7 +70,8 @@ mod tests {
         let mut report = Report::new(Selection { only, skip: Vec::new() });
         report.pass_with(Check::Line, "fine");
         report.fail(Check::Stdout, "\u{1b}[2J\nmore", "nothing");
-        let text = text(&report, Paint::Plain, Escape::Controls);
+        let painter = Painter { paint: Paint::Plain, escape: Escape::Controls, width: None };
+        let text = text(&report, painter);
         let expected = "\
 pass  launch.line                prints a handshake line that a host can use
       note      fine

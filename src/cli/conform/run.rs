@@ -9,34 +9,29 @@ use super::report::{Report, Selection};
 use super::settings::Settings;
 use super::trial::Trial;
 use super::{paint, probes, processes};
-use crate::cli::CliError;
 use crate::cli::args::ConformOptions;
-use crate::cli::output::{Ink, Output};
-
-/// The exit code of a program that Ctrl-C ended: 128 and the number of SIGINT.
-const INTERRUPTED: u8 = 130;
+use crate::cli::output::Output;
+use crate::cli::paint::Ink;
+use crate::cli::{CliError, exit};
 
 /// The exit code where the binary could not be tested.
 const UNTESTABLE: u8 = 2;
 
 /// Checks a provider. The exit code is 0 when nothing failed, however much was not reached; 1 when
 /// something failed; 2 when the binary could not be tested.
-pub(crate) async fn run(
-    options: ConformOptions,
-    output: &mut Output,
-) -> Result<ExitCode, CliError> {
+pub(crate) async fn run(options: ConformOptions, output: Output) -> Result<ExitCode, CliError> {
     match tried(&options, output).await {
         Ok(report) => {
             let failed = report.counts().failed > 0;
             let text = if options.json {
                 format!("{:#}\n", report.as_json(&options.binary.display().to_string()))
             } else {
-                paint::text(&report, output.paint(), output.escapes())
+                paint::text(&report, output.painter())
             };
             output.print(&text)?;
             Ok(if failed { ExitCode::FAILURE } else { ExitCode::SUCCESS })
         }
-        Err(Ended::Interrupted) => Ok(ExitCode::from(INTERRUPTED)),
+        Err(Ended::Interrupted) => Ok(ExitCode::from(exit::INTERRUPTED)),
         Err(Ended::Untestable(why)) => {
             if options.json {
                 let binary = options.binary.display().to_string();
@@ -55,7 +50,7 @@ enum Ended {
     Interrupted,
 }
 
-async fn tried(options: &ConformOptions, output: &mut Output) -> Result<Report, Ended> {
+async fn tried(options: &ConformOptions, output: Output) -> Result<Report, Ended> {
     let mut trial = prepared(options).map_err(Ended::Untestable)?;
     output.progress("checking…");
     let ended = tokio::select! {

@@ -11,16 +11,38 @@ const DEEPEST: usize = 64;
 /// Whole numbers below this are exact in a double.
 const EXACT: f64 = 9_007_199_254_740_992.0;
 
-/// A value that JSON cannot hold.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+/// Longest name of an argument that an error repeats, in characters.
+const MOST_SHOWN: usize = 40;
+
+/// A value that JSON cannot hold, or that no schema of ours has a place for.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum ConvertError {
     /// NaN or an infinity.
-    #[error("a number is not finite")]
-    NotFinite,
+    #[error("{at} must be a finite number, not NaN or an infinity")]
+    NotFinite {
+        /// Which value, as in `edits[3].limit`.
+        at: String,
+    },
     /// Deeper than any schema of ours.
-    #[error("a value is nested deeper than {DEEPEST} levels")]
-    TooDeep,
+    #[error("{at} is nested deeper than {DEEPEST} levels")]
+    TooDeep {
+        /// The outermost value.
+        at: String,
+    },
+}
+
+impl ConvertError {
+    /// The same about a value of the object or list that `step` leads into.
+    fn within(self, step: &str) -> Self {
+        match self {
+            Self::NotFinite { at } if at.is_empty() || at.starts_with('[') => {
+                Self::NotFinite { at: format!("{step}{at}") }
+            }
+            Self::NotFinite { at } => Self::NotFinite { at: format!("{step}.{at}") },
+            Self::TooDeep { .. } => Self::TooDeep { at: step.to_owned() },
+        }
+    }
 }
 
 /// The JSON object of a wire struct. Whole numbers become integers again: the wire has doubles.
@@ -32,12 +54,16 @@ pub(crate) fn payload(wire: Struct) -> Result<Payload, ConvertError> {
 }
 
 fn object(wire: Struct, depth: usize) -> Result<Payload, ConvertError> {
-    wire.fields.into_iter().map(|(name, value)| Ok((name, json(value, depth + 1)?))).collect()
+    let entries = wire.fields.into_iter().map(|(name, value)| match json(value, depth + 1) {
+        Ok(value) => Ok((name, value)),
+        Err(error) => Err(error.within(&shown(&name))),
+    });
+    entries.collect()
 }
 
 fn json(wire: WireValue, depth: usize) -> Result<Value, ConvertError> {
     if depth > DEEPEST {
-        return Err(ConvertError::TooDeep);
+        return Err(ConvertError::TooDeep { at: String::new() });
     }
     Ok(match wire.kind {
         None | Some(Kind::NullValue(_)) => Value::Null,
@@ -45,12 +71,12 @@ fn json(wire: WireValue, depth: usize) -> Result<Value, ConvertError> {
         Some(Kind::StringValue(text)) => Value::String(text),
         Some(Kind::NumberValue(number)) => Value::Number(json_number(number)?),
         Some(Kind::StructValue(inner)) => Value::Object(object(inner, depth)?),
-        Some(Kind::ListValue(list)) => Value::Array(
-            list.values
-                .into_iter()
-                .map(|value| json(value, depth + 1))
-                .collect::<Result<_, _>>()?,
-        ),
+        Some(Kind::ListValue(list)) => {
+            let items = list.values.into_iter().enumerate().map(|(index, value)| {
+                json(value, depth + 1).map_err(|error| error.within(&format!("[{index}]")))
+            });
+            Value::Array(items.collect::<Result<_, _>>()?)
+        }
     })
 }
 
@@ -62,7 +88,18 @@ fn json_number(number: f64) -> Result<Number, ConvertError> {
         )]
         return Ok(Number::from(number as i64));
     }
-    Number::from_f64(number).ok_or(ConvertError::NotFinite)
+    Number::from_f64(number).ok_or(ConvertError::NotFinite { at: String::new() })
+}
+
+/// A name that a caller chose, fit for a message.
+fn shown(name: &str) -> String {
+    let mut chars = name.chars();
+    let mut shown: String =
+        chars.by_ref().take(MOST_SHOWN).flat_map(char::escape_default).collect();
+    if chars.next().is_some() {
+        shown.push('…');
+    }
+    shown
 }
 
 /// The wire struct of a JSON object.
@@ -105,8 +142,26 @@ mod tests {
         }
         for number in [f64::NAN, f64::INFINITY, f64::NEG_INFINITY] {
             let wire = WireValue { kind: Some(Kind::NumberValue(number)) };
-            assert_eq!(json(wire, 0), Err(ConvertError::NotFinite));
+            assert!(matches!(json(wire, 0), Err(ConvertError::NotFinite { .. })));
         }
+    }
+
+    #[test]
+    fn what_is_wrong_is_named_by_its_place() {
+        let number = |number| WireValue { kind: Some(Kind::NumberValue(number)) };
+        let list = |values| WireValue { kind: Some(Kind::ListValue(ListValue { values })) };
+        let object = |name: &str, value| Struct { fields: [(name.to_owned(), value)].into() };
+        let inner = WireValue { kind: Some(Kind::StructValue(object("limit", number(f64::NAN)))) };
+        let wire = object("edits", list(vec![number(1.0), inner]));
+        let error = payload(wire).expect_err("NaN");
+        assert_eq!(
+            error.to_string(),
+            "edits[1].limit must be a finite number, not NaN or an infinity"
+        );
+        let long = "\u{1b}\n".to_owned() + &"x".repeat(1 << 20);
+        let error = payload(object(&long, list(vec![number(f64::INFINITY)]))).expect_err("∞");
+        let text = error.to_string();
+        assert!(text.len() < 150 && text.starts_with("\\u{1b}\\nxxx"), "{text}");
     }
 
     #[test]
@@ -122,7 +177,8 @@ mod tests {
         };
         let allowed = nested(DEEPEST - 1);
         assert_eq!(payload(to_struct(allowed.clone())), Ok(allowed));
-        assert_eq!(payload(to_struct(nested(DEEPEST))), Err(ConvertError::TooDeep));
+        let error = payload(to_struct(nested(DEEPEST))).expect_err("it is too deep");
+        assert_eq!(error, ConvertError::TooDeep { at: "a".to_owned() });
     }
 
     proptest! {

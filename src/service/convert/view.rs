@@ -1,5 +1,6 @@
 //! Rendered trees.
 
+use super::{payload, to_struct};
 use crate::service::pb::render::v1::{self as wire, render_node::Node};
 use crate::tools::view::{DiffLine, DiffOp, Fold, Hunk, ListOrder, Style, View};
 
@@ -34,6 +35,17 @@ fn node(view: View) -> wire::RenderNode {
                 collapsed_by_default: initially == Fold::Closed,
             })
         }
+        View::Link { text, url } => Node::Link(wire::LinkNode { text, url }),
+        View::SubSession { session, summary } => {
+            Node::SubSession(wire::SubSessionNode { session_id: session, summary })
+        }
+        View::Action { label, tool, arguments } => Node::Action(wire::ActionNode {
+            label,
+            tool_name: tool,
+            args: Some(to_struct(arguments)),
+            ..wire::ActionNode::default()
+        }),
+        View::Unknown => return wire::RenderNode { node: None },
     };
     wire::RenderNode { node: Some(node) }
 }
@@ -80,12 +92,12 @@ fn wire_count(number: u32) -> i32 {
 
 /// The view of a wire tree. Nodes that this provider never sends become text.
 pub(crate) fn view(tree: wire::RenderTree) -> View {
-    view_of(tree.root.unwrap_or_default())
+    tree.root.map_or(View::Group(Vec::new()), view_of)
 }
 
 fn view_of(node: wire::RenderNode) -> View {
     match node.node {
-        None => View::Group(Vec::new()),
+        None => View::Unknown,
         Some(Node::Text(text)) => {
             let style = style_of(text.style());
             View::Text { content: text.content, style }
@@ -98,7 +110,7 @@ fn view_of(node: wire::RenderNode) -> View {
             headers: table.headers,
             rows: table.rows.into_iter().map(|row| row.cells).collect(),
         },
-        Some(Node::Link(link)) => View::plain(format!("{} <{}>", link.text, link.url)),
+        Some(Node::Link(link)) => View::Link { text: link.text, url: link.url },
         Some(Node::List(list)) => View::List {
             items: list.items.into_iter().map(view_of).collect(),
             order: if list.ordered { ListOrder::Ordered } else { ListOrder::Unordered },
@@ -109,8 +121,15 @@ fn view_of(node: wire::RenderNode) -> View {
             children: inner.children.into_iter().map(view_of).collect(),
             initially: if inner.collapsed_by_default { Fold::Closed } else { Fold::Open },
         },
-        Some(Node::SubSession(session)) => View::plain(session.summary),
-        Some(Node::Action(action)) => View::plain(action.label),
+        Some(Node::SubSession(link)) => {
+            View::SubSession { session: link.session_id, summary: link.summary }
+        }
+        Some(Node::Action(action)) => View::Action {
+            label: action.label,
+            tool: action.tool_name,
+            // What JSON cannot hold cannot be shown either.
+            arguments: payload(action.args.unwrap_or_default()).unwrap_or_default(),
+        },
     }
 }
 

@@ -29,6 +29,13 @@ impl Listener for Events<'_> {
             .emit_until(Event::Progress { message, fraction: None }, Some(Instant::now() + FIRST));
     }
 
+    fn quiet(&mut self, silence: Duration, deadline: Instant) {
+        let message = format!("no output for {} s, still running", silence.as_secs());
+        let progress = Event::Progress { message, fraction: None };
+        // A full window means that there is enough to look at.
+        let _ = self.0.emit_until(progress, Some(deadline));
+    }
+
     fn output(&mut self, stream: Stream, piece: Bytes, deadline: Instant) -> Result<(), NotTaken> {
         let stream = match stream {
             Stream::Stdout => OutputStream::Stdout,

@@ -3,7 +3,7 @@
 use std::path::{Component, Path, PathBuf};
 
 use super::Arguments;
-use crate::tools::hidden::one_line;
+use crate::text::name;
 use crate::tools::{Context, ToolError};
 use crate::workspace::{AccessTime, Action, Fault, FileKind, PathArgument, Target};
 
@@ -26,10 +26,17 @@ pub(super) fn working_folder(
         Target::Found { stat, .. } if stat.kind != FileKind::Folder => {
             Err(ToolError::execution_failed(format!(
                 "cannot run in {}: it is not a folder",
-                one_line(text)
+                name::shown(text)
             ))
             .with_detail("path", text))
         }
+        // A handle keeps a deleted folder, and whatever a command did there would be lost.
+        Target::Found { stat, .. } if stat.links == 0 => Err(ToolError::not_found(format!(
+            "cannot run in {}: the folder was deleted",
+            name::shown(text)
+        ))
+        .with_detail("path", text)
+        .with_hint("a root that was made anew has to be configured anew")),
         _ => Ok(place.path),
     }
 }

@@ -3,11 +3,11 @@
 
 use std::path::{Path, PathBuf};
 
-use sandbox::{Access, ExitStatus, Explanation, LimitHit, Limits, Subject};
+use sandbox::{Access, ExitStatus, Explanation, LimitHit, Limits, Subject, Waiting, WaitsOn};
 
 use super::folder::normal;
 use crate::process::{FullOutput, SPOOL_FILE_BYTES};
-use crate::tools::hidden::one_line;
+use crate::text::name;
 
 /// Where a jail's reasons come from: the jail itself, or a test.
 pub(super) trait Reasons {
@@ -42,6 +42,8 @@ impl Reasons for sandbox::Jail {
 pub(super) struct Facts<'a> {
     pub(super) status: ExitStatus,
     pub(super) limit: Option<LimitHit>,
+    /// The most memory that one of the command's processes used.
+    pub(super) max_rss_bytes: u64,
     pub(super) command: &'a str,
     pub(super) output: &'a str,
     pub(super) cwd: &'a Path,
@@ -89,6 +91,13 @@ pub(super) fn of_failure(facts: &Facts<'_>) -> Vec<String> {
         return notices;
     }
     notices.extend(limits(facts));
+    if facts.status.shell_code() == 128 + rustix::process::Signal::KILL.as_raw() {
+        notices.push(
+            "SIGKILL did not come from this provider: the command sent it, or the system did, as it \
+             does when it runs out of memory"
+                .to_owned(),
+        );
+    }
     if let Some(reason) = facts.reasons.explain_network()
         && (NO_NETWORK.iter().any(|text| facts.output.contains(text)) || no_sockets(facts.output))
     {
@@ -102,7 +111,7 @@ pub(super) fn of_failure(facts: &Facts<'_>) -> Vec<String> {
             "the .git file here points to a git folder outside the roots; such a file never \
              widens what commands may reach, so git cannot work here unless the operator puts {} \
              into bash_write",
-            one_line(&folder.to_string_lossy())
+            name::of(folder)
         ));
     }
     notices
@@ -120,6 +129,19 @@ pub(super) fn of_full_output(full: Option<&FullOutput>) -> Option<String> {
         FullOutput::Failed(error) => {
             Some(format!("the whole output could not be kept in a file: {error}"))
         }
+    }
+}
+
+/// What a command whose time was up had been waiting for: nobody will ever answer it.
+pub(super) fn of_waiting(waiting: Waiting) -> String {
+    let program = waiting.program();
+    let who = format!("{} (pid {} in the jail)", name::shown(&program), waiting.pid);
+    match waiting.on {
+        WaitsOn::Terminal => format!(
+            "{who} was waiting for somebody to type; nobody can: give the answer in stdin or use the \
+             program's non-interactive options"
+        ),
+        WaitsOn::NamedPipe => format!("{who} was waiting for the other end of a named pipe"),
     }
 }
 
@@ -148,7 +170,9 @@ fn limits(facts: &Facts<'_>) -> Option<String> {
         return Some(format!("limits.file_size_bytes ({most}) was hit"));
     }
     if let Some(most) = limits.memory_bytes
-        && says(&["Cannot allocate memory", "out of memory", "Out of memory", "MemoryError"])
+        && (says(&["Cannot allocate memory", "out of memory", "Out of memory", "MemoryError"])
+            // The limit counts addresses, of which a process never has fewer than it uses.
+            || facts.max_rss_bytes > most - most / 10)
     {
         return Some(format!("limits.memory_bytes ({most} for each process) seems to be hit"));
     }
@@ -219,15 +243,14 @@ fn is_write(facts: &Facts<'_>, line: &str, candidate: &str) -> bool {
 /// Why the jail refuses the access, and what the operator can do about it.
 fn refused(facts: &Facts<'_>, access: Access, path: &Path) -> Option<String> {
     let mut reason = facts.reasons.explain(access, path)?;
-    let shown = path.to_string_lossy();
-    let shown = one_line(&shown);
+    let shown = name::of(path);
     if access == Access::Write {
         let read_only = facts.read_only_roots.iter().find(|root| path.starts_with(root));
         if let Some(root) = read_only {
             return Some(format!(
                 "{shown} cannot be written: the operator made {} read-only (read_only_roots); \
                  write elsewhere, or have the operator move that folder to roots",
-                one_line(&root.to_string_lossy())
+                name::of(root)
             ));
         }
         reason.value = grantable(facts.reasons, path).to_owned();

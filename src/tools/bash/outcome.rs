@@ -12,6 +12,7 @@ use crate::process::{
     Budget, Finished, FullOutput, StopCause, StopSignal, Stopped, TimeLimit, Unreported,
     signal_name,
 };
+use crate::text::name;
 use crate::tools::error::chain;
 use crate::tools::{Context, Event, Payload, ToolError};
 
@@ -76,7 +77,7 @@ impl Happened<'_> {
             "stderr_bytes": finished.stderr_bytes,
             "truncated": finished.output.left_out > 0,
             "duration_ms": milliseconds(finished.duration),
-            "cwd": self.cwd.to_string_lossy(),
+            "cwd": name::of(self.cwd),
         });
         let mut add = |name: &str, value: Value| fields[name] = value;
         if let Ok(end) = &finished.end {
@@ -89,7 +90,7 @@ impl Happened<'_> {
         if let Some(FullOutput::Complete(path) | FullOutput::Beginning { path, .. }) =
             &finished.output.full
         {
-            add("full_output_path", path.to_string_lossy().into());
+            add("full_output_path", name::of(path).into());
         }
         if let Some(notice) = self.notice(context) {
             add("notice", secrets.mask_text(&notice).into());
@@ -107,8 +108,8 @@ impl Happened<'_> {
         {
             notices.push(format!(
                 "{} ran the command, because {} cannot be run",
-                self.shell.display(),
-                first.display()
+                name::of(self.shell),
+                name::of(first)
             ));
         }
         if let Ok(end) = &self.finished.end
@@ -123,6 +124,7 @@ impl Happened<'_> {
             notices.extend(notice::of_failure(&notice::Facts {
                 status: end.status,
                 limit: end.limit,
+                max_rss_bytes: end.max_rss_bytes,
                 command: self.arguments.command,
                 output: &self.finished.output.text,
                 cwd: self.cwd,
@@ -152,15 +154,20 @@ impl Happened<'_> {
             ),
         };
         let how = match &self.finished.end {
-            Ok(_) => format!("was ended with {}", signal.name()),
+            Ok(_) => format!("was ended with {}", signal.names().join(" and ")),
             Err(Unreported::Stuck(_)) => {
                 "was sent SIGKILL, and the system has not taken it away yet".to_owned()
             }
-            Err(lost) => format!("was sent {}; {lost}", signal.name()),
+            Err(lost) => format!("was sent {}; {lost}", signal.names().join(" and ")),
+        };
+        let waiting = self.finished.end.as_ref().ok().and_then(|end| end.waiting);
+        let hint = match waiting.map(notice::of_waiting) {
+            Some(waiting) => format!("{waiting}; {hint}"),
+            None => hint,
         };
         let message = format!("the command was still running at {limit} and {how}");
         with_details(ToolError::timeout(message).with_hint(hint), report)
-            .with_detail("signal_sent", signal.name())
+            .with_detail("signals_sent", signal.names())
     }
 
     /// A cancel is told three times, since the stream may take none of it: as a last partial
@@ -182,17 +189,20 @@ impl Happened<'_> {
         let secrets = self.settings.environment.secrets();
         tracing::warn!(
             command = &*shortened(&secrets.mask_text(self.arguments.command), COMMAND_BYTES),
-            streamed_bytes = finished.streamed_bytes,
+            streamed_stdout_bytes = finished.streamed_stdout_bytes,
+            streamed_stderr_bytes = finished.streamed_stderr_bytes,
             unstreamed_bytes = finished.unstreamed_bytes,
-            signal_sent = signal.name(),
+            signals_sent = signal.names().join(" "),
             processes_killed = killed,
             exit_code = finished.end.as_ref().ok().map(|end| end.status.shell_code()),
             "{what}",
         );
         let mut partial = report;
-        partial.insert("cancelled".to_owned(), true.into());
-        partial.insert("signal_sent".to_owned(), signal.name().into());
-        partial.insert("streamed_bytes".to_owned(), finished.streamed_bytes.into());
+        let mut add = |name: &str, value: Value| partial.insert(name.to_owned(), value);
+        add("cancelled", true.into());
+        add("signals_sent", signal.names().into());
+        add("streamed_stdout_bytes", finished.streamed_stdout_bytes.into());
+        add("streamed_stderr_bytes", finished.streamed_stderr_bytes.into());
         events::emit_last(context, &Event::Partial(partial.clone()), patience);
         with_details(ToolError::cancelled(what), partial)
     }

@@ -9,8 +9,8 @@ use serde_json::Value;
 use super::plain::{shortened, visible, without_escapes};
 use super::{Arguments, BashSettings};
 use crate::process::Secrets;
+use crate::text::name;
 use crate::tools::change::failure;
-use crate::tools::hidden::one_line;
 use crate::tools::view::{Fold, Style, View};
 use crate::tools::{Payload, ToolError};
 
@@ -32,7 +32,7 @@ pub(super) fn preview(
     parts.extend(command(arguments.command, secrets));
     let fact = |name: &str, text: &str| View::text(format!("{name}: {text}"), Style::Dim);
     if let Ok(cwd) = cwd {
-        parts.push(fact("folder", &one_line(&cwd.to_string_lossy())));
+        parts.push(fact("folder", &name::of(&cwd)));
     }
     parts.push(fact("timeout", &duration(arguments.timeout)));
     parts.push(fact("network", network(settings.policy.network)));
@@ -68,7 +68,7 @@ pub(super) fn call(arguments: &Payload, secrets: &Secrets) -> View {
     }
     parts.extend(command(text("command").unwrap_or_default(), secrets));
     if let Some(cwd) = text("cwd") {
-        parts.push(View::text(format!("folder: {}", one_line(cwd)), Style::Dim));
+        parts.push(View::text(format!("folder: {}", name::shown(cwd)), Style::Dim));
     }
     View::Group(parts)
 }
@@ -106,8 +106,8 @@ pub(super) fn result(payload: &Payload, secrets: &Secrets) -> View {
         number("duration_ms")
             .and_then(|ms| Duration::try_from_secs_f64(ms / 1000.0).ok())
             .map(duration),
-        text("cwd").map(|cwd| format!("in {}", one_line(cwd))),
-        text("full_output_path").map(|path| format!("whole output: {}", one_line(path))),
+        text("cwd").map(|cwd| format!("in {}", name::shown(cwd))),
+        text("full_output_path").map(|path| format!("whole output: {}", name::shown(path))),
     ]
     .into_iter()
     .flatten()
@@ -160,7 +160,7 @@ fn writable(settings: &BashSettings) -> String {
         .roots
         .iter()
         .chain(&policy.command_write)
-        .map(|path| one_line(&path.to_string_lossy()).into_owned())
+        .map(|path| name::of(path).into_owned())
         .collect();
     paths.join(", ")
 }
@@ -181,7 +181,7 @@ fn scratch(jail: &Jail) -> Option<String> {
         Level::Kernel | Level::Partial => Vec::new(),
     };
     let own = private.home.iter().chain([&private.tmp]);
-    for place in own.map(|path| one_line(&path.to_string_lossy()).into_owned()) {
+    for place in own.map(|path| name::of(path).into_owned()) {
         if !places.contains(&place) {
             places.push(place);
         }

@@ -80,7 +80,8 @@ fn input(settings: &BashSettings) -> Schema {
             "cwd",
             Kind::String(&[]),
             "The folder to run in, inside the configured folders; relative to the working \
-             directory. Default: the working directory.",
+             directory, and as any path it may be quoted as results quote it. Default: the working \
+             directory.",
         ),
         Property::optional(
             "stdin",

@@ -4,7 +4,7 @@ use serde_json::Value;
 
 use crate::text::diff::{Diff, End, Shown, Side, parse_unified, unified};
 use crate::text::encoding::Encoding;
-use crate::tools::hidden::one_line;
+use crate::text::name;
 use crate::tools::schema::{Kind, Property};
 use crate::tools::view::{Style, View};
 use crate::tools::{Payload, ToolError};
@@ -129,7 +129,7 @@ pub(in crate::tools) fn view(
     let shown = diff.shown(side);
     let mut notes = notes(diff, &shown, side);
     notes.extend_from_slice(more);
-    let heading = format!("{verb} {}  {}", one_line(path), counts(diff.added, diff.removed));
+    let heading = format!("{verb} {}  {}", name::shown(path), counts(diff.added, diff.removed));
     let mut views = vec![View::text(heading, Style::Bold)];
     if !shown.hunks.is_empty() {
         views.push(View::Diff(shown.hunks));
@@ -151,7 +151,7 @@ pub(in crate::tools) fn failure(error: &ToolError) -> View {
 pub(in crate::tools) fn render(payload: &Payload, verb: &str) -> View {
     let text = |name: &str| payload.get(name).and_then(Value::as_str);
     let count = |name: &str| payload.get(name).and_then(Value::as_f64);
-    let mut heading = format!("{verb} {}", one_line(text("path").unwrap_or("a file")));
+    let mut heading = format!("{verb} {}", name::shown(text("path").unwrap_or("a file")));
     if let (Some(added), Some(removed)) = (count("lines_added"), count("lines_removed")) {
         heading.push_str(&format!("  {}", counts(added, removed)));
     }

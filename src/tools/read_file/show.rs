@@ -1,10 +1,9 @@
 //! `read_file` calls and results as a person sees them.
 
-use serde_json::Value;
-
+use crate::text::name;
 use crate::tools::Payload;
-use crate::tools::hidden::one_line;
 use crate::tools::language::language_of;
+use crate::tools::stored::{text, whole};
 use crate::tools::view::{Style, View};
 
 /// One line that says what is read.
@@ -22,7 +21,7 @@ pub(super) fn call(arguments: &Payload) -> View {
             format!(", lines {offset}–{}", offset.saturating_add(limit).saturating_sub(1))
         }
     };
-    View::plain(format!("Read {}{lines}", one_line(path)))
+    View::plain(format!("Read {}{lines}", name::shown(path)))
 }
 
 /// The lines as a code block, under a line that says which they are.
@@ -42,7 +41,7 @@ pub(super) fn result(payload: &Payload) -> View {
 }
 
 fn heading(path: &str, payload: &Payload) -> String {
-    let mut heading = one_line(path).into_owned();
+    let mut heading = name::shown(path).into_owned();
     if let (Some(start), Some(end)) = (whole(payload, "start_line"), whole(payload, "end_line")) {
         heading.push_str(&format!(" · lines {start}–{end}"));
         if let Some(total) = whole(payload, "total_lines") {
@@ -73,17 +72,4 @@ fn without_numbers(content: &str, first: i64) -> Option<String> {
 
 fn lines(count: i64) -> String {
     if count == 1 { "line".to_owned() } else { format!("{count} lines") }
-}
-
-fn text<'a>(payload: &'a Payload, name: &str) -> Option<&'a str> {
-    payload.get(name).and_then(Value::as_str)
-}
-
-fn whole(payload: &Payload, name: &str) -> Option<i64> {
-    let value = payload.get(name)?;
-    // A payload that a kernel kept may have passed through a format without whole numbers.
-    value.as_i64().or_else(|| {
-        let number = value.as_f64().filter(|number| number.fract() == 0.0)?;
-        format!("{number:.0}").parse().ok()
-    })
 }

@@ -8,8 +8,8 @@ use crate::tools::{Concurrency, RiskClass, ToolKind, ToolSpec};
 pub(super) const NAME: &str = "read_file";
 
 const DESCRIPTION: &str = "\
-Reads a text file, or a window of its lines. Use it to look at a file before changing it; use bash \
-(ls, find, grep) to list a folder, to find files or to search in many.\n\
+Reads a text file, or a window of its lines. Use it to look at a file before changing it; use glob \
+to list a folder or to find files by their names, and grep to search in many.\n\
 \n\
 - Each line is shown as its number, a tab and its text; number and tab are not part of the file, \
 leave them out of what you give to edit_file. line_numbers: false shows the bare text.\n\

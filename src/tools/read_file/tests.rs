@@ -157,7 +157,7 @@ fn nothing_to_show_has_five_different_reasons() {
     assert_eq!(folder.category(), Category::InvalidArguments);
     assert_eq!(
         folder.to_string(),
-        "cannot read folder: it is a folder; use bash to list what is in it"
+        "cannot read folder: it is a folder; use glob to list what is in it"
     );
 
     let missing = story.refusal(json!({"path": "tree"}));
@@ -324,8 +324,8 @@ fn a_preview_shows_what_would_be_read_or_why_not() {
     let outside = format!("cannot read /etc/passwd: outside the roots [{}]", story.root.display());
     for (path, why) in [
         ("/etc/passwd", outside.as_str()),
-        (".", "cannot read .: it is a folder; use bash to list what is in it"),
-        ("a\nb\u{1b}[2J", "cannot read a\\nb\\x1b[2J: "),
+        (".", "cannot read .: it is a folder; use glob to list what is in it"),
+        ("a\nb\u{1b}[2J", "cannot read \"a\\nb\\033[2J\": "),
     ] {
         let View::Group(parts) = shown(json!({ "path": path })) else { panic!("{path}") };
         let View::Text { content, style: Style::Error } = &parts[0] else { panic!("{parts:?}") };

@@ -286,6 +286,38 @@ fn odd_texts_are_refused_clearly() {
     assert!(story.refusal("a/b").ends_with("/one/a is not a folder"));
 }
 
+/// A quoted text in which every byte is an escape.
+fn octal(path: &[u8]) -> String {
+    let escapes: String = path.iter().map(|byte| format!("\\{byte:03o}")).collect();
+    format!("\"{escapes}\"")
+}
+
+#[test]
+fn a_name_is_taken_as_it_is_shown() {
+    let story = Story::new();
+    let names =
+        [b"gr\xfc\xdfe".as_slice(), b"two\nlines\x1b[2J", b"\"quoted\"", "\u{202e}x".as_bytes()];
+    for odd in names {
+        let path = story.base.join("one").join(OsStr::from_bytes(odd));
+        std::fs::write(&path, name::encode(odd).as_bytes()).unwrap();
+        for shown in [name::encode(odd), name::of(&path)] {
+            assert_eq!(story.read(&shown).unwrap(), name::encode(odd));
+            assert_eq!(story.read(&octal(&name::decode(&shown))).unwrap(), name::encode(odd));
+        }
+    }
+    // Escapes are no way around what a plain text is held to.
+    assert_eq!(story.read(&octal(b"../two/a")).unwrap(), "a in two");
+    assert!(story.refusal(&octal(b"../outside/secret")).ends_with(OUTSIDE));
+    assert!(story.refusal(&octal(b"a\0b")).ends_with("the path contains a NUL byte"));
+    assert!(story.refusal("\"\"").ends_with("the path is empty"));
+    // What is offered instead, and what is in the way, is told in the same form.
+    std::fs::write(story.base.join("one").join(OsStr::from_bytes(b"caf\xe9.txt")), "").unwrap();
+    let message = story.refusal("cafe.txt");
+    assert!(message.ends_with("similar: \"caf\\351.txt\""), "{message}");
+    let message = story.refusal("a/\n");
+    assert_eq!(message, "cannot read \"a/\\n\": /one/a is not a folder");
+}
+
 #[test]
 fn magic_links_are_refused_and_ordinary_ones_in_proc_are_not() {
     let spec =
@@ -375,6 +407,7 @@ proptest! {
                 Just("a"), Just("deep"), Just("outside"), Just("secret"), Just("fixed"), Just("new")],
             1..8),
         absolute: bool,
+        quoted: bool,
     ) {
         static STORY: LazyLock<Story> = LazyLock::new(Story::new);
         let story = &*STORY;
@@ -382,7 +415,8 @@ proptest! {
         if absolute {
             text = format!("{}/{text}", story.base.display());
         }
-        let argument = PathArgument { text: &text, working_directory: None };
+        let written = if quoted { octal(text.as_bytes()) } else { text.clone() };
+        let argument = PathArgument { text: &written, working_directory: None };
         if let Ok(place) = story.workspace.locate(argument, Action::Read) {
             let roots = ["one", "two", "fixed"];
             prop_assert!(roots.iter().any(|root| place.path.starts_with(story.base.join(root))), "{}", text);

@@ -38,6 +38,7 @@ fn failed(output: &str) -> Facts<'_> {
     Facts {
         status: ExitStatus::Exited(1),
         limit: None,
+        max_rss_bytes: 0,
         command: "",
         output,
         cwd: Path::new("/w/app"),

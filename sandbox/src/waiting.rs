@@ -1,0 +1,183 @@
+//! What the processes of a call wait for, as far as the kernel tells: a command that waits for input
+//! that nobody can give looks like any other that takes long.
+
+use std::fs;
+use std::os::unix::fs::FileTypeExt;
+use std::path::Path;
+
+use libc::{c_long, pid_t};
+
+use crate::sweep::descendants;
+
+/// A process that was seen waiting for input.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Waiting {
+    /// Its process id in the jail.
+    pub pid: u32,
+    /// What it waits for.
+    pub on: WaitsOn,
+    pub(crate) name: [u8; NAME],
+}
+
+/// What a process waits for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum WaitsOn {
+    /// Somebody who types. The terminal is one that the command made for itself: it gets none.
+    Terminal,
+    /// Another process at the other end of a named pipe.
+    NamedPipe,
+}
+
+/// The kernel keeps 15 bytes of a name.
+pub(crate) const NAME: usize = 15;
+
+/// At most this many processes are looked at, and this many threads of each.
+const MOST_PROCESSES: usize = 64;
+const MOST_THREADS: usize = 8;
+
+impl Waiting {
+    /// The program's name, as the process itself may have set it.
+    #[must_use]
+    pub fn program(&self) -> String {
+        let end = self.name.iter().position(|byte| *byte == 0).unwrap_or(NAME);
+        String::from_utf8_lossy(&self.name[..end]).into_owned()
+    }
+}
+
+/// Looks for a process below this one that waits for input. What another process is about is told to
+/// its ancestors by kernels that allow tracing; the others tell nothing.
+pub(crate) fn look() -> Option<Waiting> {
+    descendants().into_iter().take(MOST_PROCESSES).find_map(|pid| {
+        let threads = fs::read_dir(format!("/proc/{pid}/task")).ok()?;
+        let on = threads.flatten().take(MOST_THREADS).find_map(|thread| {
+            let call = fs::read_to_string(thread.path().join("syscall")).ok()?;
+            let place = || fs::read_to_string(thread.path().join("wchan")).unwrap_or_default();
+            match wanted(&call)? {
+                Wanted::Read(fd) => what_is_read(pid, fd),
+                Wanted::Standard => match what_is_read(pid, 0) {
+                    Some(WaitsOn::Terminal) => Some(WaitsOn::Terminal),
+                    // Whoever polls a pipe may wait for its own child.
+                    _ => None,
+                },
+                Wanted::Open => OPENING.contains(&place().trim()).then_some(WaitsOn::NamedPipe),
+            }
+        })?;
+        let comm = fs::read(format!("/proc/{pid}/comm")).unwrap_or_default();
+        let mut name = [0; NAME];
+        let text = comm.iter().copied().take_while(|byte| *byte != b'\n');
+        name.iter_mut().zip(text).for_each(|(to, from)| *to = from);
+        Some(Waiting { pid: pid.unsigned_abs(), on, name })
+    })
+}
+
+/// Where in the kernel the opening of a named pipe waits for the other end.
+const OPENING: [&str; 2] = ["wait_for_partner", "fifo_open"];
+
+/// What a thread asked the kernel for and waits to get.
+#[derive(Debug, PartialEq, Eq)]
+enum Wanted {
+    /// Bytes from this descriptor.
+    Read(u64),
+    /// Something to happen on descriptor 0 and no other.
+    Standard,
+    /// A file to be opened.
+    Open,
+}
+
+/// Reads a line of `/proc/PID/syscall`: the number of the call and its arguments, in hexadecimal.
+/// A thread that runs, or waits elsewhere, has no such line.
+fn wanted(line: &str) -> Option<Wanted> {
+    let mut words = line.split_ascii_whitespace();
+    let number: c_long = words.next()?.parse().ok()?;
+    let mut argument = || {
+        let word = words.next()?;
+        u64::from_str_radix(word.strip_prefix("0x")?, 16).ok()
+    };
+    let first = argument()?;
+    match number {
+        libc::SYS_read | libc::SYS_readv => Some(Wanted::Read(first)),
+        // How many descriptors are waited for, or the highest of them and one.
+        libc::SYS_pselect6 => (first == 1).then_some(Wanted::Standard),
+        libc::SYS_ppoll => (argument()? == 1).then_some(Wanted::Standard),
+        libc::SYS_openat => Some(Wanted::Open),
+        #[cfg(target_arch = "x86_64")]
+        libc::SYS_select => (first == 1).then_some(Wanted::Standard),
+        #[cfg(target_arch = "x86_64")]
+        libc::SYS_poll => (argument()? == 1).then_some(Wanted::Standard),
+        #[cfg(target_arch = "x86_64")]
+        libc::SYS_open => Some(Wanted::Open),
+        _ => None,
+    }
+}
+
+fn what_is_read(pid: pid_t, fd: u64) -> Option<WaitsOn> {
+    let link = format!("/proc/{pid}/fd/{fd}");
+    let target = fs::read_link(&link).ok()?;
+    if is_terminal(&target) {
+        return Some(WaitsOn::Terminal);
+    }
+    // A pipe between two programs has no path, and is waited for all the time.
+    let is_named_pipe =
+        target.is_absolute() && fs::metadata(&link).is_ok_and(|found| found.file_type().is_fifo());
+    is_named_pipe.then_some(WaitsOn::NamedPipe)
+}
+
+/// Whether a path is that of a terminal, and not of the end behind which a program plays the person.
+fn is_terminal(path: &Path) -> bool {
+    let Some(name) = path.to_str().and_then(|path| path.strip_prefix("/dev/")) else {
+        return false;
+    };
+    match name.strip_prefix("pts/") {
+        Some(number) => number.bytes().all(|byte| byte.is_ascii_digit()),
+        None => name == "console" || name.starts_with("tty"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_blocked_call_is_told_from_its_line() {
+        let read = libc::SYS_read;
+        for (line, expected) in [
+            (format!("{read} 0x5 0x7ffd 0x400 0x0 0x0 0x0 0x7ffd 0x7f00"), Some(Wanted::Read(5))),
+            (
+                format!("{} 0x1 0x0 0x0 0x0 0x0 0x0 0x1 0x1", libc::SYS_pselect6),
+                Some(Wanted::Standard),
+            ),
+            (format!("{} 0x9 0x0 0x0 0x0 0x0 0x0 0x1 0x1", libc::SYS_pselect6), None),
+            (
+                format!("{} 0xff 0x1 0x0 0x0 0x0 0x0 0x1 0x1", libc::SYS_ppoll),
+                Some(Wanted::Standard),
+            ),
+            (format!("{} 0xff 0x2 0x0 0x0 0x0 0x0 0x1 0x1", libc::SYS_ppoll), None),
+            (format!("{} 0xff 0x2", libc::SYS_openat), Some(Wanted::Open)),
+            (format!("{} 0x0", libc::SYS_wait4), None),
+            ("running".to_owned(), None),
+            ("-1 0x7ffd 0x7f00".to_owned(), None),
+            (String::new(), None),
+            (format!("{read} nonsense"), None),
+        ] {
+            assert_eq!(wanted(&line), expected, "{line}");
+        }
+    }
+
+    #[test]
+    fn the_end_of_whoever_types_is_told_from_the_end_of_whoever_listens() {
+        for (path, expected) in [
+            ("/dev/pts/3", true),
+            ("/dev/tty", true),
+            ("/dev/tty1", true),
+            ("/dev/ttyS0", true),
+            ("/dev/console", true),
+            ("/dev/pts/ptmx", false),
+            ("/dev/ptmx", false),
+            ("/dev/null", false),
+            ("pipe:[77]", false),
+            ("/home/tty", false),
+        ] {
+            assert_eq!(is_terminal(Path::new(path)), expected, "{path}");
+        }
+    }
+}

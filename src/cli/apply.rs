@@ -1,0 +1,113 @@
+//! `apply`: what a call would do is shown, approved, and then done, and nothing else.
+
+use std::io::{self, BufRead as _, IsTerminal as _};
+use std::process::ExitCode;
+
+use serde_json::{Value, json};
+
+use super::CliError;
+use super::args::ApplyOptions;
+use super::call::{prepare, show_view, with_deadline};
+use super::follow::{Format, follow};
+use super::host::with_plugin;
+use super::json;
+use super::output::Output;
+use super::tool_args::{ChangingTool, specs};
+use crate::provider::Call;
+use crate::service::ToolClient;
+use crate::tools::schema::Kind;
+
+pub(super) async fn run(options: ApplyOptions, output: Output) -> Result<ExitCode, CliError> {
+    let approval = match options.yes {
+        true => Approval::Given,
+        false if io::stdin().is_terminal() && output.is_watched() => Approval::ToBeAsked,
+        false => return Err(CliError::NobodyToAsk),
+    };
+    let ChangingTool(tool) = &options.call.tool;
+    let target = &options.call.target;
+    let format = Format::of(options.call.json);
+    let (config, call) = prepare(tool, target)?;
+    with_plugin(&target.launch, output, async |mut client| {
+        client.configure(config).await?;
+        let call = pinned(&mut client, call).await?;
+        let view = client.preview(call.clone()).await?;
+        match format {
+            Format::Person => show_view(output, &view, format)?,
+            Format::Json => {
+                let event = json!({"event": "preview", "view": json::view(&view)});
+                output.print(&format!("{event}\n"))?;
+            }
+        }
+        if approval == Approval::ToBeAsked {
+            output.ask("Apply? [y/N]");
+            if !is_yes().await? {
+                return Err(CliError::NotApplied { reason: "the answer was no" });
+            }
+        }
+        // Where no version says what was shown, another look does.
+        if !call.arguments.contains_key(VERSION) && client.preview(call.clone()).await? != view {
+            return Err(CliError::NotApplied {
+                reason: "what it would do is not any more what was shown",
+            });
+        }
+        follow(client, with_deadline(call, target), format, output).await
+    })
+    .await
+}
+
+/// Whether somebody has to say yes.
+#[derive(Clone, Copy, PartialEq)]
+enum Approval {
+    Given,
+    ToBeAsked,
+}
+
+const VERSION: &str = "expected_version";
+
+/// A line behind the end of every file: asked for that, read_file reads the whole file, returns
+/// nothing of it and tells its version.
+const BEHIND_THE_END: i64 = 1 << 53;
+
+/// The call with the version that its file has, where the tool takes one and the file has one. From
+/// here on the preview is one of that version, and so is what is written.
+async fn pinned(client: &mut ToolClient, mut call: Call) -> Result<Call, CliError> {
+    let takes_version = specs().iter().any(|spec| {
+        spec.name == call.tool
+            && matches!(&spec.input.kind, Kind::Object(properties)
+                if properties.iter().any(|property| property.name == VERSION))
+    });
+    let path = call.arguments.get("path").and_then(Value::as_str);
+    let (true, false, Some(path)) = (takes_version, call.arguments.contains_key(VERSION), path)
+    else {
+        return Ok(call);
+    };
+    let look = Call {
+        id: "cli-0".to_owned(),
+        tool: "read_file".to_owned(),
+        arguments: [
+            ("path".to_owned(), path.into()),
+            ("offset".to_owned(), BEHIND_THE_END.into()),
+            ("limit".to_owned(), 1.into()),
+        ]
+        .into_iter()
+        .collect(),
+        ..call.clone()
+    };
+    // A file that cannot be read has no version, and the preview tells what is to be said about it.
+    let (_, outcome) = client.invoke_to_end(look).await?;
+    if let Some(version) = outcome.ok().and_then(|mut result| result.remove("version")) {
+        call.arguments.insert(VERSION.to_owned(), version);
+    }
+    Ok(call)
+}
+
+/// Waits for the answer on a thread of its own, so that Ctrl-C is heard meanwhile.
+async fn is_yes() -> Result<bool, CliError> {
+    let answer = tokio::task::spawn_blocking(|| {
+        let mut answer = String::new();
+        io::stdin().lock().read_line(&mut answer).map(|_| answer)
+    });
+    let failed = |source| CliError::Io { what: "read the answer", source };
+    let answer = answer.await.map_err(|error| failed(io::Error::other(error)))?.map_err(failed)?;
+    Ok(matches!(answer.trim().to_lowercase().as_str(), "y" | "yes"))
+}

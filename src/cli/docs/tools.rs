@@ -1,0 +1,162 @@
+//! `docs/tools.md`, from what each tool says of itself.
+
+use super::MADE;
+use super::markdown::{block, code, prose, table};
+use crate::cli::tool_args::specs;
+use crate::tools::schema::{Kind, Presence, Property, Schema};
+use crate::tools::{Concurrency, RiskClass, ToolKind, ToolSpec};
+
+/// What to try by hand; a story runs each line, in this order, in a folder with the files of a small
+/// project.
+const EXAMPLES: &[(&str, &str)] = &[
+    (
+        "read_file",
+        "provider-workspace call read_file src/main.rs --limit 20\n\
+         provider-workspace call read_file src/main.rs --offset -3 --no-line-numbers",
+    ),
+    (
+        "write_file",
+        "provider-workspace preview write_file notes/today.md --content '# Today'\n\
+         provider-workspace apply write_file notes/today.md --content '# Today' --yes",
+    ),
+    (
+        "edit_file",
+        "provider-workspace preview edit_file src/main.rs --old-string main --new-string start\n\
+         provider-workspace apply edit_file src/main.rs --old-string 'fn main' --new-string \
+         'pub fn main' --yes",
+    ),
+    (
+        "grep",
+        "provider-workspace call grep 'fn \\w+' --glob '*.rs'\n\
+         provider-workspace call grep --pattern TODO --ignore-case --json",
+    ),
+    ("glob", "provider-workspace call glob '**/*.rs'"),
+    (
+        "bash",
+        "provider-workspace call bash 'wc -l src/*.rs' --timeout-ms 5000\n\
+         provider-workspace call bash 'echo out; echo err >&2' --json",
+    ),
+];
+
+pub(super) fn page() -> String {
+    let specs = specs();
+    let mut page = format!(
+        "# Tools\n{MADE}\nWhat a model gets, under the default configuration. By hand each argument \
+         is a flag, `old_string` as `--old-string`; `provider-workspace call TOOL --help` lists \
+         them. [errors.md](errors.md) tells how a call can fail, \
+         [configuration.md](configuration.md) what an operator can set.\n\n"
+    );
+    page.push_str(&table(
+        &[
+            "tool",
+            "kind",
+            "risk",
+            "beside other calls",
+            "events before the last",
+            "twice is as once",
+            "deadline",
+        ],
+        &specs.iter().map(overview).collect::<Vec<_>>(),
+    ));
+    for spec in &specs {
+        page.push_str(&section(spec));
+    }
+    page
+}
+
+fn overview(spec: &ToolSpec) -> Vec<String> {
+    let yes = |is: bool| if is { "yes" } else { "no" }.to_owned();
+    vec![
+        format!("[{}](#{})", code(spec.name), spec.name),
+        match spec.kind {
+            ToolKind::Resource => "resource: it changes something",
+            ToolKind::DataSource => "data source: it only reads",
+        }
+        .to_owned(),
+        match spec.risk {
+            RiskClass::ReadOnly => "read only",
+            RiskClass::Moderate => "moderate",
+            RiskClass::High => "high",
+        }
+        .to_owned(),
+        match spec.concurrency {
+            Concurrency::Exclusive => "none".to_owned(),
+            Concurrency::Safe { key_fields: [] } => "any".to_owned(),
+            Concurrency::Safe { key_fields } => {
+                let keys: Vec<String> = key_fields.iter().map(|key| code(key)).collect();
+                format!("any but those with the same {}", keys.join(", "))
+            }
+        },
+        yes(spec.streaming),
+        yes(spec.idempotent),
+        format!("{} s", spec.default_timeout.as_secs()),
+    ]
+}
+
+fn section(spec: &ToolSpec) -> String {
+    let mut section = format!("\n## {}\n{}", spec.name, block("text", &spec.description));
+    section.push_str("\nArguments:\n\n");
+    section.push_str(&fields(&spec.input, "required"));
+    section.push_str("\nResult:\n\n");
+    section.push_str(&fields(&spec.output, "always"));
+    if let Some((_, commands)) = EXAMPLES.iter().find(|(tool, _)| *tool == spec.name) {
+        section.push_str("\nBy hand:\n\n");
+        section.push_str(&block("sh", commands));
+    }
+    section
+}
+
+/// `must` is what is said of a field that has to be there.
+fn fields(schema: &Schema, must: &str) -> String {
+    let mut rows = Vec::new();
+    add_fields("", schema, must, &mut rows);
+    table(&["name", "type", "", "meaning"], &rows)
+}
+
+fn add_fields(prefix: &str, schema: &Schema, must: &str, rows: &mut Vec<Vec<String>>) {
+    let Kind::Object(properties) = &schema.kind else { return };
+    for Property { name, presence, schema } in properties {
+        let name = format!("{prefix}{name}");
+        rows.push(vec![
+            code(&name),
+            type_name(&schema.kind),
+            match presence {
+                Presence::Required => must.to_owned(),
+                Presence::Optional => String::new(),
+            },
+            prose(&schema.description),
+        ]);
+        match &schema.kind {
+            Kind::Array(items) => add_fields(&format!("{name}[]."), items, must, rows),
+            _ => add_fields(&format!("{name}."), schema, must, rows),
+        }
+    }
+}
+
+fn type_name(kind: &Kind) -> String {
+    match kind {
+        Kind::Object(_) | Kind::FreeObject => "object".to_owned(),
+        Kind::String([]) => "text".to_owned(),
+        Kind::String(words) => words.iter().map(|word| code(word)).collect::<Vec<_>>().join(", "),
+        Kind::Number => "number".to_owned(),
+        Kind::Whole { min: i64::MIN } => "whole number".to_owned(),
+        Kind::Whole { min } => format!("whole number ≥ {min}"),
+        Kind::Boolean => "true or false".to_owned(),
+        Kind::Array(items) => match &items.kind {
+            Kind::Object(_) => "list of objects".to_owned(),
+            kind => format!("list of {}", type_name(kind)),
+        },
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_tool_has_something_to_try() {
+        for spec in specs() {
+            assert!(EXAMPLES.iter().any(|(tool, _)| *tool == spec.name), "{}", spec.name);
+        }
+    }
+}

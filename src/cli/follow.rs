@@ -1,0 +1,168 @@
+//! A running call, shown as it goes.
+
+use std::process::ExitCode;
+use std::time::{Duration, Instant};
+
+use futures_util::StreamExt as _;
+use serde_json::Value;
+
+use super::CliError;
+use super::exit;
+use super::json;
+use super::output::{Output, Relay};
+use super::paint::{Hits, Ink};
+use crate::provider::Call;
+use crate::service::{ClientError, Failure, InvokeItem, ToolClient};
+use crate::tools::{Event, OutputStream, Payload};
+
+/// For whom a call's events are written.
+#[derive(Clone, Copy, PartialEq)]
+pub(super) enum Format {
+    Person,
+    Json,
+}
+
+impl Format {
+    pub(super) fn of(json: bool) -> Self {
+        if json { Format::Json } else { Format::Person }
+    }
+}
+
+/// How often the line is renewed that says that a call still runs.
+const TICK: Duration = Duration::from_secs(1);
+
+/// Runs the call and writes what comes, as it comes.
+pub(super) async fn follow(
+    mut client: ToolClient,
+    call: Call,
+    format: Format,
+    output: Output,
+) -> Result<ExitCode, CliError> {
+    let mut shown = Shown::new(&call.tool, output);
+    let mut stream = client.invoke(call).await?;
+    let mut ticks = tokio::time::interval(TICK);
+    loop {
+        let item = tokio::select! {
+            item = stream.next() => item.ok_or(ClientError::Unfinished)??,
+            _ = ticks.tick() => {
+                shown.tick(format);
+                continue;
+            }
+        };
+        if format == Format::Json {
+            output.print(&format!("{}\n", json::item(&item)))?;
+        }
+        match (item, format) {
+            (InvokeItem::Event(event), Format::Person) => shown.event(event)?,
+            (InvokeItem::Event(_), Format::Json) => {}
+            (InvokeItem::Result(result), format) => {
+                let code = exit::of_result(&result);
+                if format == Format::Person {
+                    shown.result(&mut client, &result).await?;
+                }
+                return Ok(code);
+            }
+            (InvokeItem::Failure(failure), format) => {
+                if format == Format::Person {
+                    shown.failure(&failure);
+                }
+                return Ok(exit::of_failure(&failure));
+            }
+        }
+    }
+}
+
+/// What a person has seen of a call.
+struct Shown {
+    output: Output,
+    relayed: Relayed,
+    hits: Hits,
+    /// What the tool last said of its progress.
+    progress: String,
+    since: Instant,
+}
+
+/// Whether a command's output has been shown already.
+#[derive(Clone, Copy, PartialEq)]
+enum Relayed {
+    Nothing,
+    Output,
+}
+
+impl Shown {
+    fn new(tool: &str, output: Output) -> Self {
+        Self {
+            output,
+            relayed: Relayed::Nothing,
+            hits: Hits::new(output.painter(), output.layout()),
+            progress: tool.to_owned(),
+            since: Instant::now(),
+        }
+    }
+
+    /// A long call gets a line that says so.
+    fn tick(&self, format: Format) {
+        let seconds = self.since.elapsed().as_secs();
+        if format == Format::Person && seconds > 0 {
+            self.output.progress(&format!("{} ({seconds} s)", self.progress));
+        }
+    }
+
+    fn event(&mut self, event: Event) -> Result<(), CliError> {
+        match event {
+            Event::Output { stream, data } => {
+                self.relayed = Relayed::Output;
+                let to = match stream {
+                    OutputStream::Stdout => Relay::Stdout,
+                    OutputStream::Stderr => Relay::Stderr,
+                };
+                self.output.relay(to, &data)
+            }
+            Event::Progress { message, .. } => {
+                self.output.progress(&message);
+                self.progress = message;
+                Ok(())
+            }
+            Event::Partial(payload) => self.found(&payload),
+            // The result holds it once more.
+            Event::Exit { .. } => Ok(()),
+        }
+    }
+
+    fn found(&mut self, payload: &Payload) -> Result<(), CliError> {
+        let text = self.hits.add(payload);
+        if text.is_empty() { Ok(()) } else { self.output.print(&text) }
+    }
+
+    async fn result(&mut self, client: &mut ToolClient, result: &Payload) -> Result<(), CliError> {
+        self.output.end_progress();
+        if Hits::are_in(result) {
+            self.found(result)?;
+            if let Some(next) = result.get("next_offset").and_then(Value::as_i64) {
+                self.output.note("more", Ink::Yellow, &format!("go on with --offset {next}"));
+            }
+        } else if self.relayed == Relayed::Output {
+            let code = result.get("exit_code").and_then(Value::as_i64).unwrap_or_default();
+            if code != 0 {
+                self.output.note("exit code", Ink::Yellow, &code.to_string());
+            }
+        } else {
+            let bytes = serde_json::to_vec(result)
+                .map_err(|source| CliError::Json { what: "result", source })?;
+            let view = client.render("json", bytes).await?;
+            // The notice is part of what was rendered.
+            return self.output.print(&self.output.painter().view(&view));
+        }
+        if let Some(notice) = result.get("notice").and_then(Value::as_str) {
+            self.output.note("note", Ink::Cyan, notice);
+        }
+        Ok(())
+    }
+
+    fn failure(&self, failure: &Failure) {
+        self.output.note("error", Ink::Red, &failure.to_string());
+        if let Some(hint) = failure.hint() {
+            self.output.note("hint", Ink::Cyan, hint);
+        }
+    }
+}

@@ -1,0 +1,46 @@
+//! Completions and manual pages.
+
+use std::path::Path;
+use std::process::ExitCode;
+
+use super::CliError;
+use super::files;
+use super::output::Output;
+
+pub(super) fn completions(
+    shell: clap_complete::Shell,
+    output: Output,
+) -> Result<ExitCode, CliError> {
+    let mut script = Vec::new();
+    let mut command = super::command();
+    let name = command.get_name().to_owned();
+    clap_complete::generate(shell, &mut command, name, &mut script);
+    output.print(&String::from_utf8_lossy(&script))?;
+    Ok(ExitCode::SUCCESS)
+}
+
+/// The main page on standard output, or all pages in a folder.
+pub(super) fn man(folder: Option<&Path>, output: Output) -> Result<ExitCode, CliError> {
+    let mut command = super::command().disable_help_subcommand(true);
+    command.build();
+    match folder {
+        None => output.print(&page(command)?.1)?,
+        Some(folder) => write_all(folder, &command)?,
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn write_all(folder: &Path, command: &clap::Command) -> Result<(), CliError> {
+    let (name, text) = page(command.clone())?;
+    files::write(&folder.join(name), text.as_bytes())?;
+    command.get_subcommands().try_for_each(|command| write_all(folder, command))
+}
+
+/// A command's page, and the name of its file.
+fn page(command: clap::Command) -> Result<(String, String), CliError> {
+    let man = clap_mangen::Man::new(command);
+    let mut text = Vec::new();
+    man.render(&mut text)
+        .map_err(|source| CliError::Io { what: "make the manual page", source })?;
+    Ok((man.get_filename(), String::from_utf8_lossy(&text).into_owned()))
+}

@@ -1,0 +1,116 @@
+//! Tables.
+
+use super::tree::Painter;
+use super::wrap::{columns, wrap};
+use super::{Ink, Paint};
+
+/// What stands between two columns.
+const GAP: &str = "  ";
+
+/// No column is made narrower than this to fit a terminal.
+const LEAST: usize = 12;
+
+impl Painter {
+    pub(super) fn table(
+        self,
+        text: &mut String,
+        indent: &str,
+        headers: &[String],
+        rows: &[Vec<String>],
+    ) {
+        let cells = |row: &[String]| -> Vec<String> {
+            row.iter().map(|cell| self.escape.on_one_line(cell)).collect()
+        };
+        let head = (!headers.is_empty()).then(|| cells(headers));
+        let rows: Vec<Vec<String>> = rows.iter().map(|row| cells(row)).collect();
+        let room = self.room(indent);
+        let widths = fitted(natural(head.iter().chain(&rows)), room);
+        if let Some(head) = head {
+            self.row(text, indent, &head, &widths, Some(Ink::Bold));
+        }
+        for row in rows {
+            self.row(text, indent, &row, &widths, None);
+        }
+    }
+
+    fn row(
+        self,
+        text: &mut String,
+        indent: &str,
+        cells: &[String],
+        widths: &[usize],
+        ink: Option<Ink>,
+    ) {
+        let wrapped: Vec<Vec<String>> =
+            cells.iter().zip(widths).map(|(cell, width)| wrap(cell, *width)).collect();
+        let height = wrapped.iter().map(Vec::len).max().unwrap_or(0);
+        for index in 0..height {
+            let mut line = String::new();
+            for (column, (pieces, width)) in wrapped.iter().zip(widths).enumerate() {
+                if column > 0 {
+                    line.push_str(GAP);
+                }
+                let piece = pieces.get(index).map_or("", String::as_str);
+                line.push_str(piece);
+                line.extend(std::iter::repeat_n(' ', width.saturating_sub(columns(piece))));
+            }
+            let line = line.trim_end();
+            match ink {
+                Some(ink) if self.paint == Paint::Colours => {
+                    self.line(text, indent, &self.paint.ink(ink, line));
+                }
+                _ => self.line(text, indent, line),
+            }
+        }
+    }
+}
+
+/// How wide each column would be without a limit.
+fn natural<'a>(rows: impl Iterator<Item = &'a Vec<String>>) -> Vec<usize> {
+    let mut widths = Vec::new();
+    for row in rows {
+        widths.resize(row.len().max(widths.len()), 0);
+        for (width, cell) in widths.iter_mut().zip(row) {
+            *width = columns(cell).max(*width);
+        }
+    }
+    widths
+}
+
+/// The same widths with the widest ones made narrower until all of them fit, or none can be
+/// narrower.
+fn fitted(mut widths: Vec<usize>, room: Option<usize>) -> Vec<usize> {
+    let Some(room) = room else { return widths };
+    let gaps = widths.len().saturating_sub(1) * GAP.len();
+    let room = room.saturating_sub(gaps);
+    loop {
+        let total: usize = widths.iter().sum();
+        let mut sorted = widths.clone();
+        sorted.sort_unstable();
+        let Some(&widest) = sorted.last() else { return widths };
+        if total <= room || widest <= LEAST {
+            return widths;
+        }
+        // Down to the next one, or by what is too much, whichever is less.
+        let many = sorted.iter().filter(|width| **width == widest).count();
+        let next = sorted.iter().rev().find(|width| **width < widest).copied().unwrap_or(0);
+        let step = (total - room).div_ceil(many).min(widest - next.max(LEAST).min(widest)).max(1);
+        for width in widths.iter_mut().filter(|width| **width == widest) {
+            *width = (widest - step).max(LEAST);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_widest_columns_give_way() {
+        assert_eq!(fitted(vec![5, 100, 8], Some(60)), [5, 43, 8]);
+        assert_eq!(fitted(vec![50, 100], Some(62)), [30, 30]);
+        assert_eq!(fitted(vec![5, 8], Some(60)), [5, 8]);
+        assert_eq!(fitted(vec![50, 100], None), [50, 100]);
+        assert_eq!(fitted(vec![50, 100], Some(3)), [12, 12]);
+    }
+}

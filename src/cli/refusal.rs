@@ -1,0 +1,90 @@
+//! What clap has to say: a wrong command line, or the help that was asked for.
+
+use std::ffi::OsString;
+use std::process::ExitCode;
+
+use clap::ValueEnum as _;
+use clap::error::{ContextKind, ContextValue, ErrorKind};
+use serde_json::json;
+
+use super::CliError;
+use super::args::ColorChoice;
+use super::exit;
+use super::output::Output;
+use crate::tools::Category;
+
+/// What `--color` says, on a command line that may be wrong.
+pub(super) fn color_in(arguments: &[OsString]) -> ColorChoice {
+    let texts: Vec<_> = arguments.iter().map(|argument| argument.to_string_lossy()).collect();
+    let mut chosen = ColorChoice::Auto;
+    for (index, text) in texts.iter().enumerate() {
+        let value = match text.strip_prefix("--color") {
+            Some("") => texts.get(index + 1).map(AsRef::as_ref),
+            Some(rest) => rest.strip_prefix('='),
+            None if text == "--" => break,
+            None => None,
+        };
+        if let Some(color) = value.and_then(|value| ColorChoice::from_str(value, true).ok()) {
+            chosen = color;
+        }
+    }
+    chosen
+}
+
+/// Shows it. Whoever asked for JSON gets what is wrong as JSON.
+pub(super) fn answer(error: &clap::Error, arguments: &[OsString], output: Output) -> ExitCode {
+    let page = error.render();
+    if matches!(error.kind(), ErrorKind::DisplayHelp | ErrorKind::DisplayVersion) {
+        return match output.page(&page) {
+            Ok(()) => ExitCode::SUCCESS,
+            Err(error) => output.failure(&error),
+        };
+    }
+    let is_for_programs =
+        arguments.iter().take_while(|text| *text != "--").any(|text| text == "--json");
+    if is_for_programs {
+        let text = page.to_string();
+        let (message, details) = match unknown_tool(error) {
+            Some((message, hint)) => (message, json!({"hint": hint})),
+            None => (text.trim_start_matches("error: ").trim_end().to_owned(), json!({})),
+        };
+        let event = json!({"event": "error", "error": {
+            "category": Category::InvalidArguments.name(), "message": message,
+            "retryable": false, "details": details,
+        }});
+        return match output.print(&format!("{event}\n")) {
+            Err(error @ CliError::OutputClosed) => exit::of_error(&error),
+            _ => ExitCode::from(exit::USAGE),
+        };
+    }
+    output.refusal(&page);
+    ExitCode::from(exit::USAGE)
+}
+
+/// A subcommand that is none, in one sentence.
+fn unknown_tool(error: &clap::Error) -> Option<(String, String)> {
+    let ContextValue::String(name) = error.get(ContextKind::InvalidSubcommand)? else {
+        return None;
+    };
+    let near = match error.get(ContextKind::SuggestedSubcommand) {
+        Some(ContextValue::Strings(near)) if !near.is_empty() => {
+            format!("did you mean {}?", near.join(" or "))
+        }
+        _ => "--help lists what there is".to_owned(),
+    };
+    Some((format!("nothing is called {name:?} here"), near))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_colours_of_a_wrong_line_are_those_that_it_asks_for() {
+        let color = |line: &str| color_in(&line.split(' ').map(OsString::from).collect::<Vec<_>>());
+        assert_eq!(color("x --color always cal"), ColorChoice::Always);
+        assert_eq!(color("x --color=never"), ColorChoice::Never);
+        assert_eq!(color("x --color"), ColorChoice::Auto);
+        assert_eq!(color("x -- --color=never"), ColorChoice::Auto);
+    }
+}

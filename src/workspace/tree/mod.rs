@@ -1,0 +1,36 @@
+//! The walk through a tree of folders, parallel and yet in order.
+//!
+//! A walk begins at a [`Place`](super::Place) that was resolved beneath a root and goes down by
+//! handles alone: every folder is opened beside its parent's handle and follows no link, every file
+//! beside its folder's. So whatever is swapped for a link in the middle of a walk, nothing outside is
+//! reached, with or without the kernel's jail.
+//!
+//! - [`Start`] is where a walk begins and the ignore rules that hold there.
+//! - [`Selection`] says which entries are looked at: a glob, file types, ignore rules.
+//! - [`Visit`] is what is done with an entry, on one of several threads.
+//! - [`Report`] takes what was found, on the calling thread, in the order of paths.
+//! - [`walk`] brings them together and ends early once no entry is left that could matter.
+//!
+//! The order is that of paths compared name by name, as bytes: `a/b` comes before `a.txt`. It is the
+//! order of `rg --sort path`.
+
+mod entry;
+mod folder;
+mod order;
+mod pace;
+mod queue;
+mod rules;
+mod selection;
+mod start;
+mod threads;
+
+pub use entry::{Content, Entry};
+pub use pace::{Pace, Stop};
+pub use queue::{Counts, Found, Named, Seen, Skip};
+pub use selection::{GlobError, IgnoreRules, PathGlob, Selection};
+pub use start::Start;
+pub use threads::{Ended, Options, Report, Summary, Visit, walk};
+
+#[cfg(test)]
+#[expect(clippy::disallowed_methods, reason = "tests set up real trees")]
+mod tests;

@@ -1,0 +1,436 @@
+//! What is still to be done, what was found, and how far the order of paths is settled.
+//!
+//! The work is cut into items: a folder to list, a run of files between two folders. Threads take
+//! the item that comes first in the order of paths. What an item gave is kept until every item
+//! before it is done; then it is settled, and goes out in order. Once enough hits are known, what
+//! comes after them is dropped unseen.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::ops::Range;
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use super::folder::Folder;
+use super::order::Key;
+use super::pace::Stop;
+use super::threads::Ended;
+
+/// What came of one entry.
+#[derive(Debug)]
+pub struct Seen<F> {
+    /// What was found, if anything.
+    pub found: Option<F>,
+    /// How many hits that is.
+    pub hits: usize,
+    /// What it takes of memory, in bytes, about.
+    pub weight: usize,
+    /// Why some or all of it was not looked at.
+    pub skip: Option<Skip>,
+}
+
+impl<F> Seen<F> {
+    /// Nothing was found.
+    #[must_use]
+    pub fn nothing() -> Self {
+        Self { found: None, hits: 0, weight: 0, skip: None }
+    }
+
+    /// It was not looked at.
+    #[must_use]
+    pub fn skipped(skip: Skip) -> Self {
+        Self { skip: Some(skip), ..Self::nothing() }
+    }
+}
+
+/// Why an entry was not looked at, or not to its end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Skip {
+    /// It is binary from some point on; what comes before was looked at.
+    Binary,
+    /// It is too large, or a line of it is.
+    TooLarge,
+    /// The system refuses it, or it lies too deep.
+    Unreadable,
+}
+
+/// Work for one thread.
+pub(super) enum Item {
+    /// Open the start.
+    Start,
+    /// Open the folder that is this entry.
+    Folder(Arc<Folder>, usize),
+    /// Visit these entries.
+    Files(Arc<Folder>, Range<usize>),
+}
+
+/// What an item gave.
+pub(super) struct Record<F> {
+    /// What is worth telling, in order.
+    pub(super) outcomes: Vec<Outcome<F>>,
+    /// How many entries were looked at.
+    pub(super) searched: u64,
+    /// How many were left out by ignore rules.
+    pub(super) ignored: u64,
+}
+
+pub(super) struct Outcome<F> {
+    pub(super) path: Vec<u8>,
+    pub(super) seen: Seen<F>,
+    /// How many entries of the item were looked at, this one included.
+    pub(super) searched: u64,
+}
+
+impl<F> Record<F> {
+    pub(super) fn new() -> Self {
+        Self { outcomes: Vec::new(), searched: 0, ignored: 0 }
+    }
+
+    pub(super) fn add(&mut self, path: impl FnOnce() -> Vec<u8>, seen: Seen<F>) {
+        if !matches!(seen.skip, Some(Skip::TooLarge | Skip::Unreadable)) {
+            self.searched += 1;
+        }
+        if seen.found.is_some() || seen.skip.is_some() {
+            self.outcomes.push(Outcome { path: path(), seen, searched: self.searched });
+        }
+    }
+
+    pub(super) fn hits(&self) -> usize {
+        self.outcomes.iter().map(|outcome| outcome.seen.hits).sum()
+    }
+
+    fn weight(&self) -> usize {
+        let weight = |outcome: &Outcome<F>| outcome.path.len() + outcome.seen.weight;
+        self.outcomes.iter().map(weight).sum()
+    }
+}
+
+/// A found thing, settled: nothing that comes before it is open.
+#[derive(Debug)]
+pub struct Found<F> {
+    /// Its path from the walk's start.
+    pub path: Vec<u8>,
+    /// What was found.
+    pub found: F,
+    /// What was counted up to it, itself included.
+    pub so_far: Counts,
+    weight: usize,
+}
+
+/// What a walk counted, in the order of paths.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Counts {
+    /// Entries that were looked at.
+    pub searched: u64,
+    /// Files and folders that ignore rules left out. What is in such a folder is not counted.
+    pub ignored: u64,
+    /// Entries that were looked at in part or not at all, by [`Skip`].
+    pub skipped: [u64; SKIPS],
+}
+
+/// How many reasons there are to skip an entry.
+const SKIPS: usize = 3;
+
+impl Counts {
+    /// How many entries were skipped for this reason.
+    #[must_use]
+    pub fn skipped(&self, skip: Skip) -> u64 {
+        self.skipped[skip as usize]
+    }
+}
+
+/// The first few entries that were skipped, by [`Skip`], as paths from the walk's start.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Named([Vec<Vec<u8>>; SKIPS]);
+
+/// How many skipped entries are named for each reason.
+const NAMED: usize = 5;
+
+impl Named {
+    /// The first few that were skipped for this reason.
+    #[must_use]
+    pub fn first(&self, skip: Skip) -> &[Vec<u8>] {
+        &self.0[skip as usize]
+    }
+
+    fn add(&mut self, skip: Skip, path: &[u8]) {
+        let list = &mut self.0[skip as usize];
+        if list.len() < NAMED {
+            list.push(path.to_vec());
+        }
+    }
+}
+
+/// Shared by the threads of a walk.
+pub(super) struct Queue<F> {
+    state: Mutex<State<F>>,
+    /// Threads wait for work here.
+    work: Condvar,
+    /// The calling thread waits for something to tell here.
+    news: Condvar,
+    /// One for each thread.
+    stops: Vec<Stop>,
+}
+
+struct State<F> {
+    pending: BTreeMap<Key, Item>,
+    /// What each thread is at.
+    running: Vec<Option<Key>>,
+    records: BTreeMap<Key, Record<F>>,
+    ready: VecDeque<Found<F>>,
+    counts: Counts,
+    named: Named,
+    /// Enough hits.
+    want: usize,
+    /// Hits that are settled, and those with the ones in `records`.
+    settled: usize,
+    hits: usize,
+    /// The first item that gave the last hit that counts. None is needed behind it.
+    last: Option<Key>,
+    weight: usize,
+    idle: usize,
+    ended: Option<Ended>,
+}
+
+/// How much may be found, in bytes, before it can go out.
+const MOST_WEIGHT: usize = 16 * 1024 * 1024;
+
+impl<F> Queue<F> {
+    pub(super) fn new(threads: usize, want: usize) -> Self {
+        let state = State {
+            pending: BTreeMap::from([(Key::of(b"", b""), Item::Start)]),
+            running: vec![None; threads],
+            records: BTreeMap::new(),
+            ready: VecDeque::new(),
+            counts: Counts::default(),
+            named: Named::default(),
+            want,
+            settled: 0,
+            hits: 0,
+            last: None,
+            weight: 0,
+            idle: 0,
+            ended: None,
+        };
+        let stops = (0..threads).map(|_| Stop::default()).collect();
+        Self { state: Mutex::new(state), work: Condvar::new(), news: Condvar::new(), stops }
+    }
+
+    pub(super) fn stop(&self, thread: usize) -> &Stop {
+        &self.stops[thread]
+    }
+
+    /// Hands in what `thread` did and takes its next item; none when the walk is over.
+    pub(super) fn next(&self, thread: usize, done: Option<Done<F>>) -> Option<(Key, Item)> {
+        let mut state = self.lock();
+        if let Some(done) = done {
+            state.running[thread] = None;
+            state.take_in(done, &self.stops);
+            if !state.ready.is_empty() || state.ended.is_some() {
+                self.news.notify_one();
+            }
+            if state.ended.is_some() {
+                self.work.notify_all();
+            }
+        }
+        loop {
+            if state.ended.is_some() {
+                return None;
+            }
+            if state.may_go_on()
+                && let Some((key, item)) = state.pending.pop_first()
+            {
+                state.running[thread] = Some(key.clone());
+                self.stops[thread].clear();
+                if state.idle > 0 && !state.pending.is_empty() {
+                    self.work.notify_one();
+                }
+                return Some((key, item));
+            }
+            if state.pending.is_empty() && state.running.iter().all(Option::is_none) {
+                state.ended = Some(Ended::All);
+                self.work.notify_all();
+                self.news.notify_one();
+                return None;
+            }
+            state.idle += 1;
+            state = self.work.wait(state).unwrap_or_else(PoisonError::into_inner);
+            state.idle -= 1;
+        }
+    }
+
+    /// Waits until something is settled, the walk is over or `most` has passed. Returns what is to
+    /// be told, and whether the walk is over.
+    pub(super) fn news(&self, most: Duration) -> (Vec<Found<F>>, Option<Ended>) {
+        let mut state = self.lock();
+        if state.ready.is_empty() && state.ended.is_none() {
+            let woken = self.news.wait_timeout(state, most);
+            state = woken.unwrap_or_else(PoisonError::into_inner).0;
+        }
+        let ready: Vec<_> = state.ready.drain(..).collect();
+        state.weight -= ready.iter().map(|ready| ready.weight).sum::<usize>();
+        if !ready.is_empty() && state.idle > 0 {
+            self.work.notify_all();
+        }
+        (ready, state.ended)
+    }
+
+    /// Ends the walk before its work is done.
+    pub(super) fn end(&self, ended: Ended) {
+        let mut state = self.lock();
+        state.end(ended, &self.stops);
+        drop(state);
+        self.work.notify_all();
+        self.news.notify_one();
+    }
+
+    /// What is left when no thread is at work any more.
+    pub(super) fn finish(self) -> Rest<F> {
+        let mut state = self.state.into_inner().unwrap_or_else(PoisonError::into_inner);
+        let open = state.frontier().map(Key::path);
+        for (_, record) in std::mem::take(&mut state.records) {
+            state.settle(record);
+        }
+        let State { ready, counts, named, .. } = state;
+        Rest { ready: ready.into_iter().collect(), open, counts, named }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State<F>> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// What is left of a walk at its end.
+pub(super) struct Rest<F> {
+    /// What was found and not told yet; some of it behind the point up to which the order is settled.
+    pub(super) ready: Vec<Found<F>>,
+    /// That point, where there is anything behind it that was not looked at.
+    pub(super) open: Option<Vec<u8>>,
+    pub(super) counts: Counts,
+    pub(super) named: Named,
+}
+
+/// An item that was done.
+pub(super) struct Done<F> {
+    pub(super) key: Key,
+    pub(super) record: Record<F>,
+    /// What it opened, in order.
+    pub(super) items: Vec<(Key, Item)>,
+    /// Whether it was done to its end.
+    pub(super) is_whole: bool,
+}
+
+impl<F> State<F> {
+    /// Whether more may be found now. Where much waits to go out, only what it waits for may be
+    /// done.
+    fn may_go_on(&self) -> bool {
+        self.weight < MOST_WEIGHT
+            || (self.ready.is_empty() && self.running.iter().all(Option::is_none))
+    }
+
+    fn take_in(&mut self, done: Done<F>, stops: &[Stop]) {
+        if matches!(self.ended, Some(Ended::All | Ended::Enough)) {
+            return;
+        }
+        if !done.is_whole {
+            // Cut short from outside, or needless because of what was found before it.
+            let is_needless = self.last.as_ref().is_some_and(|last| done.key > *last);
+            if is_needless {
+                return;
+            }
+            self.pending.insert(done.key.clone(), Item::Start);
+        }
+        for (key, item) in done.items {
+            if self.last.as_ref().is_none_or(|last| key < *last) {
+                self.pending.insert(key, item);
+            }
+        }
+        self.hits += done.record.hits();
+        self.weight += done.record.weight();
+        self.records.insert(done.key, done.record);
+        if self.ended.is_none() {
+            self.drop_needless(stops);
+            self.advance(stops);
+        }
+    }
+
+    /// Drops what comes after the last hit that counts.
+    fn drop_needless(&mut self, stops: &[Stop]) {
+        while self.hits >= self.want {
+            let Some(last) = self.records.last_entry() else { return };
+            let hits = last.get().hits();
+            if hits > 0 && self.hits - hits < self.want {
+                self.last = Some(last.key().clone());
+                break;
+            }
+            let record = last.remove();
+            self.hits -= hits;
+            self.weight -= record.weight();
+        }
+        let Some(last) = &self.last else { return };
+        while self.pending.last_key_value().is_some_and(|(key, _)| key > last) {
+            self.pending.pop_last();
+        }
+        for (key, stop) in self.running.iter().zip(stops) {
+            if key.as_ref().is_some_and(|key| key > last) {
+                stop.set();
+            }
+        }
+    }
+
+    /// The first item that is not done.
+    fn frontier(&self) -> Option<&Key> {
+        let pending = self.pending.first_key_value().map(|(key, _)| key);
+        self.running.iter().flatten().chain(pending).min()
+    }
+
+    fn advance(&mut self, stops: &[Stop]) {
+        loop {
+            let frontier = self.frontier().cloned();
+            let Some(first) = self.records.first_entry() else { return };
+            if frontier.is_some_and(|frontier| *first.key() >= frontier) {
+                return;
+            }
+            let record = first.remove();
+            self.settle(record);
+            if self.settled >= self.want {
+                return self.end(Ended::Enough, stops);
+            }
+        }
+    }
+
+    fn settle(&mut self, record: Record<F>) {
+        self.counts.ignored += record.ignored;
+        let before = self.counts.searched;
+        for Outcome { path, seen, searched } in record.outcomes {
+            if let Some(skip) = seen.skip {
+                self.counts.skipped[skip as usize] += 1;
+                self.named.add(skip, &path);
+            }
+            self.counts.searched = before + searched;
+            self.settled += seen.hits;
+            let weight = path.len() + seen.weight;
+            match seen.found {
+                Some(found) => {
+                    self.ready.push_back(Found { path, found, so_far: self.counts, weight });
+                }
+                None => self.weight -= weight,
+            }
+            if self.settled >= self.want {
+                return;
+            }
+        }
+        self.counts.searched = before + record.searched;
+    }
+
+    fn end(&mut self, ended: Ended, stops: &[Stop]) {
+        if self.ended.is_some() {
+            return;
+        }
+        self.ended = Some(ended);
+        if ended == Ended::Enough {
+            self.pending.clear();
+            self.records.clear();
+        }
+        stops.iter().for_each(Stop::set);
+    }
+}

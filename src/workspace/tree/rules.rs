@@ -1,0 +1,170 @@
+//! Ignore files: which rules hold in a folder, and what they say of an entry.
+//!
+//! As in ripgrep: `.rgignore` before `.ignore` before `.gitignore` before `.git/info/exclude`, and of
+//! one kind the file nearest to the entry before those above it. They hold with or without a git
+//! repository; but git's own two are not looked for above the folder that holds a `.git`, because
+//! what lies above a repository is not part of it.
+//!
+//! Nothing outside the root is read. A link in place of an ignore file is not followed, as git
+//! does not follow it either.
+
+use std::os::fd::{AsFd, OwnedFd};
+use std::path::Path;
+use std::sync::Arc;
+
+use ignore::Match;
+use ignore::gitignore::{Gitignore, GitignoreBuilder};
+use rustix::fs::{Mode, OFlags};
+use rustix::io::Errno;
+
+use super::folder::OPENING;
+use super::selection::IgnoreRules;
+use crate::workspace::{FileKind, FileStat};
+
+/// The rules of one folder that has any, and of those above it.
+#[derive(Debug)]
+pub(super) struct Rules {
+    above: Option<Arc<Rules>>,
+    /// How much of a path lies before the part that these rules are about.
+    offset: usize,
+    files: [Option<Gitignore>; KINDS],
+    /// Whether the folder is the top of a git repository.
+    is_repository: bool,
+}
+
+/// Which names of ignore files a folder has.
+#[derive(Clone, Copy, Default)]
+pub(super) struct Names {
+    present: [bool; KINDS],
+}
+
+const KINDS: usize = 4;
+const NAMES: [&str; KINDS] = [".rgignore", ".ignore", ".gitignore", ".git"];
+/// Of these kinds and those behind them, only those inside the repository count.
+const GIT: usize = 2;
+const EXCLUDE: usize = 3;
+
+/// What is read of an ignore file. Rules behind that are not seen.
+const MOST_BYTES: usize = 1024 * 1024;
+
+impl Names {
+    pub(super) fn note(&mut self, name: &[u8]) {
+        if name.starts_with(b".")
+            && let Some(kind) = NAMES.iter().position(|known| known.as_bytes() == name)
+        {
+            self.present[kind] = true;
+        }
+    }
+
+    /// For a folder that is not listed: any of them may be there.
+    pub(super) fn unknown() -> Self {
+        Self { present: [true; KINDS] }
+    }
+}
+
+impl Rules {
+    /// The rules that hold for the entries of a folder whose path has this length.
+    pub(super) fn of_folder(
+        folder: &OwnedFd,
+        names: Names,
+        path_len: usize,
+        above: Option<Arc<Rules>>,
+        mode: IgnoreRules,
+    ) -> Option<Arc<Rules>> {
+        if mode == IgnoreRules::Disregard || !names.present.contains(&true) {
+            return above;
+        }
+        let mut files = [const { None }; KINDS];
+        for kind in (0..EXCLUDE).filter(|kind| names.present[*kind]) {
+            files[kind] = read_beneath(folder, NAMES[kind]).and_then(|text| parse(&text));
+        }
+        let mut is_repository = false;
+        if names.present[EXCLUDE] {
+            is_repository = exists(folder, NAMES[EXCLUDE]);
+            files[EXCLUDE] = exclude_file(folder).and_then(|text| parse(&text));
+        }
+        if files.iter().all(Option::is_none) && (!is_repository || above.is_none()) {
+            return above;
+        }
+        let offset = if path_len == 0 { 0 } else { path_len + 1 };
+        Some(Arc::new(Self { above, offset, files, is_repository }))
+    }
+
+    /// Whether the rules leave out the entry at `path`.
+    pub(super) fn ignore(&self, path: &[u8], is_folder: bool) -> bool {
+        let mut said: [Option<bool>; KINDS] = [None; KINDS];
+        let mut is_inside = true;
+        let mut next = Some(self);
+        while let Some(rules) = next {
+            for (kind, file) in rules.files.iter().enumerate() {
+                let counts = said[kind].is_none() && (is_inside || kind < GIT);
+                if let (true, Some(file)) = (counts, file) {
+                    said[kind] = match file.matched(as_path(&path[rules.offset..]), is_folder) {
+                        Match::None => None,
+                        Match::Ignore(_) => Some(true),
+                        Match::Whitelist(_) => Some(false),
+                    };
+                }
+            }
+            if said[0].is_some() {
+                break;
+            }
+            is_inside &= !rules.is_repository;
+            next = rules.above.as_deref();
+        }
+        said.into_iter().flatten().next().unwrap_or(false)
+    }
+}
+
+pub(super) fn as_path(bytes: &[u8]) -> &Path {
+    use std::os::unix::ffi::OsStrExt;
+    Path::new(std::ffi::OsStr::from_bytes(bytes))
+}
+
+/// The rules in the text of an ignore file. One that cannot be understood is passed over, as git
+/// does.
+fn parse(text: &[u8]) -> Option<Gitignore> {
+    // Paths are given relative to the folder of the file.
+    let mut builder = GitignoreBuilder::new("");
+    let text = text.strip_prefix(b"\xef\xbb\xbf").unwrap_or(text);
+    for line in text.split(|byte| *byte == b'\n') {
+        let line = line.strip_suffix(b"\r").unwrap_or(line);
+        if let Ok(line) = std::str::from_utf8(line) {
+            let _ = builder.add_line(None, line);
+        }
+    }
+    builder.build().ok().filter(|rules| !rules.is_empty())
+}
+
+fn exists(folder: &OwnedFd, name: &str) -> bool {
+    rustix::fs::statat(folder, name, rustix::fs::AtFlags::SYMLINK_NOFOLLOW).is_ok()
+}
+
+/// The repository's own ignore file. Where `.git` is a file, the repository lies elsewhere.
+fn exclude_file(folder: &OwnedFd) -> Option<Vec<u8>> {
+    let git = rustix::fs::openat(folder, ".git", OPENING, Mode::empty()).ok()?;
+    let info = rustix::fs::openat(&git, "info", OPENING, Mode::empty()).ok()?;
+    read_beneath(&info, "exclude")
+}
+
+fn read_beneath(folder: &OwnedFd, name: &str) -> Option<Vec<u8>> {
+    let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
+    let file = rustix::fs::openat(folder, name, flags, Mode::empty()).ok()?;
+    if FileStat::of(&file).ok()?.kind != FileKind::Regular {
+        return None;
+    }
+    let mut text = Vec::new();
+    let mut piece = [0; 8192];
+    while text.len() < MOST_BYTES {
+        match rustix::io::read(file.as_fd(), &mut piece) {
+            Ok(0) => return Some(text),
+            Ok(count) => text.extend_from_slice(&piece[..count]),
+            Err(Errno::INTR) => {}
+            Err(_) => return None,
+        }
+    }
+    // Not the half of a rule.
+    let end = text.iter().rposition(|byte| *byte == b'\n').unwrap_or(0);
+    text.truncate(end);
+    Some(text)
+}

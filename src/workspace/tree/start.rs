@@ -1,0 +1,135 @@
+//! Where a walk begins.
+
+use std::ffi::CString;
+use std::os::fd::{AsFd, OwnedFd};
+use std::os::unix::ffi::OsStrExt;
+use std::sync::Arc;
+
+use rustix::fs::{Mode, OFlags};
+use rustix::io::Errno;
+
+use super::folder::{Below, Folder, LeftOut, OPENING, Scratch};
+use super::rules::{Names, Rules};
+use super::selection::{IgnoreRules, Scope};
+use crate::workspace::{Action, Fault, FileKind, Place, Target, WorkspaceError};
+
+/// Where a walk begins: a folder, or one file.
+///
+/// It is looked at even where an ignore rule leaves it out, because somebody named it.
+#[derive(Debug)]
+pub struct Start {
+    kind: FileKind,
+    /// The start's folder; the start itself where it is one.
+    folder: OwnedFd,
+    name: CString,
+    /// From the root to the start, where the start is a folder.
+    path: Box<[u8]>,
+    rules: Option<Arc<Rules>>,
+}
+
+impl Place<'_> {
+    /// A walk's start at this place.
+    ///
+    /// # Errors
+    /// When nothing is there any more or it cannot be opened, and for what is neither a folder nor a
+    /// regular file.
+    pub fn start(&self, text: &str, rules: IgnoreRules) -> Result<Start, WorkspaceError> {
+        let fail = |fault: Fault| fault.of(Action::List, text).at(&self.path);
+        let Target::Found { handle, stat } = &self.target else {
+            return Err(fail(Errno::NOENT.into()));
+        };
+        match stat.kind {
+            FileKind::Folder => {
+                let folder = rustix::fs::openat(handle, ".", OPENING, Mode::empty())
+                    .map_err(|errno| fail(errno.into()))?;
+                let (path, rules) = self.from_root(rules);
+                Ok(Start { kind: stat.kind, folder, name: c".".to_owned(), path, rules })
+            }
+            FileKind::Regular => {
+                let folder = self.folder().ok_or_else(|| fail(Errno::NOENT.into()))?;
+                let folder =
+                    folder.try_clone_to_owned().map_err(|error| fail(Fault::System(error)))?;
+                let name =
+                    CString::new(self.name().as_bytes()).map_err(|_| fail(Errno::INVAL.into()))?;
+                Ok(Start { kind: stat.kind, folder, name, path: Box::default(), rules: None })
+            }
+            FileKind::Special(special) => Err(fail(Fault::Special(special))),
+            FileKind::Link => Err(fail(Fault::Changed)),
+        }
+    }
+
+    /// The path from the root, and the rules that hold for the folder there.
+    fn from_root(&self, mode: IgnoreRules) -> (Box<[u8]>, Option<Arc<Rules>>) {
+        let path = self.path.strip_prefix(self.root.path()).unwrap_or(&self.path);
+        let bytes: Box<[u8]> = path.as_os_str().as_bytes().into();
+        if mode == IgnoreRules::Disregard {
+            return (bytes, None);
+        }
+        let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        let Ok(mut here) = rustix::fs::openat(self.root.folder(), ".", flags, Mode::empty()) else {
+            return (bytes, None);
+        };
+        let mut rules = None;
+        let mut walked = 0;
+        for name in path {
+            rules = Rules::of_folder(&here, Names::unknown(), walked, rules, mode);
+            walked += usize::from(walked > 0) + name.len();
+            if rules.as_ref().is_some_and(|rules| rules.ignore(&bytes[..walked], true)) {
+                rules = None;
+            }
+            // The path is free of links; a folder that was swapped has no say.
+            let Ok(next) = rustix::fs::openat(&here, name, flags, Mode::empty()) else { break };
+            here = next;
+        }
+        (bytes, rules)
+    }
+}
+
+impl Start {
+    /// Whether it is a folder or a file.
+    #[must_use]
+    pub fn kind(&self) -> FileKind {
+        self.kind
+    }
+
+    /// A start at the file that has this path from here, to look at it once more. No link is
+    /// followed to it.
+    ///
+    /// # Errors
+    /// As the system.
+    pub fn file_beneath(&self, path: &[u8]) -> rustix::io::Result<Start> {
+        let mut folder = self.folder.try_clone().map_err(|_| Errno::MFILE)?;
+        let mut names = path.split(|byte| *byte == b'/').peekable();
+        let mut last: &[u8] = self.name.to_bytes();
+        while let Some(name) = names.next().filter(|name| !name.is_empty()) {
+            if names.peek().is_some() {
+                folder = rustix::fs::openat(&folder, name, OPENING, Mode::empty())?;
+            }
+            last = name;
+        }
+        let name = CString::new(last).map_err(|_| Errno::INVAL)?;
+        let kind = FileKind::Regular;
+        Ok(Start { kind, folder, name, path: Box::default(), rules: None })
+    }
+
+    /// Opens the folder, or makes one of the file alone.
+    pub(super) fn open(
+        &self,
+        scope: &Scope<'_>,
+        scratch: &mut Scratch,
+    ) -> rustix::io::Result<(Folder, LeftOut)> {
+        if self.kind != FileKind::Folder {
+            let folder = self.folder.try_clone().map_err(|_| Errno::MFILE)?;
+            return Ok((Folder::of_one(folder, &self.name, self.kind), LeftOut::default()));
+        }
+        let below = Below {
+            handle: self.folder.as_fd(),
+            name: &self.name,
+            path: self.path.clone(),
+            start: self.path.len(),
+            rules: self.rules.clone(),
+            depth: 0,
+        };
+        Folder::open(below, scope, scratch)
+    }
+}

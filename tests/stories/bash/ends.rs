@@ -1,0 +1,308 @@
+//! Every way in which a call of bash ends before its command does: what the kernel is told, by the
+//! stream and by its log, and that nothing is left.
+
+use std::os::fd::{AsFd, OwnedFd};
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+
+use futures_util::StreamExt as _;
+use provider_workspace::provider::Call;
+use provider_workspace::service::plugin::KERNEL_CALLBACKS;
+use provider_workspace::service::{
+    Failure, InvokeItem, InvokeStream, KernelLogEntry, ToolClient, kernel_callbacks,
+};
+use provider_workspace::tools::{Event, OutputStream};
+use rustix::net::{Shutdown, shutdown};
+use rustix::process::{Pid, Signal, kill_process};
+use serde_json::{Value, json};
+use tokio::sync::mpsc;
+
+use super::{gone, mark, next_output};
+use crate::harness::{PATIENCE, Story, call, wait_for_end};
+
+/// Waits for what a command said on both of its streams.
+async fn both(stream: &mut InvokeStream) {
+    super::next_outputs(stream, &["err\n", "start\n"]).await;
+}
+
+/// What is left of a stream: its events, told by their kinds, and how it ended.
+async fn rest(stream: &mut InvokeStream) -> (Vec<Event>, Failure) {
+    let mut events = Vec::new();
+    loop {
+        match tokio::time::timeout(PATIENCE, stream.next()).await.unwrap().unwrap().unwrap() {
+            InvokeItem::Event(event) => events.push(event),
+            InvokeItem::Failure(failure) => return (events, failure),
+            InvokeItem::Result(result) => panic!("a result: {result:?}"),
+        }
+    }
+}
+
+async fn heard(log: &mut mpsc::UnboundedReceiver<KernelLogEntry>, part: &str) -> KernelLogEntry {
+    tokio::time::timeout(PATIENCE, async {
+        loop {
+            let entry = log.recv().await.unwrap();
+            if entry.message.contains(part) {
+                return entry;
+            }
+        }
+    })
+    .await
+    .unwrap_or_else(|_| panic!("nothing was heard of {part:?}"))
+}
+
+async fn listening() -> (Story, mpsc::UnboundedReceiver<KernelLogEntry>) {
+    let mut story = Story::launched().await;
+    let (told, log) = mpsc::unbounded_channel();
+    // The provider may say more after nobody listens.
+    let routes = kernel_callbacks(move |entry| drop(told.send(entry)));
+    story.plugin.serve_callbacks(KERNEL_CALLBACKS, routes).await.unwrap();
+    story.configure(json!({})).await.unwrap();
+    (story, log)
+}
+
+/// The report that a cancel owes, as the log has it.
+fn assert_reported(entry: &KernelLogEntry, command: &str) {
+    assert_eq!(entry.session_id.as_deref(), Some("session-1"), "{entry:?}");
+    for (field, value) in [
+        ("call_id", json!("call-1")),
+        ("session_id", json!("session-1")),
+        ("tool", json!("bash")),
+        ("command", json!(command)),
+        ("streamed_stdout_bytes", json!(6.0)),
+        ("streamed_stderr_bytes", json!(4.0)),
+        ("signals_sent", json!("SIGTERM")),
+        ("processes_killed", json!(0.0)),
+    ] {
+        let said = &entry.fields[field];
+        let same = said == &value || said.as_f64().is_some_and(|said| value.as_f64() == Some(said));
+        assert!(same, "{field}: {said} instead of {value}");
+    }
+}
+
+/// Stream and process may both be gone a moment later, so what happened goes to the kernel's log.
+#[tokio::test]
+async fn a_cancel_is_reported_to_the_kernels_log() {
+    let (mut story, mut log) = listening().await;
+    let mark = mark(801);
+    let command = format!("echo err >&2; echo start; exec sleep {mark}");
+    let mut stream =
+        story.client.invoke(call("bash", json!({ "command": command }))).await.unwrap();
+    both(&mut stream).await;
+    drop(stream);
+    let entry = heard(&mut log, "the command was ended because").await;
+    assert_reported(&entry, &command);
+    gone(&mark).await;
+    // A call that ends by itself has nothing of the kind to report.
+    let (_, outcome) = story.call("bash", json!({"command": "echo fine"})).await;
+    assert_eq!(outcome.unwrap()["output"], "fine\n");
+    story.end().await;
+    while let Ok(entry) = log.try_recv() {
+        assert!(entry.text("command").is_none(), "{entry:?}");
+    }
+}
+
+/// A provider that is told to end cancels what runs, and still says all of it on the stream.
+#[tokio::test]
+async fn a_provider_that_is_told_to_end_reports_what_it_cancelled() {
+    let (mut story, mut log) = listening().await;
+    let mark = mark(802);
+    let command = format!("echo err >&2; echo start; exec sleep {mark}");
+    let mut stream =
+        story.client.invoke(call("bash", json!({ "command": command }))).await.unwrap();
+    both(&mut stream).await;
+    let pid = story.pid();
+    kill_process(Pid::from_raw(i32::try_from(pid).unwrap()).unwrap(), Signal::TERM).unwrap();
+    let (events, failure) = rest(&mut stream).await;
+    let [Event::Exit { code: 143, signal: Some(signal) }, Event::Partial(partial)] = &events[..]
+    else {
+        panic!("{events:?}")
+    };
+    assert_eq!((signal.as_str(), failure.category.as_str()), ("SIGTERM", "cancelled"));
+    for report in [partial, &failure.details] {
+        assert_eq!((&report["cancelled"], &report["command"]), (&json!(true), &json!(command)));
+        assert_eq!(report["signals_sent"], json!(["SIGTERM"]));
+    }
+    assert_reported(&heard(&mut log, "the command was ended because").await, &command);
+    assert!(tokio::time::timeout(PATIENCE, stream.next()).await.unwrap().is_none());
+    story.plugin.wait().await.unwrap();
+    gone(&mark).await;
+}
+
+/// B03: also where the command ignores what it is asked, and hides.
+#[tokio::test]
+async fn a_provider_that_is_told_to_end_takes_those_that_will_not_along() {
+    let mut story = Story::configured().await;
+    let mark = mark(803);
+    let command = format!(
+        "trap '' TERM; setsid bash -c \"trap '' TERM; echo start; sleep {mark}; sleep {mark}\" & \
+         sleep {mark}; sleep {mark}"
+    );
+    let mut stream =
+        story.client.invoke(call("bash", json!({ "command": command }))).await.unwrap();
+    next_output(&mut stream, "start").await;
+    let pid = story.pid();
+    kill_process(Pid::from_raw(i32::try_from(pid).unwrap()).unwrap(), Signal::TERM).unwrap();
+    let (_, failure) = rest(&mut stream).await;
+    assert_eq!(failure.details["signals_sent"], json!(["SIGTERM", "SIGKILL"]));
+    story.plugin.wait().await.unwrap();
+    gone(&mark).await;
+}
+
+/// A client on a connection of its own, and what cuts that connection as a dying host does: without
+/// a word.
+async fn cuttable(story: &Story) -> (ToolClient, OwnedFd) {
+    let socket = story.sockets().into_iter().find(|path| !path.is_dir()).unwrap();
+    let cut = Arc::new(Mutex::new(None));
+    let slot = cut.clone();
+    let connector = tower::service_fn(move |_| {
+        let (socket, slot) = (socket.clone(), slot.clone());
+        async move {
+            let stream = tokio::net::UnixStream::connect(socket).await?;
+            *slot.lock().unwrap() = Some(stream.as_fd().try_clone_to_owned()?);
+            Ok::<_, std::io::Error>(hyper_util::rt::TokioIo::new(stream))
+        }
+    });
+    let endpoint = tonic::transport::Endpoint::from_static("http://localhost");
+    let client = ToolClient::new(endpoint.connect_with_connector(connector).await.unwrap());
+    let cut = cut.lock().unwrap().take().unwrap();
+    (client, cut)
+}
+
+/// T07: a connection that is lost ends its calls, and no others.
+#[tokio::test]
+async fn a_lost_connection_ends_its_own_calls_only() {
+    let (mut story, mut log) = listening().await;
+    let (lost, kept) = (mark(804), mark(805));
+    let (mut client, cut) = cuttable(&story).await;
+    let command = format!("echo err >&2; echo start; exec sleep {lost}");
+    let mut stream = client.invoke(call("bash", json!({ "command": command }))).await.unwrap();
+    both(&mut stream).await;
+    let other = format!("echo start; exec sleep {kept}");
+    let mut beside = story.client.invoke(call("bash", json!({ "command": other }))).await.unwrap();
+    next_output(&mut beside, "start").await;
+    shutdown(&cut, Shutdown::Both).unwrap();
+    assert_reported(&heard(&mut log, "the command was ended because").await, &command);
+    gone(&lost).await;
+    assert_eq!(super::running(&kept), 1);
+    drop(beside);
+    gone(&kept).await;
+    story.end().await;
+}
+
+/// T07: a host that is killed takes everything along, as nobody is left to ask for anything.
+#[tokio::test]
+async fn a_killed_host_leaves_no_command() {
+    let folder = tempfile::tempdir().unwrap();
+    let mark = mark(806);
+    let command = format!("setsid sleep {mark} & exec sleep {mark}");
+    let mut host = std::process::Command::new(crate::harness::PROGRAM);
+    host.args(["call", "bash", &json!({ "command": command }).to_string(), "--root"])
+        .arg(folder.path())
+        .env("TMPDIR", folder.path())
+        .stdin(std::process::Stdio::null())
+        .stdout(std::process::Stdio::null())
+        .stderr(std::process::Stdio::null());
+    let mut host = host.spawn().unwrap();
+    let sleep = format!("sleep\0{mark}\0");
+    let until = Instant::now() + PATIENCE;
+    while super::running(&sleep) < 2 {
+        assert!(Instant::now() < until, "the command does not get going");
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+    host.kill().unwrap();
+    host.wait().unwrap();
+    gone(&mark).await;
+}
+
+/// What there is comes before the kernel gives up, however little time it gave; and where that is
+/// too little for anything, nothing is run.
+#[tokio::test]
+async fn short_deadlines_are_met_from_inside() {
+    let mut story = Story::configured().await;
+    let mark = mark(807);
+    let mut ask = async |left: u64, command: &str| {
+        let deadline = Some(Instant::now() + Duration::from_millis(left));
+        let call = Call { deadline, ..call("bash", json!({ "command": command })) };
+        // On a busy machine our own client may give up first, as it knows the deadline too.
+        match story.client.invoke_to_end(call).await {
+            Ok((_, outcome)) => Some(outcome.unwrap_err()),
+            Err(error) => {
+                eprintln!("{left} ms: this side gave up first: {error}");
+                None
+            }
+        }
+    };
+    for left in [100, 250, 600] {
+        let command = format!("echo start; exec sleep {mark}");
+        if let Some(failure) = ask(left, &command).await {
+            assert_eq!(failure.category, "timeout", "{failure:?}");
+            assert!(failure.message.contains("the kernel's deadline"), "{failure:?}");
+            assert_eq!(failure.details["signals_sent"], json!(["SIGTERM"]), "{failure:?}");
+        }
+        gone(&mark).await;
+    }
+    if let Some(failure) = ask(20, "touch made").await {
+        assert_eq!(failure.category, "timeout", "{failure:?}");
+        assert!(!failure.details.contains_key("exit_code"), "{failure:?}");
+    }
+    assert!(!story.path("made").exists());
+    story.end().await;
+}
+
+/// B02 and B03 over the wire: the events of a command that outlives its time, in their order.
+#[tokio::test]
+async fn a_timeout_tells_the_exit_and_then_itself() {
+    let mut story = Story::configured().await;
+    let mark = mark(808);
+    let command = format!(
+        "setsid sleep {mark} & setsid bash -c 'sleep {mark} & disown; exit'; echo part; sleep {mark}"
+    );
+    let (events, outcome) =
+        story.call("bash", json!({"command": command, "timeout_ms": 300})).await;
+    let failure = outcome.unwrap_err();
+    assert_eq!((failure.category.as_str(), failure.retryable), ("timeout", true));
+    assert_eq!(failure.details["output"], "part\n");
+    let [Event::Progress { .. }, Event::Output { stream, data }, Event::Exit { code, signal }] =
+        &events[..]
+    else {
+        panic!("{events:?}")
+    };
+    assert_eq!((*stream, &data[..]), (OutputStream::Stdout, &b"part\n"[..]));
+    assert_eq!((*code, signal.as_deref()), (143, Some("SIGTERM")));
+    gone(&mark).await;
+    story.end().await;
+}
+
+/// What a killed provider kept of outputs is cleared away by the next one, and by nobody before.
+#[tokio::test]
+async fn kept_outputs_go_with_their_provider_or_when_the_next_one_starts() {
+    let mut story = Story::launched().await;
+    story.configure(json!({"bash_output_bytes": 1000})).await.unwrap();
+    let long = json!({"command": "seq 1 1000"});
+    let kept =
+        |result: &Value| std::path::PathBuf::from(result["full_output_path"].as_str().unwrap());
+    let (_, outcome) = story.call("bash", long.clone()).await;
+    let first = kept(&Value::Object(outcome.unwrap()));
+    let read = story.result("read_file", json!({"path": first, "offset": -1})).await;
+    assert_eq!((&read["content"], &read["total_lines"]), (&json!("  1000\t1000\n"), &json!(1000)));
+    // A short output leaves no file, and no command can make one that would be taken for such.
+    let forge = format!("echo forged >{}/output-9.txt", first.parent().unwrap().display());
+    let (_, outcome) = story.call("bash", json!({"command": forge})).await;
+    let outcome = outcome.unwrap();
+    assert!(outcome["exit_code"] != 0 && !outcome.contains_key("full_output_path"), "{outcome:?}");
+    assert!(!first.with_file_name("output-9.txt").exists());
+
+    let pid = story.pid();
+    kill_process(Pid::from_raw(i32::try_from(pid).unwrap()).unwrap(), Signal::KILL).unwrap();
+    wait_for_end(pid);
+    assert!(first.exists(), "nobody was there to remove it");
+    story.clear_tmp();
+    story.relaunch().await;
+    story.configure(json!({"bash_output_bytes": 1000})).await.unwrap();
+    assert!(!first.exists());
+    let (_, outcome) = story.call("bash", long).await;
+    let second = kept(&Value::Object(outcome.unwrap()));
+    assert!(second.exists());
+    let _folder = story.end_and_keep().await;
+    assert!(!second.exists());
+}

@@ -1,0 +1,241 @@
+//! The documents: the pages that are made from the code are current, and every command that a
+//! document shows is run as it is written.
+//!
+//! - A block marked `sh` is a script: each of its commands has to succeed.
+//! - A block marked `console` is a session: what stands behind `$ ` is run, and the lines below are
+//!   what it prints. `…` stands for any rest of a line, alone on a line for any lines.
+//! - Commands run in a small project of their own, in the order of the document, with the built
+//!   program as `provider-workspace`. `cargo run [flags] -- ARGUMENTS` is that program too; what else
+//!   cargo is asked for is run by `.ci/run`.
+//! - `doctor` tells of the machine by its exit code, not of the document, so 1 passes.
+
+use std::fs::{create_dir, create_dir_all, read_to_string, write};
+use std::os::unix::fs::{PermissionsExt as _, symlink};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use crate::harness::{PROGRAM, names};
+
+fn checkout() -> &'static Path {
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+}
+
+#[test]
+fn the_reference_pages_are_current() {
+    let output = Command::new(PROGRAM)
+        .args(["docs", "--check"])
+        .arg(checkout().join("docs"))
+        .output()
+        .unwrap();
+    let told = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "run `cargo run -- docs`: {told}");
+
+    // And the check sees what it should.
+    let folder = tempfile::tempdir().unwrap();
+    let run = |more: &[&str]| {
+        let mut command = Command::new(PROGRAM);
+        command.arg("docs").args(more).arg(folder.path()).stdout(Stdio::null());
+        command.output().unwrap().status.code()
+    };
+    assert_eq!(run(&["--check"]), Some(1));
+    assert_eq!(run(&[]), Some(0));
+    assert_eq!(run(&["--check"]), Some(0));
+    write(folder.path().join("errors.md"), "old").unwrap();
+    assert_eq!(run(&["--check"]), Some(1));
+}
+
+#[test]
+fn every_command_that_a_document_shows_works_as_written() {
+    let mut documents = vec![checkout().join("README.md")];
+    let docs = checkout().join("docs");
+    documents.extend(
+        names(&docs).iter().filter(|name| name.ends_with(".md")).map(|name| docs.join(name)),
+    );
+    let mut commands = 0;
+    for document in documents {
+        let text = read_to_string(&document).unwrap();
+        let scratch = Scratch::new();
+        for block in blocks(&text) {
+            let place = format!("{}, line {}", document.display(), block.line);
+            match block.language {
+                "sh" => scratch.run_script(block.text, &place),
+                "console" => scratch.run_session(block.text, &place),
+                // They would not be run.
+                "bash" | "shell" | "zsh" => panic!("{place}: mark it sh or console"),
+                _ => continue,
+            }
+            commands += 1;
+        }
+    }
+    assert!(commands > 0, "no command was found");
+}
+
+struct Block<'a> {
+    language: &'a str,
+    text: &'a str,
+    /// The line of the document that it starts in.
+    line: usize,
+}
+
+/// The fenced blocks of a document.
+fn blocks(text: &str) -> Vec<Block<'_>> {
+    let mut blocks = Vec::new();
+    let mut open: Option<(&str, usize, usize)> = None;
+    let mut at = 0;
+    for (index, line) in text.split_inclusive('\n').enumerate() {
+        let end = at + line.len();
+        if let Some(language) = line.trim_start().strip_prefix("```") {
+            open = match open {
+                None => Some((language.trim(), end, index + 1)),
+                Some((language, start, line)) => {
+                    blocks.push(Block { language, text: &text[start..at], line });
+                    None
+                }
+            };
+        }
+        at = end;
+    }
+    blocks
+}
+
+/// A small project, and the programs that a reader of the documents has.
+struct Scratch {
+    folder: tempfile::TempDir,
+}
+
+/// What cargo does for a reader who built the program.
+const CARGO: &str = r#"#!/bin/sh
+[ "$1" = run ] || exit 0
+for word; do
+  shift
+  [ "$word" = -- ] && exec provider-workspace "$@"
+done
+exit 0
+"#;
+
+/// Before each script: what `doctor` finds is the machine's affair.
+const PRELUDE: &str = r#"
+provider-workspace() {
+  local code=0
+  command provider-workspace "$@" || code=$?
+  [ "$1:$code" = doctor:1 ] || return "$code"
+}
+"#;
+
+impl Scratch {
+    fn new() -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let scratch = Self { folder };
+        let programs = scratch.programs();
+        create_dir(&programs).unwrap();
+        symlink(PROGRAM, programs.join("provider-workspace")).unwrap();
+        let cargo = programs.join("cargo");
+        write(&cargo, CARGO).unwrap();
+        std::fs::set_permissions(&cargo, std::fs::Permissions::from_mode(0o755)).unwrap();
+        let project = scratch.project();
+        create_dir_all(project.join("src")).unwrap();
+        let readme = read_to_string(checkout().join("README.md")).unwrap();
+        for (name, content) in [
+            ("README.md", readme.as_str()),
+            ("Cargo.toml", "[package]\nname = \"example\"\nversion = \"0.1.0\"\n"),
+            ("a.txt", "x\n"),
+            ("src/main.rs", "// TODO: say more\nfn main() {\n    println!(\"hello\");\n}\n"),
+        ] {
+            write(project.join(name), content).unwrap();
+        }
+        scratch
+    }
+
+    fn programs(&self) -> PathBuf {
+        self.folder.path().join("bin")
+    }
+
+    fn project(&self) -> PathBuf {
+        self.folder.path().join("project")
+    }
+
+    /// Runs a script with both its outputs in one; returns them and the exit code.
+    fn run(&self, script: &str) -> (String, Option<i32>) {
+        let path = std::env::var("PATH").unwrap();
+        let output = Command::new("/bin/bash")
+            .args(["-c", &format!("exec 2>&1\n{PRELUDE}\n{script}")])
+            .current_dir(self.project())
+            .env("PATH", format!("{}:{path}", self.programs().display()))
+            .env_remove("CLICOLOR_FORCE")
+            .stdin(Stdio::null())
+            .output()
+            .unwrap();
+        (String::from_utf8_lossy(&output.stdout).into_owned(), output.status.code())
+    }
+
+    fn run_script(&self, script: &str, place: &str) {
+        let (told, code) = self.run(&format!("set -eu -o pipefail\n{script}"));
+        assert_eq!(code, Some(0), "{place}:\n{script}\n{told}");
+    }
+
+    fn run_session(&self, session: &str, place: &str) {
+        const MARK: &str = "\u{1}end of a command\u{1}";
+        let mut script = String::new();
+        let mut expected: Vec<Vec<&str>> = Vec::new();
+        for line in session.lines() {
+            match line.strip_prefix("$ ") {
+                Some(command) => {
+                    expected.push(Vec::new());
+                    script.push_str(&format!(
+                        "{command}\nstatus=$?; echo '{MARK}'; (exit $status)\n"
+                    ));
+                }
+                None => {
+                    expected.last_mut().unwrap_or_else(|| panic!("{place}: no `$ `")).push(line)
+                }
+            }
+        }
+        let (told, _) = self.run(&script);
+        let mut pieces = told.split(MARK);
+        for (number, expected) in expected.iter().enumerate() {
+            let piece = pieces.next().unwrap_or_default().trim_start_matches('\n');
+            let found: Vec<&str> = piece.lines().collect();
+            assert!(
+                matches_lines(expected, &found),
+                "{place}, command {}: it printed\n{piece}\ninstead of\n{}",
+                number + 1,
+                expected.join("\n")
+            );
+        }
+    }
+}
+
+fn matches_lines(expected: &[&str], found: &[&str]) -> bool {
+    match expected {
+        [] => found.is_empty(),
+        ["…", rest @ ..] => {
+            (0..=found.len()).any(|skipped| matches_lines(rest, &found[skipped..]))
+        }
+        [line, rest @ ..] => match found {
+            [first, others @ ..] => matches_line(line, first) && matches_lines(rest, others),
+            [] => false,
+        },
+    }
+}
+
+fn matches_line(expected: &str, found: &str) -> bool {
+    let (expected, found) = (expected.trim_end(), found.trim_end());
+    let Some((head, tail)) = expected.split_once('…') else { return expected == found };
+    let Some(rest) = found.strip_prefix(head) else { return false };
+    tail.is_empty()
+        || rest.char_indices().map(|(at, _)| &rest[at..]).any(|rest| matches_line(tail, rest))
+}
+
+#[test]
+fn the_checks_of_sessions_see_what_they_should() {
+    assert!(matches_lines(&["a", "…", "z"], &["a", "b", "c", "z"]));
+    assert!(matches_lines(&["took … ms", "…"], &["took 12 ms"]));
+    assert!(!matches_lines(&["a"], &["a", "b"]) && !matches_lines(&["a", "b"], &["a"]));
+    assert!(!matches_line("took … ms", "took 12 s"));
+    let found = blocks("x\n```sh\nls\n```\n\n```console\n$ ls\na\n```\n");
+    assert_eq!((found[0].language, found[0].text, found[1].line), ("sh", "ls\n", 6));
+    let scratch = Scratch::new();
+    scratch.run_session("$ echo a; false\na\n$ echo $?\n1\n", "here");
+    let told = std::panic::catch_unwind(|| scratch.run_script("false\ntrue\n", "here"));
+    assert!(told.is_err());
+}

@@ -1,0 +1,178 @@
+//! The command line on a terminal: one that script(1) makes.
+
+use std::io::{Read as _, Write as _};
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::time::Instant;
+
+use crate::harness::{PATIENCE, PROGRAM};
+
+/// A program on a terminal, in a folder of its own.
+struct Terminal {
+    folder: tempfile::TempDir,
+    script: Child,
+    /// What stood on the terminal so far.
+    seen: String,
+}
+
+impl Terminal {
+    /// None where there is no script(1).
+    fn start(arguments: &str) -> Option<Self> {
+        let folder = tempfile::tempdir().unwrap();
+        std::fs::write(folder.path().join("a.txt"), "hello\n").unwrap();
+        let script = Command::new("script")
+            .args(["-qefc", &format!("stty cols 60 rows 20; exec {PROGRAM} {arguments}")])
+            .arg("/dev/null")
+            .current_dir(folder.path())
+            .envs([("TERM", "xterm"), ("SHELL", "/bin/sh")])
+            .env_remove("NO_COLOR")
+            .env_remove("CLICOLOR")
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn();
+        match script {
+            Ok(script) => Some(Self { folder, script, seen: String::new() }),
+            Err(error) => {
+                assert!(std::env::var_os("CI").is_none(), "script(1) is missing: {error}");
+                eprintln!("skipped: script(1) is missing ({error})");
+                None
+            }
+        }
+    }
+
+    fn path(&self) -> &Path {
+        self.folder.path()
+    }
+
+    /// Reads until the text stands on the terminal.
+    fn wait_for(&mut self, text: &str) {
+        let mut byte = [0; 1];
+        let mut bytes = Vec::new();
+        while !String::from_utf8_lossy(&bytes).contains(text) {
+            let read = self.script.stdout.as_mut().unwrap().read(&mut byte).unwrap();
+            let told = String::from_utf8_lossy(&bytes);
+            assert_ne!(read, 0, "ended without {text:?}: {told}");
+            bytes.extend_from_slice(&byte);
+        }
+        self.seen.push_str(&String::from_utf8_lossy(&bytes));
+    }
+
+    fn type_in(&mut self, keys: &str) {
+        let mut keyboard = self.script.stdin.as_ref().unwrap();
+        // The program may have ended before the last key.
+        let _ = keyboard.write_all(keys.as_bytes());
+    }
+
+    /// Everything that stood on the terminal, and the exit code.
+    fn end(mut self) -> (String, Option<i32>, tempfile::TempDir) {
+        let mut rest = Vec::new();
+        self.script.stdout.take().unwrap().read_to_end(&mut rest).unwrap();
+        self.seen.push_str(&String::from_utf8_lossy(&rest));
+        let code = self.script.wait().unwrap().code();
+        (self.seen, code, self.folder)
+    }
+}
+
+const CTRL_C: &str = "\u{3}";
+
+/// A number of seconds that no other process on this machine sleeps for.
+fn long_sleep(story: u32) -> String {
+    (1_000_000_000 + std::process::id() * 10 + story).to_string()
+}
+
+/// Waits until no process has this in its command line.
+fn wait_until_gone(marker: &str) {
+    let start = Instant::now();
+    while is_running(marker) {
+        assert!(start.elapsed() < PATIENCE, "a process is left over");
+        std::thread::yield_now();
+    }
+}
+
+fn is_running(marker: &str) -> bool {
+    let processes = std::fs::read_dir("/proc").unwrap().filter_map(Result::ok);
+    processes.map(|process| process.path().join("cmdline")).any(|path| {
+        let line = std::fs::read(path).unwrap_or_default();
+        line.split(|byte| *byte == 0).any(|word| word == marker.as_bytes())
+    })
+}
+
+#[test]
+fn ctrl_c_ends_the_call_and_everything_that_it_started() {
+    let marker = long_sleep(1);
+    let call = format!("call bash 'echo up; sleep {marker}'");
+    let Some(mut terminal) = Terminal::start(&call) else { return };
+    terminal.wait_for("up\r\n");
+    terminal.type_in(CTRL_C);
+    let (seen, code, _folder) = terminal.end();
+    assert_eq!(code, Some(130), "{seen}");
+    assert!(seen.contains("cancelled by Ctrl-C"), "{seen}");
+    wait_until_gone(&marker);
+}
+
+#[test]
+fn ctrl_c_twice_ends_at_once_and_leaves_nothing() {
+    let marker = long_sleep(2);
+    let call = format!(r#"call bash 'trap "" TERM INT; echo up; sleep {marker}; sleep {marker}'"#);
+    let Some(mut terminal) = Terminal::start(&call) else { return };
+    terminal.wait_for("up\r\n");
+    terminal.type_in(CTRL_C);
+    terminal.type_in(CTRL_C);
+    let (seen, code, _folder) = terminal.end();
+    assert_eq!(code, Some(130), "{seen}");
+    wait_until_gone(&marker);
+}
+
+#[test]
+fn apply_shows_asks_and_does_what_the_answer_says() {
+    let line = "apply edit_file a.txt --old-string hello --new-string bye";
+    for (answer, code, content) in
+        [("y\n", 0, "bye\n"), ("n\n", 1, "hello\n"), ("\n", 1, "hello\n"), (CTRL_C, 130, "hello\n")]
+    {
+        let Some(mut terminal) = Terminal::start(line) else { return };
+        terminal.wait_for("Apply? [y/N]");
+        assert!(terminal.seen.contains("\x1b[32m+bye"), "{}", terminal.seen);
+        terminal.type_in(answer);
+        let (seen, ended, folder) = terminal.end();
+        assert_eq!(ended, Some(code), "{answer:?}: {seen}");
+        assert_eq!(std::fs::read_to_string(folder.path().join("a.txt")).unwrap(), content);
+    }
+}
+
+#[test]
+fn what_was_shown_is_what_is_written_or_nothing() {
+    let line = "apply write_file a.txt --content mine";
+    let Some(mut terminal) = Terminal::start(line) else { return };
+    terminal.wait_for("Apply? [y/N]");
+    std::fs::write(terminal.path().join("a.txt"), "someone else's\n").unwrap();
+    terminal.type_in("y\n");
+    let (seen, code, folder) = terminal.end();
+    assert_eq!(code, Some(6), "{seen}");
+    assert!(seen.contains("concurrency_conflict"), "{seen}");
+    assert_eq!(std::fs::read_to_string(folder.path().join("a.txt")).unwrap(), "someone else's\n");
+
+    let line = "apply write_file new.txt --content mine";
+    let Some(mut terminal) = Terminal::start(line) else { return };
+    terminal.wait_for("Apply? [y/N]");
+    std::fs::write(terminal.path().join("new.txt"), "someone else's\n").unwrap();
+    terminal.type_in("y\n");
+    let (seen, code, folder) = terminal.end();
+    assert_eq!(code, Some(1), "{seen}");
+    assert!(seen.contains("not any more what was shown"), "{seen}");
+    let content = std::fs::read_to_string(folder.path().join("new.txt")).unwrap();
+    assert_eq!(content, "someone else's\n");
+}
+
+#[test]
+fn a_command_cannot_take_the_terminal_over_and_a_long_one_has_a_line_of_progress() {
+    let call = r"call bash 'mkfifo go; printf \\033]0\;owned\\007; echo; cat go'";
+    let Some(mut terminal) = Terminal::start(call) else { return };
+    terminal.wait_for("owned");
+    // The line says for how long the call has been running.
+    terminal.wait_for(" s)");
+    std::fs::write(terminal.path().join("go"), "").unwrap();
+    let (seen, code, _folder) = terminal.end();
+    assert_eq!(code, Some(0), "{seen}");
+    assert!(seen.contains("\\u{1b}]0;owned\\u{7}"), "{seen}");
+    assert!(seen.ends_with("\r\x1b[K"), "the progress line is erased: {seen:?}");
+}
