@@ -14,6 +14,8 @@
     reason = "a bench prepares its own files, prints its figures, and stops where that fails"
 )]
 
+mod figure;
+
 use std::fs::{self, File};
 use std::io::{BufRead, BufReader, Write};
 use std::path::{Path, PathBuf};
@@ -28,6 +30,8 @@ use provider_workspace::tools::event::{EmitError, Event, EventSink};
 use provider_workspace::tools::{CancelToken, Context, EditFile, Payload, Phase, Tool};
 use provider_workspace::workspace::{RootsSpec, Session, Workspace};
 use serde_json::{Value, json};
+
+use figure::{Figure, Goal};
 
 const OLD: &str = "the needle is here";
 const NEW: &str = "the needle was here";
@@ -99,6 +103,9 @@ async fn measure(folder: &Path, size: usize, rounds: usize) {
         (Some(a), Some(b)) => format!("{:.2}", a.as_secs_f64() / b.as_secs_f64()),
         _ => "-".to_owned(),
     };
+    let peaks = ["plain", "ours"].map(|what| peak_of(what, folder, size));
+    figures(size, &[plain, tool, preview, grpc, server], peaks);
+    let [plain_peak, our_peak] = peaks.map(|kib| format!("{kib} kB"));
     println!(
         "{size:>10} {:>12} {:>12} {:>8} {:>12} {:>12} {:>12} {:>8} {:>10} {:>10}",
         shown(plain),
@@ -108,9 +115,45 @@ async fn measure(folder: &Path, size: usize, rounds: usize) {
         shown(preview),
         shown(server),
         ratio(server, grpc),
-        peak_of("plain", folder, size),
-        peak_of("ours", folder, size),
+        plain_peak,
+        our_peak,
     );
+}
+
+/// The figures of one size, for the report.
+fn figures(
+    size: usize,
+    [plain, tool, preview, grpc, server]: &[Option<Duration>; 5],
+    peaks: [u64; 2],
+) {
+    let is_small = size <= 1 << 20;
+    let size = match size {
+        kib if kib < 1 << 20 => format!("{} KiB", kib >> 10),
+        mib => format!("{} MiB", mib >> 20),
+    };
+    let milliseconds = |time: &Option<Duration>| time.map(|time| time.as_secs_f64() * 1e3);
+    let print = |name: &str, value: &Option<Duration>, peer, goal| {
+        if let Some(value) = milliseconds(value) {
+            Figure { name: &format!("{name} of {size}"), value, unit: "ms", peer, goal }.print();
+        }
+    };
+    let beside = |name, time| milliseconds(time).map(|time| (name, time));
+    let plain = beside("plain Rust: read, replace, sync, rename", plain);
+    print("`edit_file` of a line", tool, plain, Goal::RatioAtMost(1.3));
+    let server = beside("the reference MCP server, without sync", server);
+    print("the same over gRPC", grpc, server, Goal::None);
+    // A person waits for a preview; of a larger file they wait longer.
+    let goal = if is_small { Goal::ValueAtMost(100.0) } else { Goal::None };
+    print("Preview of the same", preview, None, goal);
+    let [plain, ours] = peaks.map(|kib| kib as f64 / 1024.0);
+    Figure {
+        name: &format!("peak memory of an edit of {size}"),
+        value: ours,
+        unit: "MiB",
+        peer: Some(("plain Rust", plain)),
+        goal: Goal::None,
+    }
+    .print();
 }
 
 fn timed(work: impl FnOnce()) -> Duration {
@@ -285,13 +328,14 @@ impl Drop for Mcp {
     }
 }
 
-/// The most memory that one edit takes, in a process of its own.
-fn peak_of(what: &str, folder: &Path, size: usize) -> String {
+/// The most memory that one edit takes, in KiB, in a process of its own.
+fn peak_of(what: &str, folder: &Path, size: usize) -> u64 {
     prepare(&folder.join("file.txt"), size);
     let this = std::env::current_exe().unwrap();
     let output = Command::new(this).args(["peak", what]).arg(folder).output().unwrap();
     assert!(output.status.success());
-    String::from_utf8(output.stdout).unwrap().trim().to_owned()
+    let text = String::from_utf8(output.stdout).unwrap();
+    text.trim().trim_end_matches("kB").trim().parse().unwrap()
 }
 
 fn peak(what: &str, folder: &Path) {

@@ -5,6 +5,8 @@
 
 #![expect(clippy::print_stdout, clippy::print_stderr, reason = "a bench prints its table")]
 
+mod figure;
+
 use std::error::Error;
 use std::ffi::OsStr;
 use std::io::Read;
@@ -17,6 +19,8 @@ use provider_workspace::provider::Call;
 use provider_workspace::service::ToolClient;
 use provider_workspace::service::plugin::{COOKIE, PROTOCOL_VERSION};
 use serde_json::{Value, json};
+
+use figure::{Figure, Goal};
 
 /// Launches of each kind that count, after a few that do not.
 const LAUNCHES: usize = 60;
@@ -64,9 +68,17 @@ fn starts(provider: &Path, go: Option<&Path>, folder: &Path) -> Outcome<()> {
     for (kind, times) in times.chunks_mut(programs.len()).enumerate() {
         let ours = median(&mut times[0]);
         let name = kinds[kind].0;
-        match times.get_mut(1) {
+        let go = times.get_mut(1).map(|go| median(go));
+        Figure {
+            name: &format!("exec to handshake line, {name}"),
+            value: milliseconds(ours),
+            unit: "ms",
+            peer: go.map(|go| ("a minimal Go plugin", milliseconds(go))),
+            goal: Goal::RatioAtMost(MOST_START_RATIO),
+        }
+        .print();
+        match go {
             Some(go) => {
-                let go = median(go);
                 let ratio = ours.as_secs_f64() / go.as_secs_f64();
                 println!(
                     "  {name:<9} {:>6.2} ms, Go {:>6.2} ms: {ratio:.2} x (goal <= {MOST_START_RATIO}) {}",
@@ -110,6 +122,14 @@ async fn calls(provider: &Path, folder: &Path) -> Outcome<()> {
             mebibytes(peak),
             verdict(resident <= MOST_RESIDENT_KIB),
         );
+        Figure {
+            name: &format!("memory after 10,000 calls, {name}"),
+            value: mebibytes(resident),
+            unit: "MiB",
+            peer: Some(("right after Configure", mebibytes(resident_before))),
+            goal: Goal::ValueAtMost(mebibytes(MOST_RESIDENT_KIB)),
+        }
+        .print();
         plugin.kill().await;
     }
     Ok(())
@@ -147,6 +167,14 @@ async fn latencies(
         empty.as_micros(),
         verdict(ratio <= MOST_CALL_RATIO),
     );
+    Figure {
+        name: &format!("`read_file` of 2 KiB, {name}"),
+        value: reads.as_secs_f64() * 1e6,
+        unit: "µs",
+        peer: Some(("an empty unary call", empty.as_secs_f64() * 1e6)),
+        goal: Goal::RatioAtMost(MOST_CALL_RATIO),
+    }
+    .print();
     Ok(())
 }
 

@@ -8,6 +8,8 @@
 #![expect(clippy::disallowed_methods, reason = "the bare spawn is what the jail is compared with")]
 #![expect(clippy::print_stdout, reason = "a benchmark's figures go to the terminal")]
 
+mod figure;
+
 use std::error::Error;
 use std::ffi::OsString;
 use std::fs::File;
@@ -15,10 +17,12 @@ use std::path::{Path, PathBuf};
 use std::process::{ExitCode, Stdio};
 use std::time::{Duration, Instant};
 
-use sandbox::{Command, Jail, Namespaces, Policy};
+use figure::{Figure, Goal};
+use sandbox::{Command, Jail, Level, Namespaces, Policy};
 
 const SHELL: &str = "/bin/bash";
 const TOUCHED: usize = 2 << 30;
+const BWRAP: &str = "bwrap";
 
 fn main() -> ExitCode {
     if sandbox::is_spawner_invocation() {
@@ -49,12 +53,21 @@ fn measure(runs: usize) -> Result<(), Box<dyn Error>> {
             level = Some(jail.enforcement().level);
         }
         let name = level.map_or_else(String::new, |level| level.to_string());
-        println!("  {name:<8} {:>7.2} ms", median(&mut times).as_secs_f64() * 1e3);
+        let middle = median(&mut times).as_secs_f64() * 1e3;
+        println!("  {name:<8} {middle:>7.2} ms");
+        Figure {
+            name: &format!("building a jail, level {name}"),
+            value: middle,
+            unit: "ms",
+            peer: None,
+            goal: Goal::None,
+        }
+        .print();
     }
-    calls("with a small parent", &root, runs)?;
+    calls("a small parent", &root, runs)?;
     // A page in each holds something, so that a fork would have page tables to copy.
     let ballast = vec![1_u8; TOUCHED];
-    calls("with 2 GiB touched", &root, runs)?;
+    calls("2 GiB touched", &root, runs)?;
     std::hint::black_box(ballast);
     Ok(())
 }
@@ -78,7 +91,7 @@ fn calls(title: &str, root: &Path, runs: usize) -> Result<(), Box<dyn Error>> {
         variants.push((full.enforcement().level.to_string(), Box::new(|| jailed(&full, root))));
     }
     if let Some(bwrap) = installed("bwrap") {
-        variants.push(("bwrap".to_owned(), Box::new(move || bare(wrapped(&bwrap, root), root))));
+        variants.push((BWRAP.to_owned(), Box::new(move || bare(wrapped(&bwrap, root), root))));
     }
     let mut times = vec![Vec::new(); variants.len()];
     for run in 0..runs + 10 {
@@ -92,10 +105,23 @@ fn calls(title: &str, root: &Path, runs: usize) -> Result<(), Box<dyn Error>> {
             }
         }
     }
-    println!("bash -c true {title}, {runs} runs");
+    println!("bash -c true, {title}, {runs} runs");
     let bare = median(&mut times[0].clone());
+    let bwrap = variants.iter().position(|(name, _)| name == BWRAP);
+    let bwrap = bwrap.map(|at| median(&mut times[at].clone()));
     for ((name, _), times) in variants.iter().zip(&mut times) {
         let middle = median(times);
+        if let Some(most) = most_ratio(name) {
+            let microseconds = |time: Duration| time.as_secs_f64() * 1e6;
+            let figure = |what: &str, peer, goal| {
+                let name = &format!("{what} at level {name}, {title}");
+                Figure { name, value: microseconds(middle), unit: "µs", peer, goal }.print();
+            };
+            let bare = Some(("a bare one", microseconds(bare)));
+            figure("jailed `bash -c true`", bare, Goal::RatioAtMost(most));
+            let bwrap = bwrap.map(|time| ("bwrap, equal policy", microseconds(time)));
+            figure("the same, beside bwrap,", bwrap, Goal::None);
+        }
         println!(
             "  {name:<8} {:>7.0} us  p99 {:>7.0} us  {:.2} x",
             middle.as_secs_f64() * 1e6,
@@ -104,6 +130,12 @@ fn calls(title: &str, root: &Path, runs: usize) -> Result<(), Box<dyn Error>> {
         );
     }
     Ok(())
+}
+
+/// What was promised of a variant that is a level of ours.
+fn most_ratio(name: &str) -> Option<f64> {
+    let promised = [(Level::Kernel, 1.3), (Level::Full, 1.35)];
+    promised.into_iter().find_map(|(level, most)| (name == level.to_string()).then_some(most))
 }
 
 /// The median, with the times left in order.

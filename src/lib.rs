@@ -2,11 +2,12 @@
 //! kept inside the folders that an operator names.
 //!
 //! # Layout
-//! Imports point one way: `cli` → `service`, `goplugin` → `provider` → `tools` → `workspace`,
+//! Imports point one way: `cli` → `service`, `goplugin`, `telemetry` → `provider` → `tools` → `workspace`,
 //! `process`, `text` → the `sandbox` crate.
 //!
 //! - [`goplugin`]: hashicorp/go-plugin in Rust, both sides of it, knowing nothing of tools.
 //! - [`service`]: the protocol's ToolService over the provider; wire types end here.
+//! - [`telemetry`]: spans and figures of calls, where the environment names a collector.
 //! - [`provider`]: configuration, dispatch, validation, deadlines, cancellation, sessions.
 //! - [`tools`]: one file a tool.
 //! - [`process`]: a command behind the jail: its environment, its output, its end.
@@ -22,6 +23,7 @@ pub mod goplugin;
 pub mod process;
 pub mod provider;
 pub mod service;
+pub mod telemetry;
 pub mod text;
 pub mod tools;
 pub mod workspace;

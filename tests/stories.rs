@@ -26,6 +26,10 @@ mod documents;
 mod edits;
 #[path = "stories/endurance.rs"]
 mod endurance;
+#[path = "stories/examples.rs"]
+mod examples;
+#[path = "stories/figures.rs"]
+mod figures;
 #[path = "stories/harness.rs"]
 mod harness;
 #[path = "stories/hostile.rs"]
@@ -42,10 +46,14 @@ mod life;
 mod previews;
 #[path = "stories/scenarios.rs"]
 mod scenarios;
+#[path = "stories/search/mod.rs"]
+mod search;
 #[path = "stories/show.rs"]
 mod show;
 #[path = "stories/surroundings.rs"]
 mod surroundings;
+#[path = "stories/telemetry.rs"]
+mod telemetry;
 #[path = "stories/terminal.rs"]
 mod terminal;
 #[path = "stories/writing.rs"]

@@ -50,5 +50,6 @@ pub use policy::{Commands, Limits, Mode, Namespaces, Network, Policy};
 pub use private::{Private, PrivateError};
 pub use rights::DomainError;
 pub use spawner::{is_spawner_invocation, spawner_main};
+pub use sys::stdout_was_open;
 pub use waiting::{Waiting, WaitsOn};
 pub use workers::{FileJob, SubmitError};

@@ -11,7 +11,7 @@ use super::files::Source;
 use super::host::configuration;
 use super::output::Output;
 use crate::provider::config::FaultKind;
-use crate::provider::{ConfigureError, Report};
+use crate::provider::{ConfigureError, Identity, Report};
 use crate::service::plugin::{log_level, provider};
 use crate::tools::Payload;
 use crate::tools::view::{ListOrder, Style, View};
@@ -159,6 +159,12 @@ impl Diagnosis {
         let mut json = json!({
             "enforce": self.enforced.is_ok(), "faults": faults,
             "shell": self.shell, "git": self.git, "jail_chosen": self.chosen == Chosen::Jail,
+        });
+        // A report of a fault says of which build it is.
+        let Identity { name, version, source, protocol_version } = Identity::of_this_build();
+        json["provider"] = json!({
+            "name": name, "version": version, "source": source,
+            "protocol_version": protocol_version,
         });
         for (key, paths) in &self.paths {
             json[key] = paths.clone();

@@ -86,7 +86,11 @@ impl CliError {
     #[must_use]
     pub fn hint(&self) -> Option<String> {
         match self {
-            CliError::Json { .. } => Some("quote it for the shell: '{\"path\": \"a.txt\"}'".into()),
+            CliError::Json { .. } => Some(
+                "quote it for the shell: '{\"path\": \"a.txt\"}'; a text that begins with { is given \
+                 by its flag, such as --command"
+                    .into(),
+            ),
             CliError::Client(ClientError::Refused { failure, .. }) => {
                 failure.hint().map(str::to_owned)
             }

@@ -138,9 +138,6 @@ impl Shown {
         self.output.end_progress();
         if Hits::are_in(result) {
             self.found(result)?;
-            if let Some(next) = result.get("next_offset").and_then(Value::as_i64) {
-                self.output.note("more", Ink::Yellow, &format!("go on with --offset {next}"));
-            }
         } else if self.relayed == Relayed::Output {
             let code = result.get("exit_code").and_then(Value::as_i64).unwrap_or_default();
             if code != 0 {

@@ -80,7 +80,7 @@ fn tell(output: Output, line: &LogLine, least: Level) {
 
 /// Serves as a plugin although no host launched this process.
 pub(crate) fn serve() -> Result<ExitCode, CliError> {
-    plugin::run(HandshakeEnvironment::from_process(&COOKIE))?;
+    plugin::run(HandshakeEnvironment::from_process(&COOKIE), plugin::provider())?;
     Ok(ExitCode::SUCCESS)
 }
 

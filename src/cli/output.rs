@@ -5,6 +5,7 @@ use std::io::{self, Write as _};
 use std::process::ExitCode;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use rustix::fs::FileType;
 use rustix::termios::tcgetwinsize;
 
 use super::CliError;
@@ -36,15 +37,27 @@ struct Stream {
 }
 
 /// Where a stream ends up.
-#[derive(Clone, Copy, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 enum Target {
     Terminal,
     Elsewhere,
+    /// The next program, which may well draw on the same terminal.
+    Pipe,
+    /// Nowhere: it was closed when the program was started.
+    Closed,
 }
 
 impl Stream {
     fn of(stream: &(impl io::IsTerminal + std::os::fd::AsFd), color: ColorChoice) -> Self {
-        let target = if stream.is_terminal() { Target::Terminal } else { Target::Elsewhere };
+        let is_pipe = || {
+            let stat = rustix::fs::fstat(stream);
+            stat.is_ok_and(|stat| FileType::from_raw_mode(stat.st_mode) == FileType::Fifo)
+        };
+        let target = match stream.is_terminal() {
+            true => Target::Terminal,
+            false if is_pipe() => Target::Pipe,
+            false => Target::Elsewhere,
+        };
         let size = tcgetwinsize(stream).ok().filter(|size| size.ws_col > 0);
         Self {
             target,
@@ -59,8 +72,8 @@ impl Stream {
     /// be it behind a pager.
     fn escape(self) -> Escape {
         match (self.target, self.paint) {
-            (Target::Elsewhere, Paint::Plain) => Escape::Nothing,
-            _ => Escape::Controls,
+            (Target::Terminal, _) | (_, Paint::Colours) => Escape::Controls,
+            (_, Paint::Plain) => Escape::Nothing,
         }
     }
 }
@@ -84,7 +97,11 @@ fn paint(color: ColorChoice, target: Target, variable: impl Fn(&str) -> Option<S
 
 impl Output {
     pub(crate) fn of_this_process(color: ColorChoice) -> Self {
-        Self { stdout: Stream::of(&io::stdout(), color), stderr: Stream::of(&io::stderr(), color) }
+        let mut stdout = Stream::of(&io::stdout(), color);
+        if !sandbox::stdout_was_open() {
+            stdout.target = Target::Closed;
+        }
+        Self { stdout, stderr: Stream::of(&io::stderr(), color) }
     }
 
     /// What paints for standard output.
@@ -97,7 +114,7 @@ impl Output {
     pub(crate) fn layout(&self) -> Layout {
         match self.stdout.target {
             Target::Terminal => Layout::Headings,
-            Target::Elsewhere => Layout::Lines,
+            Target::Pipe | Target::Elsewhere | Target::Closed => Layout::Lines,
         }
     }
 
@@ -142,13 +159,18 @@ impl Output {
         if self.stdout.target == Target::Terminal {
             note_end_of(data);
         }
+        if self.stdout.target == Target::Closed {
+            return written(Err(io::Error::other("standard output is closed")));
+        }
         let mut stdout = io::stdout().lock();
         written(stdout.write_all(data).and_then(|()| stdout.flush()))
     }
 
     /// Shows what goes on, on one line of a terminal that the next replaces.
     pub(crate) fn progress(&self, message: &str) {
-        if !self.is_watched() || IN_A_LINE.load(Ordering::Relaxed) {
+        // A pager that reads what we print draws where the line would be.
+        let is_alone = self.stdout.target != Target::Pipe;
+        if !self.is_watched() || !is_alone || IN_A_LINE.load(Ordering::Relaxed) {
             return;
         }
         let line = Escape::Controls.on_one_line(message);

@@ -41,6 +41,7 @@ pub struct Call {
 
 /// The provider.
 pub struct Provider {
+    identity: Identity,
     factory: ToolFactory,
     surroundings: Box<dyn Fn() -> io::Result<Surroundings> + Send + Sync>,
     /// What is advertised before the first Configure.
@@ -60,6 +61,7 @@ impl Provider {
     ) -> Self {
         let advertised = Registry::new(factory(None));
         Self {
+            identity: Identity::of_this_build(),
             factory,
             surroundings: Box::new(surroundings),
             advertised,
@@ -70,10 +72,16 @@ impl Provider {
         }
     }
 
+    /// The same provider under another name: one with tools of its own is not this crate's build.
+    #[must_use]
+    pub fn with_identity(self, identity: Identity) -> Self {
+        Self { identity, ..self }
+    }
+
     /// Who this provider is.
     #[must_use]
     pub fn describe(&self) -> Identity {
-        Identity::of_this_build()
+        self.identity
     }
 
     /// What each tool says of itself, under the configuration in force.
@@ -161,10 +169,12 @@ impl Provider {
         let configured = self.in_force();
         let registry = configured.as_deref().map_or(&self.advertised, |state| &state.registry);
         let tool = |name: &str| registry.tool(name).ok().map(|tool| tool as &Arc<dyn Tool>);
-        let view = render::render(stored, tool);
         match &configured {
-            Some(configured) => masking::view(&configured.secrets, view),
-            None => view,
+            Some(configured) => {
+                let stored = masking::stored(&configured.secrets, stored);
+                masking::view(&configured.secrets, render::render(&stored, tool))
+            }
+            None => render::render(stored, tool),
         }
     }
 

@@ -12,7 +12,7 @@ use tokio::sync::oneshot;
 use super::Call;
 use super::configured::Configured;
 use super::handover::{Ticket, refused, submit_soon};
-use super::masking;
+use super::masking::{self, Masked};
 use super::running::{Running, Slot};
 use super::stream::{Delivery, EventStream, Lead, Outcome, Producer, Timing, channel};
 use super::validate;
@@ -180,12 +180,13 @@ impl Work {
         let label = &self.label;
         let span = label.span(Lead::of(self.tool.spec()));
         let _entered = span.enter();
+        let sink = Masked { sink: &producer, secrets: &self.configured.secrets };
         let outcome = guarded(label.tool, || {
             let context = Context {
                 workspace: &self.configured.workspace,
                 session: &self.session,
                 working_directory: self.working_directory.as_deref(),
-                sink: &masking::Sink { secrets: &self.configured.secrets, inner: &producer },
+                sink: &sink,
                 cancel: &self.cancel,
                 deadline: self.deadline,
                 phase: producer.phase(),

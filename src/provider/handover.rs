@@ -1,6 +1,7 @@
 //! Hands work to the jail's file workers, now or in a moment.
 
 use std::error::Error;
+use std::io;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -59,11 +60,19 @@ pub(crate) async fn submit_soon(
 /// The failure of a call that no worker took. `most` is how many calls are admitted.
 pub(crate) fn refused(most: usize, refusal: SubmitError) -> ToolError {
     tracing::warn!(error = &refusal as &dyn Error, "no worker took a call");
-    match refusal {
-        SubmitError::Busy { .. } => too_many(most),
-        SubmitError::Worker(_) => ToolError::too_many_calls(refusal.to_string())
+    let code = match &refusal {
+        SubmitError::Confine(source) => source.raw_os_error(),
+        _ => None,
+    };
+    match (&refusal, code) {
+        (SubmitError::Busy { .. }, _) => too_many(most),
+        (SubmitError::Worker(_), _) => ToolError::too_many_calls(refusal.to_string())
             .with_hint("the machine has no thread left; try again later"),
-        _ => ToolError::execution_failed(refusal.to_string()),
+        // Such as a lack of descriptors, which passes.
+        (_, Some(code)) => {
+            ToolError::from_io("confine a file worker", "", io::Error::from_raw_os_error(code))
+        }
+        (_, None) => ToolError::execution_failed(refusal.to_string()),
     }
     .with_source(refusal)
 }

@@ -8,31 +8,29 @@ use std::time::Instant;
 
 use serde_json::Value;
 
+use super::render::Stored;
 use crate::process::Secrets;
 use crate::tools::view::{DiffLine, Hunk, View};
 use crate::tools::{EmitError, Event, EventSink, Payload, ToolError};
 
-/// Masks what a call's events say. Not what a command printed: that is masked as a stream, since a
-/// secret may lie across two pieces of it.
-pub(super) struct Sink<'a> {
+/// Takes a call's events and passes them on masked.
+pub(super) struct Masked<'a> {
+    pub(super) sink: &'a dyn EventSink,
     pub(super) secrets: &'a Secrets,
-    pub(super) inner: &'a dyn EventSink,
 }
 
-impl EventSink for Sink<'_> {
+impl EventSink for Masked<'_> {
     fn emit_until(&self, event: Event, deadline: Option<Instant>) -> Result<(), EmitError> {
-        self.inner.emit_until(masked_event(self.secrets, event), deadline)
-    }
-}
-
-fn masked_event(secrets: &Secrets, event: Event) -> Event {
-    match event {
-        Event::Partial(partial) => Event::Partial(payload(secrets, partial)),
-        Event::Progress { mut message, fraction } => {
-            mask(secrets, &mut message);
-            Event::Progress { message, fraction }
-        }
-        other @ (Event::Output { .. } | Event::Exit { .. }) => other,
+        let masked = match event {
+            Event::Partial(partial) => Event::Partial(payload(self.secrets, partial)),
+            Event::Progress { mut message, fraction } => {
+                mask(self.secrets, &mut message);
+                Event::Progress { message, fraction }
+            }
+            // Masked where it is read, because a secret may be cut by the end of a piece.
+            event @ (Event::Output { .. } | Event::Exit { .. }) => event,
+        };
+        self.sink.emit_until(masked, deadline)
     }
 }
 
@@ -42,6 +40,23 @@ pub(super) fn payload(secrets: &Secrets, mut payload: Payload) -> Payload {
         payload.values_mut().for_each(|value| mask_value(secrets, value));
     }
     payload
+}
+
+/// Masks every text of what a kernel stored, before marks are set in the middle of one.
+pub(super) fn stored<'a>(secrets: &Secrets, stored: &'a Stored) -> Cow<'a, Stored> {
+    if secrets.is_empty() {
+        return Cow::Borrowed(stored);
+    }
+    Cow::Owned(match stored.clone() {
+        Stored::Call { tool, arguments } => {
+            Stored::Call { tool, arguments: payload(secrets, arguments) }
+        }
+        Stored::Result(result) => Stored::Result(payload(secrets, result)),
+        Stored::Failure { category, mut message, details } => {
+            mask(secrets, &mut message);
+            Stored::Failure { category, message, details: payload(secrets, details) }
+        }
+    })
 }
 
 /// Masks what an error says.

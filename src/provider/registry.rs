@@ -9,7 +9,7 @@ use super::config::Shell;
 use super::nearest::suggestion;
 use crate::process::Environment;
 use crate::tools::{
-    Bash, BashSettings, EditFile, Glob, Overwrite, ReadFile, Tool, ToolError, WriteFile,
+    Bash, BashSettings, EditFile, Glob, Grep, Overwrite, ReadFile, Tool, ToolError, WriteFile,
 };
 
 /// What the tools of a configuration are made from.
@@ -40,6 +40,11 @@ impl Registry {
         Self { tools }
     }
 
+    /// Makes tools that take nothing from a configuration: a provider of one's own.
+    pub fn of(tools: impl Fn() -> Vec<Arc<dyn Tool>> + Send + Sync + 'static) -> ToolFactory {
+        Arc::new(move |_| tools())
+    }
+
     /// The tools that this provider has.
     #[must_use]
     pub fn factory() -> ToolFactory {
@@ -50,6 +55,7 @@ impl Registry {
                 Arc::new(ReadFile::new()),
                 Arc::new(WriteFile::new(overwrite)),
                 Arc::new(EditFile::new()),
+                Arc::new(Grep::new()),
                 Arc::new(Glob::new()),
                 Arc::new(bash),
             ]

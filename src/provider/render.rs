@@ -50,20 +50,24 @@ pub(crate) fn render<'a>(
                 None => as_json(payload),
             }
         }
-        Stored::Failure { category, message, details } => failure(category, message, details),
+        Stored::Failure { category, message, details } => {
+            let tool = details.get("tool").and_then(Value::as_str).and_then(tool);
+            let so_far = tool.map(|tool| tool.render_result(details));
+            failure(category, message, details, so_far)
+        }
     }
 }
 
-fn failure(category: &str, message: &str, details: &Payload) -> View {
+/// `so_far` is what a call that was ended early had by then, where its tool kept that.
+fn failure(category: &str, message: &str, details: &Payload, so_far: Option<View>) -> View {
     // A cancelled call is no failure in the eyes of whoever cancelled it.
     let style = if category == "cancelled" { Style::Warning } else { Style::Error };
     let mut nodes = vec![View::text(format!("{category}: {message}"), style)];
     if let Some(hint) = details.get("hint").and_then(Value::as_str) {
         nodes.push(View::text(hint, Style::Dim));
     }
-    if let Some(output) = details.get("output").and_then(Value::as_str) {
-        nodes.push(View::code(None, output));
-    }
+    let output = || details.get("output").and_then(Value::as_str);
+    nodes.extend(so_far.or_else(|| output().map(|output| View::code(None, output))));
     if nodes.len() == 1 { nodes.remove(0) } else { View::Group(nodes) }
 }
 

@@ -321,4 +321,9 @@ fn what_was_stored_is_shown_by_the_tool_that_made_it_or_as_it_is() {
     let details = object(json!({"hint": "try b"}));
     let failure = Stored::Failure { category: "not_found".into(), message: "no a".into(), details };
     assert!(matches!(render(failure), View::Group(nodes) if nodes.len() == 2));
+    // What a call had done before it was ended is shown as its result would be.
+    let details = object(json!({"tool": "echo", "output": "raw"}));
+    let ended = Stored::Failure { category: "timeout".into(), message: "over".into(), details };
+    let View::Group(nodes) = render(ended) else { panic!("one node") };
+    assert_eq!(nodes[1..], [View::plain("a result")]);
 }

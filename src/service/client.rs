@@ -9,6 +9,7 @@ use futures_util::Stream;
 use prost::Message as _;
 use serde::Serialize;
 use serde_json::Value;
+use tonic::metadata::AsciiMetadataValue;
 use tonic::transport::Channel;
 use tonic::{Request, Status, Streaming};
 use tonic_types::pb::Status as RpcStatus;
@@ -29,6 +30,14 @@ use super::{ConvertError, MOST_MESSAGE_BYTES};
 #[derive(Clone, Debug)]
 pub struct ToolClient {
     inner: ToolServiceClient<Channel>,
+    trace: Option<Trace>,
+}
+
+/// Where calls stand in a trace, in the headers of W3C Trace Context.
+#[derive(Clone, Debug)]
+struct Trace {
+    parent: AsciiMetadataValue,
+    state: Option<AsciiMetadataValue>,
 }
 
 /// Why a call of the service failed.
@@ -162,7 +171,17 @@ impl ToolClient {
     pub fn new(channel: Channel) -> Self {
         // What is too large to send is for the provider to say: it names its limit.
         let inner = ToolServiceClient::new(channel).max_decoding_message_size(MOST_MESSAGE_BYTES);
-        Self { inner }
+        Self { inner, trace: None }
+    }
+
+    /// The same client, whose calls and previews are part of a trace: `parent` is the caller's own
+    /// span as a `traceparent` header has it, `state` what goes with it as `tracestate`. None where
+    /// that can be no header.
+    #[must_use]
+    pub fn in_trace(mut self, parent: &str, state: Option<&str>) -> Option<Self> {
+        let state = state.map(AsciiMetadataValue::try_from).transpose().ok()?;
+        self.trace = Some(Trace { parent: parent.try_into().ok()?, state });
+        Some(self)
     }
 
     /// Asks who the provider is.
@@ -211,10 +230,8 @@ impl ToolClient {
     /// is the stream's last item.
     pub async fn invoke(&mut self, call: Call) -> Result<InvokeStream, ClientError> {
         let deadline = call.deadline;
-        let mut request = Request::new(wire::InvokeRequest { call: Some(tool_call(call)) });
-        if let Some(left) = left(deadline) {
-            request.set_timeout(left);
-        }
+        let request = wire::InvokeRequest { call: Some(tool_call(call)) };
+        let request = self.request(deadline, request);
         let events = self.inner.invoke(request).await?.into_inner();
         Ok(InvokeStream { events: Some(events), last: None })
     }
@@ -245,10 +262,8 @@ impl ToolClient {
     /// [`ClientError`].
     pub async fn preview(&mut self, call: Call) -> Result<View, ClientError> {
         let deadline = call.deadline;
-        let mut request = Request::new(wire::PreviewRequest { call: Some(tool_call(call)) });
-        if let Some(left) = left(deadline) {
-            request.set_timeout(left);
-        }
+        let request = wire::PreviewRequest { call: Some(tool_call(call)) };
+        let request = self.request(deadline, request);
         let answer = self.inner.preview(request).await?.into_inner();
         Ok(view(answer.preview.unwrap_or_default()))
     }
@@ -265,6 +280,20 @@ impl ToolClient {
         let request = wire::RenderRequest { payload, schema_version: schema_version.to_owned() };
         let answer = self.inner.render(request).await?.into_inner();
         Ok(view(answer.tree.unwrap_or_default()))
+    }
+
+    fn request<T>(&self, deadline: Option<Instant>, message: T) -> Request<T> {
+        let mut request = Request::new(message);
+        if let Some(left) = left(deadline) {
+            request.set_timeout(left);
+        }
+        if let Some(Trace { parent, state }) = &self.trace {
+            request.metadata_mut().insert("traceparent", parent.clone());
+            if let Some(state) = state {
+                request.metadata_mut().insert("tracestate", state.clone());
+            }
+        }
+        request
     }
 }
 

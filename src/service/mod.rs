@@ -18,6 +18,7 @@ pub mod plugin;
 mod status;
 mod timeout;
 mod tool_service;
+mod traced;
 mod typed_server;
 
 pub use client::{

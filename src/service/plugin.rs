@@ -1,16 +1,22 @@
-//! The provider as a plugin: the handshake's constants, logging, and everything put together.
+//! A provider as a plugin: the handshake's constants, logging, and everything put together.
+//!
+//! A provider of one's own is a [`Provider`] of one's own tools and one call of [`main`];
+//! `examples/minimal_provider.rs` is one.
 
-use std::io;
+use std::io::{self, Write as _};
+use std::process::ExitCode;
 use std::sync::Arc;
 
 use tonic::service::Routes;
 use tracing::level_filters::LevelFilter;
+use tracing_subscriber::Layer as _;
 use tracing_subscriber::layer::SubscriberExt as _;
 use tracing_subscriber::util::SubscriberInitExt as _;
 
 use crate::goplugin::Cookie;
-use crate::goplugin::server::{HandshakeEnvironment, ServeError, Settings, hclog, serve};
-use crate::provider::{Provider, Registry, Surroundings};
+use crate::goplugin::server::{self, CookieCheck, HandshakeEnvironment, ServeError, hclog, serve};
+use crate::provider::{Identity, Provider, Registry, Surroundings};
+use crate::telemetry::{Settings, SettingsFault, Telemetry};
 
 use super::{KernelLog, ToolService};
 
@@ -25,9 +31,6 @@ pub const PROTOCOL_VERSION: u32 = 1;
 
 /// The broker id under which a kernel serves its callbacks.
 pub const KERNEL_CALLBACKS: u32 = 1;
-
-/// The plugin's name in a host's log.
-const MODULE: &str = "workspace";
 
 /// The variable that chooses which entries are logged: `error`, `warn`, `info` (as without it),
 /// `debug`, `trace` or `off`. A line for each call costs a write for each call.
@@ -50,13 +53,43 @@ pub enum PluginError {
     Serve(#[from] ServeError),
 }
 
+/// A provider's whole `main`: it is started as the helper of a jail, by a kernel, or by hand.
+///
+/// Nothing may come before it: a helper has no use for anything, and what another process of the
+/// user should not see may be read only after this process is closed to others.
+pub fn main(provider: impl FnOnce() -> Provider, by_hand: impl FnOnce() -> ExitCode) -> ExitCode {
+    if sandbox::is_spawner_invocation() {
+        return sandbox::spawner_main();
+    }
+    if let Err(error) = sandbox::harden_provider() {
+        // Where standard error is gone, too, the exit code has to do.
+        let _ = writeln!(io::stderr(), "cannot close this process to others: {error}");
+        return ExitCode::FAILURE;
+    }
+    let environment = HandshakeEnvironment::from_process(&COOKIE);
+    match environment.launched_by_host(&COOKIE) {
+        CookieCheck::Launched => match run(environment, provider()) {
+            Ok(()) => ExitCode::SUCCESS,
+            // The host has been told.
+            Err(_) => ExitCode::FAILURE,
+        },
+        CookieCheck::Missing | CookieCheck::Wrong => by_hand(),
+    }
+}
+
 /// Serves a host until it or a signal ends us. Logs go to standard error as the host wants them.
 ///
 /// # Errors
 /// [`PluginError`].
-pub fn run(environment: HandshakeEnvironment) -> Result<(), PluginError> {
+pub fn run(environment: HandshakeEnvironment, provider: Provider) -> Result<(), PluginError> {
     let kernel_log = KernelLog::default();
-    log_to_host(&kernel_log)?;
+    let mut faults = Vec::new();
+    let identity = provider.describe();
+    let telemetry = telemetry(identity, &mut faults);
+    log_to_host(identity.name, &kernel_log, telemetry.as_ref())?;
+    for fault in faults {
+        tracing::warn!("{fault}; spans and figures of calls go without it");
+    }
     // The work is done by file workers; this thread only moves bytes. With more than one, a call
     // would wake several of them in turn.
     let runtime = tokio::runtime::Builder::new_current_thread()
@@ -64,7 +97,7 @@ pub fn run(environment: HandshakeEnvironment) -> Result<(), PluginError> {
         .enable_all()
         .build()
         .map_err(|source| PluginError::Setup { what: "the runtime", source })?;
-    let served = runtime.block_on(serve_provider(environment, kernel_log));
+    let served = runtime.block_on(serve_provider(provider, environment, kernel_log, telemetry));
     // A worker in the middle of a write must not hold up the end longer than the host waits.
     runtime.shutdown_background();
     served.inspect_err(|error| {
@@ -80,11 +113,15 @@ pub fn provider() -> Provider {
 }
 
 async fn serve_provider(
+    provider: Provider,
     environment: HandshakeEnvironment,
     kernel_log: KernelLog,
+    telemetry: Option<Telemetry>,
 ) -> Result<(), ServeError> {
-    let settings = Settings { environment, ..Settings::new(COOKIE, [PROTOCOL_VERSION]) };
-    let provider = Arc::new(provider());
+    let settings = server::Settings::new(COOKIE, [PROTOCOL_VERSION]);
+    let settings = server::Settings { environment, ..settings };
+    telemetry.iter().for_each(Telemetry::start);
+    let provider = Arc::new(provider);
     let service = ToolService::new(provider.clone(), kernel_log.clone()).into_server();
     let log = kernel_log.clone();
     let services = |broker: crate::goplugin::Broker| {
@@ -97,23 +134,47 @@ async fn serve_provider(
     serve(settings, services, |reason| async move {
         tracing::debug!(?reason, "stopping");
         provider.shut_down().await;
-        kernel_log.flush().await;
+        let last_spans = async {
+            if let Some(telemetry) = &telemetry {
+                telemetry.finish().await;
+            }
+        };
+        tokio::join!(kernel_log.flush(), last_spans);
     })
     .await
 }
 
-fn log_to_host(kernel_log: &KernelLog) -> Result<(), PluginError> {
+/// Spans and figures, where the environment says where they go.
+fn telemetry(identity: Identity, faults: &mut Vec<SettingsFault>) -> Option<Telemetry> {
+    let variable = |name: &str| std::env::var(name).ok();
+    let name = format!("provider-{}", identity.name);
+    Settings::read(&name, identity.version, variable, faults).map(Telemetry::new)
+}
+
+fn log_to_host(
+    name: &'static str,
+    kernel_log: &KernelLog,
+    telemetry: Option<&Telemetry>,
+) -> Result<(), PluginError> {
     let sink = hclog::Sink::stderr()
         .map_err(|source| PluginError::Setup { what: "standard error", source })?;
-    hclog::install_panic_hook(sink.clone(), MODULE);
+    hclog::install_panic_hook(sink.clone(), name);
     let chosen = log_level();
-    tracing_subscriber::registry()
-        .with(*chosen.as_ref().unwrap_or(&LevelFilter::INFO))
-        .with(hclog::layer(sink, MODULE))
-        .with(kernel_log.layer())
-        // A second call of this in one process keeps the first one's log.
-        .try_init()
-        .ok();
+    let level = *chosen.as_ref().unwrap_or(&LevelFilter::INFO);
+    let (lines, entries) = (hclog::layer(sink, name), kernel_log.layer());
+    let registry = tracing_subscriber::registry();
+    let installed = match telemetry {
+        // One level for all: what is below it costs a look at one number.
+        None => registry.with(level).with(lines).with(entries).try_init(),
+        // Calls are collected whatever level is logged.
+        Some(telemetry) => registry
+            .with(lines.with_filter(level))
+            .with(entries.with_filter(level))
+            .with(telemetry.layer())
+            .try_init(),
+    };
+    // A second call of this in one process keeps the first one's log.
+    installed.ok();
     if let Err(problem) = chosen {
         tracing::warn!("{problem}");
     }

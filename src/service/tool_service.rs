@@ -5,11 +5,13 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 
 use futures_util::{Stream, StreamExt as _};
+use prost::Message as _;
 use tonic::metadata::MetadataMap;
 use tonic::{Request, Response, Status};
 
 use crate::provider::config::ATTRIBUTES;
 use crate::provider::{Call, EventStream, Provider, StreamItem};
+use crate::telemetry::{CallSpan, Ending, Operation, call_span};
 use crate::tools::ToolError;
 
 use super::convert::{ConvertError, call, config_schema, payload, tool_event, tool_schema, tree};
@@ -17,6 +19,7 @@ use super::pb::common::v1::{Category, ProducerRef};
 use super::pb::tool::v1::tool_service_server as server;
 use super::pb::tool::v1::{self as wire};
 use super::status::{configure_status, status};
+use super::traced::{Traced, ending, failure};
 use super::typed_server::TypedServer;
 use super::{KernelLog, MOST_MESSAGE_BYTES, persisted, timeout};
 
@@ -104,11 +107,13 @@ impl server::ToolService for ToolService {
     ) -> Result<Response<Events>, Status> {
         self.kernel_log.connect();
         let (metadata, _, request) = request.into_parts();
+        let traced = Traced { metadata: &metadata, call: request.call.as_ref() };
+        let span = call_span(Operation::Invoke, &traced);
         let mut stream = self.invoke_stream(&metadata, request);
         // Most calls have one event. Waiting for it here lets headers, event and trailers leave
         // in one write. A kernel that goes away meanwhile drops this future, and the stream in it.
         let first = stream.next().await;
-        Ok(Response::new(Events { first, stream }))
+        Ok(Response::new(Events { first, stream, span }))
     }
 
     async fn render(
@@ -127,9 +132,17 @@ impl server::ToolService for ToolService {
         request: Request<wire::PreviewRequest>,
     ) -> Result<Response<wire::PreviewResponse>, Status> {
         let (metadata, _, request) = request.into_parts();
-        let call = self.call(&metadata, request.call).map_err(|error| status(&error))?;
-        let view = self.provider.preview(call).await.map_err(|error| status(&error))?;
-        Ok(Response::new(wire::PreviewResponse { preview: Some(tree(view)) }))
+        let traced = Traced { metadata: &metadata, call: request.call.as_ref() };
+        let mut span = call_span(Operation::Preview, &traced);
+        let view = async { self.provider.preview(self.call(&metadata, request.call)?).await };
+        let view = view.await.map_err(|error| {
+            span.ended(failure(&error));
+            status(&error)
+        })?;
+        let answer = wire::PreviewResponse { preview: Some(tree(view)) };
+        span.sent(|| answer.encoded_len());
+        span.ended(Ending::Result);
+        Ok(Response::new(answer))
     }
 
     async fn describe(
@@ -157,6 +170,18 @@ fn bad_arguments(error: ConvertError) -> ToolError {
 pub struct Events {
     first: Option<StreamItem>,
     stream: EventStream,
+    span: CallSpan,
+}
+
+impl Events {
+    fn traced(&mut self, item: StreamItem) -> wire::InvokeResponse {
+        if let StreamItem::End(outcome) = &item {
+            self.span.ended(ending(outcome));
+        }
+        let response = wire::InvokeResponse { event: Some(tool_event(item)) };
+        self.span.sent(|| response.encoded_len());
+        response
+    }
 }
 
 impl Stream for Events {
@@ -168,6 +193,6 @@ impl Stream for Events {
             Some(first) => Poll::Ready(Some(first)),
             None => this.stream.poll_next_unpin(cx),
         };
-        next.map(|item| item.map(|item| Ok(wire::InvokeResponse { event: Some(tool_event(item)) })))
+        next.map(|item| item.map(|item| Ok(this.traced(item))))
     }
 }

@@ -127,6 +127,15 @@ impl Context<'_> {
         Ok(())
     }
 
+    /// When a search has to stop: a little before the call's end, because what it found is still to
+    /// be handed in.
+    pub(crate) fn search_deadline(&self) -> Option<Instant> {
+        const MARGIN: Duration = Duration::from_millis(50);
+        let deadline = self.deadline?;
+        let margin = (deadline.saturating_duration_since(Instant::now()) / 10).min(MARGIN);
+        deadline.checked_sub(margin)
+    }
+
     /// The last moment at which a call that changes something can be stopped. After this succeeds
     /// the call runs to its end, and the deadline and a cancel wait for its answer, so that what is
     /// reported is what happened.

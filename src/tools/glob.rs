@@ -51,6 +51,8 @@ struct Arguments<'a> {
 /// How many paths are listed when the call does not say, and at most.
 const DEFAULT_LIMIT: u64 = 100;
 const MOST_LIMIT: u64 = 10_000;
+/// How many of the newest are held to be put in order.
+const MOST_SORTED: usize = 100_000;
 
 impl<'a> Arguments<'a> {
     fn of(arguments: &'a Payload) -> Result<Self, ToolError> {
@@ -75,6 +77,14 @@ impl<'a> Arguments<'a> {
             Some("modified") => Sort::Modified,
             _ => Sort::Path,
         };
+        if sort == Sort::Modified && page.end() > MOST_SORTED {
+            return Err(ToolError::invalid_arguments(format!(
+                "offset and limit make {}, and sorted by modified only the first {MOST_SORTED} can \
+                 be listed",
+                page.end()
+            ))
+            .with_hint("start deeper, or sort by path"));
+        }
         Ok(Self { text: given, pattern, glob, path: text("path"), rules, page, sort })
     }
 

@@ -10,6 +10,7 @@ pub mod edit_file;
 pub mod error;
 pub mod event;
 pub mod glob;
+pub mod grep;
 pub mod read_file;
 pub mod schema;
 pub(crate) mod shorten;
@@ -20,9 +21,6 @@ pub mod write_file;
 mod call;
 mod change;
 mod fault;
-mod grep {
-    mod show;
-}
 mod hidden;
 mod language;
 mod prefix;
@@ -36,6 +34,7 @@ pub use edit_file::EditFile;
 pub use error::{Category, ToolError, ToolErrorKind};
 pub use event::{EmitError, Event, EventSink, OutputStream};
 pub use glob::Glob;
+pub use grep::Grep;
 pub use read_file::ReadFile;
 pub use write_file::{Overwrite, WriteFile};
 

@@ -111,6 +111,16 @@ impl Ground {
         Self { root, outside, jail, stage: Arc::new(stage), _folders: folders, _company: company }
     }
 
+    /// What the kernel enforces here.
+    pub(crate) fn level(&self) -> sandbox::Level {
+        self.jail.enforcement().level
+    }
+
+    /// What it leaves open.
+    pub(crate) fn left_open(&self) -> &[String] {
+        &self.jail.enforcement().left_open
+    }
+
     pub(crate) fn bash(&self) -> &Bash {
         &self.stage.bash
     }
@@ -346,6 +356,17 @@ impl EventSink for Collector {
         self.more.notify_all();
         Ok(())
     }
+}
+
+/// Durations for sleep(1) that no other process uses, so that leftovers can be told.
+pub(crate) fn unique(seconds: u32) -> String {
+    use std::sync::atomic::{AtomicU32, Ordering};
+    static NEXT: AtomicU32 = AtomicU32::new(0);
+    format!(
+        "{seconds}.{:05}{:04}",
+        std::process::id() % 100_000,
+        NEXT.fetch_add(1, Ordering::Relaxed)
+    )
 }
 
 /// The processes of this machine whose command line holds `text`, zombies left out.

@@ -10,3 +10,5 @@ mod notices;
 mod results;
 mod shows;
 mod streams;
+mod surroundings;
+mod waits;

@@ -64,7 +64,7 @@ async fn inner_read_only() {
         ("write_file", json!({"path": "a.txt", "content": "three\n"})),
         ("write_file", json!({"path": "new/folder/b.txt", "content": "four\n"})),
     ];
-    mount(&["-o", "remount,ro"], &root);
+    mount(&["-o", "remount,bind,ro"], &root);
     for (tool, arguments) in changes.clone() {
         let failure = story.failure(tool, arguments).await;
         assert_eq!((&*failure.category, failure.retryable), ("permission_denied", false));
@@ -75,7 +75,7 @@ async fn inner_read_only() {
     assert_eq!(read["total_lines"], 1);
     let (_, outcome) = story.call("bash", json!({"command": "cat a.txt"})).await;
     assert_eq!(outcome.unwrap()["output"], "one\n");
-    mount(&["-o", "remount,rw"], &root);
+    mount(&["-o", "remount,bind,rw"], &root);
     assert_eq!(names(&root), ["a.txt"]);
     for (tool, arguments) in changes {
         story.result(tool, arguments).await;

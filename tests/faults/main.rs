@@ -17,6 +17,7 @@ mod disk;
 #[expect(dead_code, reason = "shared with the other stories, which use all of it")]
 mod harness;
 mod hostile;
+mod injected;
 mod limits;
 #[path = "../../src/service/pb.rs"]
 mod pb;

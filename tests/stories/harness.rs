@@ -167,6 +167,11 @@ impl Story {
         Some(std::fs::read_dir(format!("/proc/{}/fd", self.pid())).ok()?.count())
     }
 
+    /// How many jails have folders of their own in the plugin's temporary folder.
+    pub(crate) fn jails(&self) -> usize {
+        jails_in(&self.folder.path().join("tmp")).len()
+    }
+
     pub(crate) fn pid(&self) -> u32 {
         self.plugin.pid().unwrap()
     }

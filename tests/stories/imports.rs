@@ -6,8 +6,9 @@ use std::path::{Path, PathBuf};
 /// Which modules of ours each module may name.
 const ALLOWED: &[(&str, &[&str])] = &[
     ("cli", &["service", "goplugin", "provider", "tools"]),
-    ("service", &["goplugin", "provider", "tools"]),
+    ("service", &["goplugin", "telemetry", "provider", "tools"]),
     ("goplugin", &[]),
+    ("telemetry", &[]),
     ("provider", &["tools", "workspace", "process"]),
     ("tools", &["workspace", "process", "text"]),
     ("process", &["text"]),
@@ -17,13 +18,14 @@ const ALLOWED: &[(&str, &[&str])] = &[
 
 /// Crates that only some modules may name.
 const FENCED: &[(&str, &[&str])] = &[
-    ("tonic", &["service", "goplugin"]),
+    ("tonic", &["service", "goplugin", "telemetry"]),
     ("tonic_types", &["service"]),
     ("tonic_prost", &["service", "goplugin"]),
-    ("prost", &["service", "goplugin"]),
+    ("prost", &["service", "goplugin", "telemetry"]),
     ("prost_types", &["service", "goplugin"]),
-    ("tokio", &["cli", "service", "goplugin", "provider", "process"]),
+    ("tokio", &["cli", "service", "goplugin", "telemetry", "provider", "process"]),
     ("clap", &["cli"]),
+    ("hyper_util", &["service", "goplugin", "telemetry"]),
     ("yamux", &["goplugin"]),
     ("tokio_rustls", &["goplugin"]),
 ];

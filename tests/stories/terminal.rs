@@ -176,3 +176,12 @@ fn a_command_cannot_take_the_terminal_over_and_a_long_one_has_a_line_of_progress
     assert!(seen.contains("\\u{1b}]0;owned\\u{7}"), "{seen}");
     assert!(seen.ends_with("\r\x1b[K"), "the progress line is erased: {seen:?}");
 }
+
+#[test]
+fn what_is_found_is_a_list_without_a_trace_of_progress() {
+    let Some(terminal) = Terminal::start("call glob '*.txt'") else { return };
+    let (seen, code, _folder) = terminal.end();
+    assert_eq!(code, Some(0), "{seen}");
+    let told = seen.replace("\r\x1b[K", "");
+    assert_eq!(told.lines().filter(|line| *line == "a.txt").count(), 1, "{seen:?}");
+}

@@ -9,10 +9,11 @@ use super::report::{Report, Selection};
 use super::settings::Settings;
 use super::trial::Trial;
 use super::{paint, probes, processes};
+use crate::cli::CliError;
 use crate::cli::args::ConformOptions;
+use crate::cli::exit::INTERRUPTED;
 use crate::cli::output::Output;
 use crate::cli::paint::Ink;
-use crate::cli::{CliError, exit};
 
 /// The exit code where the binary could not be tested.
 const UNTESTABLE: u8 = 2;
@@ -31,7 +32,7 @@ pub(crate) async fn run(options: ConformOptions, output: Output) -> Result<ExitC
             output.print(&text)?;
             Ok(if failed { ExitCode::FAILURE } else { ExitCode::SUCCESS })
         }
-        Err(Ended::Interrupted) => Ok(ExitCode::from(exit::INTERRUPTED)),
+        Err(Ended::Interrupted) => Ok(ExitCode::from(INTERRUPTED)),
         Err(Ended::Untestable(why)) => {
             if options.json {
                 let binary = options.binary.display().to_string();

@@ -276,7 +276,8 @@ fn text_of(item: &Value) -> Option<&str> {
 
 /// The wire has doubles only.
 fn whole(value: &Value) -> Option<u64> {
-    value.as_u64().or_else(|| value.as_f64().map(|number| number as u64))
+    let number = || value.as_f64().filter(|number| *number >= 0.0);
+    value.as_u64().or_else(|| number().map(|number| number as u64))
 }
 
 /// Where the hit stands in the text that is shown: its first and the one behind its last character.

@@ -1,5 +1,6 @@
 //! What views look like.
 
+use proptest::prelude::*;
 use serde_json::json;
 
 use super::*;
@@ -82,16 +83,8 @@ fn every_node(evil: &str) -> View {
 #[test]
 fn nothing_in_a_payload_reaches_a_terminal_as_a_command() {
     let evil = "\x1b]0;owned\x07\u{9b}2J\r\x08\u{202e}\u{7f}";
-    let hits = json!({"matches": [
-        {"path": evil, "line": 1, "column": 1, "text": evil, "before": [evil], "after": [evil]},
-    ], "files": [evil], "counts": [{"path": evil, "count": 1}], "paths": [{"path": evil}]});
-    let painters = [PLAIN, NARROW];
-    for painter in painters {
-        let mut shown = painter.view(&every_node(evil));
-        for layout in [Layout::Headings, Layout::Lines] {
-            let mut hits_painter = Hits::new(painter, layout);
-            shown.push_str(&hits_painter.add(hits.as_object().unwrap()));
-        }
+    for painter in [PLAIN, NARROW] {
+        let shown = everything(painter, evil);
         let obeyed = |character: &char| {
             character.is_control() && *character != '\n' || *character == '\u{202e}'
         };
@@ -103,6 +96,30 @@ fn nothing_in_a_payload_reaches_a_terminal_as_a_command() {
     for sequence in coloured.split('\x1b').skip(1) {
         let (code, _) = sequence.split_once('m').unwrap();
         assert!(code.strip_prefix('[').unwrap().bytes().all(|b| b.is_ascii_digit() || b == b';'));
+    }
+}
+
+/// Every node and every kind of hit, with a text in each place where a provider may put one.
+fn everything(painter: Painter, text: &str) -> String {
+    let hits = json!({"matches": [
+        {"path": text, "line": 1, "column": 1, "text": text, "before": [text], "after": [text],
+         "highlight": [0, 3]},
+    ], "files": [text], "counts": [{"path": text, "count": 1}], "paths": [{"path": text}]});
+    let mut shown = painter.view(&every_node(text));
+    for layout in [Layout::Headings, Layout::Lines] {
+        let mut painted = Hits::new(painter, layout);
+        shown.push_str(&painted.add(hits.as_object().unwrap()));
+    }
+    shown
+}
+
+proptest! {
+    #[test]
+    fn no_text_at_all_steers_a_terminal(text in any::<String>(), width in 1usize..60) {
+        let painter = Painter { width: Some(width), ..PLAIN };
+        let shown = everything(painter, &text);
+        let steers = |c: char| c.is_control() && !matches!(c, '\n' | '\t');
+        prop_assert!(!shown.contains(steers), "{shown:?}");
     }
 }
 

@@ -3,9 +3,13 @@
 use std::ffi::OsString;
 use std::path::PathBuf;
 
-use super::super::handshake::{Cookie, parse_versions, parses_as_true, variable};
-use super::super::listener::PortRange;
+use tokio_rustls::rustls::pki_types::CertificateDer;
+
+use super::super::handshake::{Cookie, choose_version, parse_versions, parses_as_true, variable};
+use super::super::listener::{PortRange, SocketRules};
+use super::super::tls::certificate_from_pem;
 use super::error::ServeError;
+use super::serve::Listen;
 
 /// The handshake's variables as the host set them.
 #[derive(Clone, Debug, Default)]
@@ -19,6 +23,16 @@ pub struct HandshakeEnvironment {
     socket_folder: Option<PathBuf>,
     socket_group: Option<OsString>,
     temporary_folder: Option<PathBuf>,
+}
+
+/// What a host asks for.
+pub(super) struct Wanted {
+    /// The version that is chosen among those that it offers.
+    pub(super) version: u32,
+    /// Its certificate, where it wants TLS.
+    pub(super) host: Option<CertificateDer<'static>>,
+    /// Where sockets go, and who may connect.
+    pub(super) rules: SocketRules,
 }
 
 /// Whether a host launched this process.
@@ -68,13 +82,30 @@ impl HandshakeEnvironment {
         }
     }
 
-    /// The application versions that the host offers.
-    pub(super) fn versions(&self) -> &[u32] {
-        &self.versions
+    /// Whether a plugin that speaks `versions` can give the host what it asks for, as far as that
+    /// shows before a socket is made. [`serve`](super::serve) finds the same.
+    ///
+    /// # Errors
+    /// [`ServeError`] with the variable that is set to something unusable.
+    pub fn check(&self, versions: &[u32], listen: Listen) -> Result<(), ServeError> {
+        self.wanted(versions, listen).map(drop)
+    }
+
+    /// What the host asks for, understood.
+    pub(super) fn wanted(&self, versions: &[u32], listen: Listen) -> Result<Wanted, ServeError> {
+        let version = choose_version(versions, &self.versions).ok_or(ServeError::NoVersion)?;
+        let host = self.client_certificate()?.map(certificate_from_pem).transpose()?;
+        let rules = match listen {
+            Listen::Unix => {
+                SocketRules::Unix { folder: self.socket_folder(), group: self.socket_group()? }
+            }
+            Listen::Tcp => SocketRules::Tcp { ports: self.ports()? },
+        };
+        Ok(Wanted { version, host, rules })
     }
 
     /// The host's certificate in PEM, when it wants AutoMTLS.
-    pub(super) fn client_certificate(&self) -> Result<Option<&str>, ServeError> {
+    fn client_certificate(&self) -> Result<Option<&str>, ServeError> {
         self.client_certificate.as_ref().map(|value| text(variable::CLIENT_CERT, value)).transpose()
     }
 
@@ -95,12 +126,12 @@ impl HandshakeEnvironment {
         folder.cloned().unwrap_or_else(|| PathBuf::from("/tmp"))
     }
 
-    pub(super) fn socket_group(&self) -> Result<Option<String>, ServeError> {
+    fn socket_group(&self) -> Result<Option<String>, ServeError> {
         let group = self.socket_group.as_ref();
         group.map(|value| text(variable::SOCKET_GROUP, value).map(str::to_owned)).transpose()
     }
 
-    pub(super) fn ports(&self) -> Result<PortRange, ServeError> {
+    fn ports(&self) -> Result<PortRange, ServeError> {
         let port = |name, value: &Option<OsString>| match value {
             None => Ok(0),
             Some(value) => text(name, value)?.trim().parse().map_err(|_| ServeError::Variable {

@@ -18,15 +18,15 @@ use tonic_health::ServingStatus;
 
 use super::super::broker::{Broker, Link};
 use super::super::duplex::Duplex;
-use super::super::handshake::{Cookie, HandshakeLine, MultiplexField, choose_version};
-use super::super::listener::{SocketFile, SocketRules, secured, sweep};
+use super::super::handshake::{Cookie, HandshakeLine, MultiplexField};
+use super::super::listener::{SocketFile, secured, sweep};
 use super::super::mux::Mux;
 use super::super::pb::grpc_broker_server::GrpcBrokerServer;
 use super::super::pb::grpc_controller_server::GrpcControllerServer;
 use super::super::pb::grpc_stdio_server::GrpcStdioServer;
-use super::super::tls::{Identity, Tls, certificate_from_pem};
+use super::super::tls::{Identity, Tls};
 use super::builtin::{BrokerStream, Controller};
-use super::environment::HandshakeEnvironment;
+use super::environment::{HandshakeEnvironment, Wanted};
 use super::error::ServeError;
 use super::lifetime::{HostWatch, Signals, StopReason, host_died};
 use super::stdio::{StandardStreams, Stdio};
@@ -167,23 +167,15 @@ impl Prepared {
     /// Binds the socket and, when the host wants TLS, makes a certificate.
     pub(in super::super) fn new(settings: &Settings) -> Result<Self, ServeError> {
         let environment = &settings.environment;
-        let version = choose_version(&settings.versions, environment.versions())
-            .ok_or(ServeError::NoVersion)?;
-        let identity = match environment.client_certificate()? {
+        let Wanted { version, host, rules } =
+            environment.wanted(&settings.versions, settings.listen)?;
+        let identity = match host {
             None => None,
-            Some(pem) => {
-                let host = certificate_from_pem(pem)?;
+            Some(host) => {
                 let own = Identity::generate()?;
                 let tls = Tls::new(&own, host)?;
                 Some((own, tls))
             }
-        };
-        let rules = match settings.listen {
-            Listen::Unix => SocketRules::Unix {
-                folder: environment.socket_folder(),
-                group: environment.socket_group()?,
-            },
-            Listen::Tcp => SocketRules::Tcp { ports: environment.ports()? },
         };
         let listener = rules.bind()?;
         let line = HandshakeLine {

@@ -6,7 +6,7 @@ use std::fmt::Write as _;
 use crate::tools::hidden::is_hidden;
 
 /// Takes out what would steer a terminal: colours, cursor moves, titles, other control characters.
-/// What a carriage return overwrote is gone, as on a screen.
+/// A line that was written anew after a carriage return, as a progress bar is, shows its last state.
 pub(super) fn without_escapes(text: &str) -> Cow<'_, str> {
     let special = |c: char| c.is_control() && c != '\n' && c != '\t';
     if !text.contains(special) {
@@ -14,43 +14,55 @@ pub(super) fn without_escapes(text: &str) -> Cow<'_, str> {
     }
     let mut plain = String::with_capacity(text.len());
     let mut line_start = 0;
+    let mut cursor = Cursor::AtEnd;
     let mut chars = text.chars().peekable();
     while let Some(c) = chars.next() {
+        let erases = match c {
+            '\u{1b}' => skip_escape(&mut chars) == Some('K'),
+            '\u{9b}' => skip_control_sequence(&mut chars) == Some('K'),
+            _ => false,
+        };
         match c {
+            '\r' => cursor = Cursor::AtStart,
             '\n' => {
                 plain.push('\n');
                 line_start = plain.len();
+                cursor = Cursor::AtEnd;
             }
-            '\t' => plain.push('\t'),
-            '\r' => {
-                while chars.next_if_eq(&'\r').is_some() {}
-                // Before a line feed, or at the end, it overwrites nothing.
-                if chars.peek().is_some_and(|&next| next != '\n') {
+            '\u{8}' if cursor == Cursor::AtEnd && plain.len() > line_start => {
+                plain.pop();
+            }
+            c if erases || !c.is_control() || c == '\t' => {
+                if cursor == Cursor::AtStart {
                     plain.truncate(line_start);
+                    cursor = Cursor::AtEnd;
+                }
+                if !erases {
+                    plain.push(c);
                 }
             }
-            '\u{8}' => {
-                if plain.len() > line_start {
-                    plain.pop();
-                }
-            }
-            '\u{1b}' => skip_escape(&mut chars),
-            '\u{9b}' => skip_control_sequence(&mut chars),
-            c if c.is_control() => {}
-            c => plain.push(c),
+            _ => {}
         }
     }
     Cow::Owned(plain)
 }
 
+/// Where the next character of a line goes.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Cursor {
+    AtEnd,
+    AtStart,
+}
+
 type Chars<'a> = std::iter::Peekable<std::str::Chars<'a>>;
 
-/// Skips what belongs to an escape character, as ECMA-48 has it.
-fn skip_escape(chars: &mut Chars<'_>) {
+/// Skips what belongs to an escape character, as ECMA-48 has it. Returns how a control sequence
+/// ended: K erases the line, from the cursor or whole.
+fn skip_escape(chars: &mut Chars<'_>) -> Option<char> {
     match chars.peek() {
         Some('[') => {
             chars.next();
-            skip_control_sequence(chars);
+            return skip_control_sequence(chars);
         }
         // Strings: OSC, DCS, SOS, PM, APC. They end at BEL or ST, and an unended one at its line.
         Some(']' | 'P' | 'X' | '^' | '_') => {
@@ -68,11 +80,12 @@ fn skip_escape(chars: &mut Chars<'_>) {
             chars.next_if(|c| ('\u{30}'..='\u{7e}').contains(c));
         }
     }
+    None
 }
 
-fn skip_control_sequence(chars: &mut Chars<'_>) {
+fn skip_control_sequence(chars: &mut Chars<'_>) -> Option<char> {
     while chars.next_if(|c| ('\u{20}'..='\u{3f}').contains(c)).is_some() {}
-    chars.next_if(|c| ('\u{40}'..='\u{7e}').contains(c));
+    chars.next_if(|c| ('\u{40}'..='\u{7e}').contains(c))
 }
 
 /// Makes every character that cannot be seen, or that changes how others are seen, visible: a
@@ -130,6 +143,16 @@ mod tests {
     fn a_progress_line_shows_its_last_state_and_crlf_is_a_line_end() {
         assert_eq!(without_escapes("10%\r50%\r100%\ndone\r\n"), "100%\ndone\n");
         assert_eq!(without_escapes("ab\u{8}c\r"), "ac");
+        for (raw, plain) in [
+            ("all 9 passed\r\u{1b}[0m\nnext", "all 9 passed\nnext"),
+            ("50%\r\u{1b}[K\ndone", "\ndone"),
+            ("50%\r\u{1b}[2Kdone", "done"),
+            ("50%\u{1b}[K\n", "50%\n"),
+            ("\u{1b}[?25l50%\u{1b}[3D\u{1b}[1A\r\r60%\u{1b}[?25h", "60%"),
+            ("one\r\r\n\u{8}two", "one\ntwo"),
+        ] {
+            assert_eq!(without_escapes(raw), plain, "{raw:?}");
+        }
     }
 
     #[test]

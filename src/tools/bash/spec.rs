@@ -29,8 +29,8 @@ pub(super) fn spec(settings: &BashSettings) -> ToolSpec {
 fn description(settings: &BashSettings) -> String {
     format!(
         "Runs a command in a shell (bash) and returns its exit code and its output. Use it for \
-         builds, tests, git and programs, and to list and search files; to read or change a file \
-         use read_file, edit_file and write_file, which are faster and safer. Each call is a new shell: variables and cd do \
+         builds, tests, git and programs; to read or change a file use read_file, edit_file and \
+         write_file, to find and search files glob and grep, which are faster and safer. Each call is a new shell: variables and cd do \
          not carry over, so chain with && or give cwd. There is no terminal and nobody to answer \
          questions; stdin is empty unless given. Everything that a command starts is ended when \
          its shell ends, so nothing can be left running in the background. {} The \

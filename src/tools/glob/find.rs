@@ -38,7 +38,8 @@ pub(super) struct Page {
 }
 
 impl Page {
-    fn end(self) -> usize {
+    /// The number of the first that is behind it.
+    pub(super) fn end(self) -> usize {
         self.offset.saturating_add(self.limit)
     }
 }
@@ -80,7 +81,8 @@ impl Search<'_> {
     /// Searches.
     ///
     /// # Errors
-    /// `cancelled`; what was found until then is told before.
+    /// `cancelled`, and `timeout` where nothing was found in time. What was found until then is told
+    /// before.
     pub(super) fn run(&self, context: &Context<'_>) -> Result<Outcome, ToolError> {
         let Some((start, text)) = self.start else {
             return Ok(Outcome {
@@ -98,7 +100,7 @@ impl Search<'_> {
             Sort::Modified => usize::MAX,
         };
         let cancelled = || context.cancel.is_cancelled();
-        let pace = Pace { cancelled: &cancelled, deadline: context.deadline };
+        let pace = Pace { cancelled: &cancelled, deadline: context.search_deadline() };
         let mut list = List {
             page: self.page,
             prefix: &prefix,
@@ -107,26 +109,36 @@ impl Search<'_> {
                 Sort::Modified => Kept::Newest(BinaryHeap::new()),
             },
             found: 0,
+            left_out: 0,
+            room: Room(MOST_BYTES),
             partial: Partial { sink: context.sink, unsent: Vec::new(), last: None },
         };
         let options = Options { want, threads: None };
         let summary = tree::walk(start, &self.selection, &visitor, options, pace, &mut list)
             .map_err(|error| ToolError::from_io("start a search", text, error))?;
-        let more = match summary.ended {
-            Ended::Stopped => More::Unknown(
-                (self.sort == Sort::Path)
-                    .then(|| self.page.offset.max(list.found).min(self.page.end())),
-            ),
-            _ if list.found > self.page.end() => More::From(self.page.end()),
-            _ => More::Nothing,
+        let found = list.found;
+        let Listed { paths, left_out } = list.finish();
+        let next = self.page.offset.saturating_add(paths.len());
+        let more = match (summary.ended, self.sort) {
+            _ if left_out > 0 => More::From(next),
+            (Ended::Stopped, Sort::Path) => More::Unknown(Some(next)),
+            (Ended::Stopped, Sort::Modified) => More::Unknown(None),
+            (Ended::All | Ended::Enough, _) => More::Nothing,
         };
-        let total = (summary.ended == Ended::All).then_some(list.found);
-        let paths = list.finish();
+        let total = (summary.ended == Ended::All).then_some(found);
         if context.cancel.is_cancelled() {
             return Err(ToolError::cancelled(
                 "the search was cancelled; what it found was told before",
             )
             .with_detail("found", paths.len()));
+        }
+        if summary.ended == Ended::Stopped && paths.is_empty() {
+            return Err(ToolError::timeout(format!(
+                "the search's time is up: nothing found among the {} names that were looked at \
+                 until then",
+                summary.counts.searched
+            ))
+            .with_hint("start deeper, or spell out more of the pattern"));
         }
         let first = summary.named.first(Skip::Unreadable).iter();
         let unreadable = first.map(|path| prefix.join(path)).collect();
@@ -186,7 +198,35 @@ struct List<'a> {
     kept: Kept,
     /// How many matches came.
     found: usize,
+    /// How many of them come behind the page.
+    left_out: usize,
+    room: Room,
     partial: Partial<'a>,
+}
+
+/// A page, and how many known matches come behind it.
+struct Listed {
+    paths: Vec<Value>,
+    left_out: usize,
+}
+
+/// How much a result holds, in bytes, about: no more than a model can use.
+const MOST_BYTES: usize = 128 * 1024;
+
+/// What a path takes in a result beside itself.
+const OVERHEAD: usize = 100;
+
+/// The room that is left on a page, in bytes.
+struct Room(usize);
+
+impl Room {
+    /// Takes the room for a path. False where there is none; an empty page always has it.
+    fn take(&mut self, path: usize, page: &[Value]) -> bool {
+        let left = self.0.checked_sub(path + OVERHEAD);
+        // Once it is full it stays full: a shorter path must not jump the queue.
+        self.0 = left.unwrap_or(0);
+        left.is_some() || page.is_empty()
+    }
 }
 
 /// The matches that are kept, never more than a page's end.
@@ -226,14 +266,19 @@ impl Report<Match> for List<'_> {
             let modified = Reverse(modified);
             let ranked = Ranked { modified, number, path, kind: Kind::of(kind), size };
             match &mut self.kept {
-                Kept::First(page) if (self.page.offset..end).contains(&number) => {
+                Kept::First(_) if number < self.page.offset => {}
+                Kept::First(page) => {
+                    if number >= end || !self.room.take(ranked.path.len(), page) {
+                        self.left_out += 1;
+                        return ControlFlow::Break(());
+                    }
                     let item = ranked.item(self.prefix);
-                    self.partial.add(item.clone());
+                    self.partial.unsent.push(item.clone());
                     page.push(item);
                 }
-                Kept::First(_) => {}
                 Kept::Newest(newest) if newest.len() < end => newest.push(ranked),
                 Kept::Newest(newest) => {
+                    self.left_out += 1;
                     if let Some(mut oldest) = newest.peek_mut()
                         && ranked < *oldest
                     {
@@ -246,28 +291,33 @@ impl Report<Match> for List<'_> {
     }
 
     fn progress(&mut self, visited: u64) {
-        let found = self.found;
-        let message = format!("{visited} looked at, {found} found");
-        // Where nobody takes it any more, the next find tells.
-        let _ = self.partial.sink.emit(Event::Progress { message, fraction: None });
+        let message = format!("looked at {visited} names, {} found", self.found);
+        // Whoever is not ready for news of this kind need not have it.
+        let now = Some(Instant::now());
+        let _ = self.partial.sink.emit_until(Event::Progress { message, fraction: None }, now);
     }
 }
 
 impl List<'_> {
-    /// The page.
-    fn finish(mut self) -> Vec<Value> {
-        let page = match self.kept {
+    fn finish(mut self) -> Listed {
+        let paths = match self.kept {
             Kept::First(page) => page,
             Kept::Newest(newest) => {
-                let page = newest.into_sorted_vec().into_iter().skip(self.page.offset);
-                let page: Vec<Value> = page.map(|ranked| ranked.item(self.prefix)).collect();
+                let mut page = Vec::new();
+                for ranked in newest.into_sorted_vec().into_iter().skip(self.page.offset) {
+                    if self.room.take(ranked.path.len(), &page) {
+                        page.push(ranked.item(self.prefix));
+                    } else {
+                        self.left_out += 1;
+                    }
+                }
                 self.partial.unsent.extend(page.iter().cloned());
                 page
             }
         };
         // The outcome follows; whoever is gone misses both.
         let _ = self.partial.send();
-        page
+        Listed { paths, left_out: self.left_out }
     }
 }
 
@@ -322,10 +372,6 @@ const GATHERED: Duration = Duration::from_millis(50);
 const MOST_GATHERED: usize = 500;
 
 impl Partial<'_> {
-    fn add(&mut self, item: Value) {
-        self.unsent.push(item);
-    }
-
     /// Sends what is there, unless something was sent just now.
     fn flow(&mut self) -> ControlFlow<()> {
         let is_due = self.unsent.len() >= MOST_GATHERED
@@ -400,11 +446,11 @@ impl Outcome {
                     .to_owned(),
             ),
         }
-        if ignored > 0 && self.paths.is_empty() {
+        if ignored > 0 && self.total.is_some() {
             notices.push(format!(
-                "Ignore files left out {}: include_ignored finds them, and so does a pattern that \
-                 spells their folder out.",
-                counted(ignored, "file or folder", "files and folders")
+                "Ignore rules left out {}; include_ignored: true, or a pattern or path that spells \
+                 one out, finds them.",
+                counted(ignored, "file or folder", "files or folders")
             ));
         }
         let unreadable = self.counts.skipped(Skip::Unreadable);

@@ -5,8 +5,12 @@ use serde_json::Value;
 use crate::text::name;
 use crate::tools::Payload;
 use crate::tools::hidden::one_line;
+use crate::tools::shorten::shorten;
 use crate::tools::stored::{items, path_of, text};
 use crate::tools::view::{ListOrder, Style, View};
+
+/// How much of a pattern is shown, in bytes.
+const MOST_PATTERN: usize = 200;
 
 /// One line that says what is looked for.
 pub(super) fn call(arguments: &Payload) -> View {
@@ -42,7 +46,8 @@ pub(super) fn result(payload: &Payload) -> View {
 
 /// `*.rs in src`.
 fn asked(payload: &Payload) -> String {
-    let pattern = text(payload, "pattern").map_or("files".into(), one_line);
+    let pattern = shorten(text(payload, "pattern").unwrap_or("files"), MOST_PATTERN);
+    let pattern = one_line(&pattern);
     match text(payload, "path") {
         Some(path) => format!("{pattern} in {}", name::shown(path)),
         None => pattern.into_owned(),

@@ -24,7 +24,7 @@ found only when the pattern or path spells it out, as in dist/*.js, or with incl
 files are found like others; .git only when path or pattern starts in it. Links are listed as links \
 and only followed where path, or the pattern before its first wildcard, leads through them; one \
 that leads outside the configured folders leads to nothing.\n\
-- At most limit paths a call, in one stable order; where there are more, truncated is true and \
+- At most limit paths and 128 KiB a call, in one stable order; where there are more, truncated is true and \
 next_offset says where to go on. sort: modified puts the newest first.\n\
 - A name that shows in double quotes holds bytes or characters that text cannot show: give it back \
 as it is.\n\
@@ -62,7 +62,7 @@ fn input() -> Schema {
         Property::optional(
             "limit",
             Kind::Whole { min: 1 },
-            "How many paths to return at most. Default 100.",
+            "How many paths to return at most. Default 100, at most 10000.",
         ),
         Property::optional(
             "offset",

@@ -8,11 +8,15 @@ use serde_json::Value;
 use crate::text::name;
 use crate::tools::Payload;
 use crate::tools::hidden::{one_line, visible};
+use crate::tools::shorten::shorten;
 use crate::tools::stored::{as_whole, items, path_of, text, whole};
 use crate::tools::view::{Fold, ListOrder, Style, View};
 
 /// What stands around a match. A view has no node for a part of a line.
 const MARKS: [char; 2] = ['»', '«'];
+
+/// How much of a pattern is shown, in bytes.
+const MOST_PATTERN: usize = 200;
 
 /// One line that says what is searched.
 pub(super) fn call(arguments: &Payload) -> View {
@@ -67,7 +71,8 @@ pub(super) fn result(payload: &Payload) -> View {
 
 /// `needle in src`.
 fn asked(payload: &Payload) -> String {
-    let pattern = text(payload, "pattern").map_or("files".into(), one_line);
+    let pattern = shorten(text(payload, "pattern").unwrap_or("files"), MOST_PATTERN);
+    let pattern = one_line(&pattern);
     match text(payload, "path") {
         Some(path) => format!("{pattern} in {}", name::shown(path)),
         None => pattern.into_owned(),

@@ -12,6 +12,13 @@ pub struct Pace<'a> {
     pub deadline: Option<Instant>,
 }
 
+impl Pace<'_> {
+    /// Whether to end now.
+    pub(super) fn is_over(&self) -> bool {
+        (self.cancelled)() || self.deadline.is_some_and(|deadline| Instant::now() >= deadline)
+    }
+}
+
 /// Tells a thread of the walk to let its entry be. To be asked between pieces of work of about a
 /// millisecond.
 #[derive(Debug, Default)]

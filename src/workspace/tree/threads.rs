@@ -117,6 +117,9 @@ pub fn walk<V: Visit>(
         want: options.want,
         visited: AtomicU64::new(0),
     };
+    if pace.is_over() {
+        queue.end(Ended::Stopped);
+    }
     let ended = thread::scope(|scope| {
         let (crew, mut started) = (&crew, 0);
         for thread in 0..threads {
@@ -157,11 +160,10 @@ fn tell<V: Visit>(crew: &Crew<'_, V>, pace: Pace<'_>, report: &mut dyn Report<V:
         if let (Some(ended), true) = (ended, is_done) {
             return ended;
         }
-        let now = Instant::now();
-        if (pace.cancelled)() || pace.deadline.is_some_and(|deadline| now >= deadline) {
+        if pace.is_over() {
             crew.queue.end(Ended::Stopped);
-        } else if now >= next {
-            next = now + PROGRESS;
+        } else if Instant::now() >= next {
+            next = Instant::now() + PROGRESS;
             report.progress(crew.visited.load(Ordering::Relaxed));
         }
     }

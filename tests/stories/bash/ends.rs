@@ -249,6 +249,22 @@ async fn short_deadlines_are_met_from_inside() {
     story.end().await;
 }
 
+/// A kernel takes the advertised deadline for its own, so it lies behind the longest timeout and all
+/// that may follow it.
+#[tokio::test]
+async fn the_advertised_deadline_leaves_time_to_end_and_to_tell() {
+    let mut story = Story::configured().await;
+    let advertised = async |story: &mut Story| {
+        let tools = story.client.schema().await.unwrap().tools;
+        tools.into_iter().find(|tool| tool.name == "bash").unwrap().default_timeout_ms
+    };
+    assert_eq!(advertised(&mut story).await, Some(600_000 + 15_000));
+    let shorter = json!({"bash_timeout_ms": 500, "bash_max_timeout_ms": 1000});
+    story.configure(shorter).await.unwrap();
+    assert_eq!(advertised(&mut story).await, Some(1000 + 15_000));
+    story.end().await;
+}
+
 /// B02 and B03 over the wire: the events of a command that outlives its time, in their order.
 #[tokio::test]
 async fn a_timeout_tells_the_exit_and_then_itself() {

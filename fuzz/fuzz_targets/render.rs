@@ -1,0 +1,8 @@
+//! Run with `cargo +nightly fuzz run render`.
+
+#![no_main]
+
+#[path = "../bodies/mod.rs"]
+mod bodies;
+
+libfuzzer_sys::fuzz_target!(|data: &[u8]| bodies::body("render")(data));

@@ -1,0 +1,71 @@
+//! Commands that say nothing, and commands that wait for what nobody will give them.
+
+use std::time::Duration;
+
+use provider_workspace::tools::{Category, Event};
+use serde_json::json;
+
+use crate::ground::{Ground, Told, has};
+
+fn told_of_silence(told: &Told) -> Vec<&str> {
+    let messages = told.events.iter().filter_map(|event| match event {
+        Event::Progress { message, fraction: None } => Some(message.as_str()),
+        _ => None,
+    });
+    messages.filter(|message| message.starts_with("no output for")).collect()
+}
+
+#[test]
+fn a_silent_command_is_told_to_be_still_there_and_one_that_prints_is_not() {
+    let ground = Ground::with(|settings| settings.quiet_every = Duration::from_millis(20));
+    let told = ground.run(json!({"command": "sleep 1; echo hi"}));
+    let silence = told_of_silence(&told);
+    assert!(silence.len() >= 2, "{:?}", told.events);
+    assert!(silence.contains(&"no output for 0 s, still running"), "{silence:?}");
+    assert_eq!(told.result()["output"], "hi\n");
+
+    let patient = Ground::with(|settings| settings.quiet_every = Duration::from_secs(60));
+    let told = patient.run(json!({"command": "sleep 1; echo hi"}));
+    assert_eq!(told_of_silence(&told), [""; 0]);
+}
+
+#[test]
+fn a_timeout_says_who_waited_for_somebody_to_type() {
+    if !has("python3") || tracing_is_closed() {
+        return;
+    }
+    let ground = Ground::new();
+    let hint = |command: &str, patience: &[u64]| {
+        let mut hint = String::new();
+        for timeout in patience {
+            let told = ground.run(json!({"command": command, "timeout_ms": timeout}));
+            assert_eq!(told.error().category(), Category::Timeout);
+            hint = told.error().hint().unwrap_or_default().to_owned();
+            if hint.contains("waiting") {
+                break;
+            }
+        }
+        hint
+    };
+    // On a busy machine it takes a while until a program has come to the point where it waits.
+    const UNTIL_SEEN: &[u64] = &[700, 3000, 20_000];
+    const ONCE: &[u64] = &[1500];
+    let terminal = |command: &str| {
+        format!("python3 -c 'import pty; pty.spawn([\"sh\", \"-c\", \"{command}\"])'")
+    };
+    let asked = hint(&terminal("read answer"), UNTIL_SEEN);
+    assert!(asked.contains("sh (pid ") && asked.contains("somebody to type"), "{asked}");
+    let busy = hint(&terminal("sleep 300"), ONCE);
+    assert!(!busy.contains("waiting"), "{busy}");
+    let pipe = hint("test -p p || mkfifo p; cat p", UNTIL_SEEN);
+    assert!(pipe.contains("waiting for the other end of a named pipe"), "{pipe}");
+    // That one program waits for another is no news.
+    let piped = hint("sleep 300 | cat", ONCE);
+    assert!(!piped.contains("waiting"), "{piped}");
+}
+
+/// Where nobody may trace, nobody is told either.
+fn tracing_is_closed() -> bool {
+    let scope = std::fs::read_to_string("/proc/sys/kernel/yama/ptrace_scope").unwrap_or_default();
+    scope.trim().parse().is_ok_and(|scope: u32| scope > 1)
+}

@@ -1,0 +1,250 @@
+//! The examples do what they say.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use provider_workspace::provider::config::{
+    ATTRIBUTES, Attribute, AttributeKind, AttributePresence,
+};
+use serde_json::{Map, Value, json};
+
+use crate::harness::{PROGRAM, Story};
+
+/// A built example. Cargo builds them with the tests, but not with one of the tests alone.
+fn example(name: &str) -> Option<PathBuf> {
+    let program = Path::new(PROGRAM).parent().unwrap().join("examples").join(name);
+    if !program.exists() {
+        assert!(std::env::var_os("CI").is_none(), "{name} is not built");
+        eprintln!("skipped: {name} is not built (cargo build --examples)");
+        return None;
+    }
+    Some(program)
+}
+
+fn run(kernel: &Path, arguments: &[&str]) -> String {
+    let output = Command::new(kernel).args(arguments).stdin(Stdio::null()).output().unwrap();
+    let told = String::from_utf8(output.stdout).unwrap();
+    assert!(output.status.success(), "{told}\n{}", String::from_utf8_lossy(&output.stderr));
+    told
+}
+
+fn assert_in_order(told: &str, pieces: &[&str]) {
+    let mut rest = told;
+    for piece in pieces {
+        let (_, after) = rest.split_once(piece).unwrap_or_else(|| panic!("no {piece:?} in {told}"));
+        rest = after;
+    }
+}
+
+#[test]
+fn the_kernel_plans_previews_asks_invokes_renders_and_ends() {
+    let Some(kernel) = example("kernel") else { return };
+    let told = run(&kernel, &["--yes"]);
+    assert_in_order(
+        &told,
+        &[
+            "workspace ",
+            "call-0 write_file",
+            "+ Roses are red,",
+            "call-1 edit_file",
+            "- violets are blue.",
+            "+ the violet's are blue.",
+            "call-3 bash",
+            "  > ",
+            "exit code 3",
+            "call-4 read_file",
+            "poem.txt",
+            "ended: exit status: 0",
+        ],
+    );
+    // Nobody answers: what would change something is not done, what reads is.
+    let told = run(&kernel, &[]);
+    assert_in_order(&told, &["call-0 write_file", "apply? [y/N]", "call-2 read_file", "ended"]);
+    assert!(!told.contains("exit code"), "{told}");
+}
+
+#[tokio::test]
+async fn the_minimal_provider_is_one() {
+    let Some(program) = example("minimal_provider") else { return };
+    let by_hand = Command::new(&program).env_remove("PLUGGABLEHARNESS_AGENT_PLUGIN").status();
+    assert_eq!(by_hand.unwrap().code(), Some(1));
+
+    let mut story = Story::launched_by(program.to_str().unwrap(), &[], |_| {}).await;
+    let producer = story.client.describe().await.unwrap();
+    assert_eq!((producer.name.as_str(), producer.category), ("minimal", 2));
+    story.configure(json!({})).await.unwrap();
+    story.write("poem.txt", "Roses are red,\n  violets\tare blue.\n");
+    let counts = story.result("count_words", json!({"path": "poem.txt"})).await;
+    assert_eq!((&counts["lines"], &counts["words"]), (&json!(2), &json!(6)));
+    let failure = story.failure("count_words", json!({"path": "/etc/passwd"})).await;
+    assert_eq!(failure.category, "permission_denied");
+    let failure = story.failure("count_words", json!({"path": "peom.txt"})).await;
+    assert_eq!(failure.category, "not_found");
+    let failure = story.failure("count_words", json!({})).await;
+    assert_eq!(failure.category, "invalid_arguments");
+    story.end().await;
+
+    if let Some(kernel) = example("kernel") {
+        let told = run(&kernel, &[program.to_str().unwrap()]);
+        assert_in_order(&told, &["minimal ", "call-0 count_words", "no-such-file", "ended"]);
+    }
+}
+
+/// A block of the file: its keys, and the variables that the kernel sets for it.
+struct Block {
+    config: Map<String, Value>,
+    environment: Vec<String>,
+}
+
+#[tokio::test]
+async fn every_block_of_the_agent_s_file_configures() {
+    let text =
+        std::fs::read_to_string(format!("{}/examples/agent.hcl", env!("CARGO_MANIFEST_DIR")));
+    let blocks = Hcl::new(&text.unwrap()).blocks();
+    assert_eq!(blocks.len(), 4);
+    for Block { config, environment } in &blocks {
+        let home = tempfile::tempdir().unwrap();
+        for key in ["read_only_roots", "bash_read", "bash_write"] {
+            for path in config.get(key).and_then(Value::as_array).into_iter().flatten() {
+                let inside = path.as_str().unwrap().strip_prefix("~/").unwrap();
+                std::fs::create_dir_all(home.path().join(inside)).unwrap();
+            }
+        }
+        let mut story = Story::launched_with(|launch| {
+            let launch = launch.env("HOME", home.path());
+            environment.iter().fold(launch, |launch, name| launch.env(name, "a-secret-value"))
+        })
+        .await;
+        // As it is written, on any machine that the stories run on.
+        let mut config = config.clone();
+        config.insert("sandbox".to_owned(), json!("best_effort"));
+        story.client.configure(config).await.unwrap();
+        story.end().await;
+    }
+
+    // The last one has every key, and its values are the defaults.
+    let last = &blocks.last().unwrap().config;
+    let defaults: BTreeMap<_, _> =
+        ATTRIBUTES.iter().map(|attribute| (attribute.name, default(attribute))).collect();
+    assert_eq!(
+        last.keys().map(String::as_str).collect::<Vec<_>>(),
+        Vec::from_iter(defaults.keys().copied())
+    );
+    for (name, default) in defaults {
+        if let Some(default) = default {
+            assert_eq!(last[name], default, "{name}");
+        }
+    }
+}
+
+/// What holds where a key is left out.
+fn default(attribute: &Attribute) -> Option<Value> {
+    if let AttributeKind::Object(keys) = attribute.kind {
+        let with_default = |key: &Attribute| Some((key.name.to_owned(), default(key)?));
+        return Some(Value::Object(keys.iter().filter_map(with_default).collect()));
+    }
+    match attribute.presence {
+        AttributePresence::Default(text) => Some(serde_json::from_str(text).unwrap()),
+        AttributePresence::Required | AttributePresence::Unset => None,
+    }
+}
+
+/// As much of HCL as the file has.
+struct Hcl<'a> {
+    words: std::iter::Peekable<std::vec::IntoIter<&'a str>>,
+}
+
+impl<'a> Hcl<'a> {
+    /// Signs, strings with their quotes, and what is left: names and numbers.
+    fn new(text: &'a str) -> Self {
+        let mut words = Vec::new();
+        for line in text.lines() {
+            let mut rest = line.split_once('#').map_or(line, |(code, _)| code).trim();
+            while let Some(first) = rest.chars().next() {
+                let length = match first {
+                    '"' => rest[1..].find('"').unwrap() + 2,
+                    '{' | '}' | '[' | ']' | '(' | ')' | '=' | ',' => 1,
+                    _ => {
+                        rest.find(|c: char| !c.is_alphanumeric() && c != '_').unwrap_or(rest.len())
+                    }
+                };
+                words.push(&rest[..length]);
+                rest = rest[length..].trim_start();
+            }
+        }
+        Self { words: words.into_iter().peekable() }
+    }
+
+    fn next(&mut self) -> &'a str {
+        self.words.next().unwrap()
+    }
+
+    fn expect(&mut self, word: &str) {
+        assert_eq!(self.next(), word);
+    }
+
+    fn blocks(mut self) -> Vec<Block> {
+        let mut blocks = Vec::new();
+        while let Some(first) = self.words.next() {
+            assert_eq!((first, self.next()), ("provider", "\"workspace\""));
+            self.expect("{");
+            let mut block = Block { config: Map::new(), environment: Vec::new() };
+            loop {
+                match self.next() {
+                    "}" => break,
+                    "environment" => block.environment = self.environment(),
+                    key => {
+                        self.expect("=");
+                        block.config.insert(key.to_owned(), self.value());
+                    }
+                }
+            }
+            blocks.push(block);
+        }
+        blocks
+    }
+
+    /// Lines such as `NAME = env("NAME")`.
+    fn environment(&mut self) -> Vec<String> {
+        self.expect("{");
+        let mut names = Vec::new();
+        loop {
+            match self.next() {
+                "}" => return names,
+                name => {
+                    for word in ["=", "env", "(", &format!("\"{name}\""), ")"] {
+                        self.expect(word);
+                    }
+                    names.push(name.to_owned());
+                }
+            }
+        }
+    }
+
+    fn value(&mut self) -> Value {
+        match self.next() {
+            "[" => {
+                let mut items = Vec::new();
+                while self.words.next_if_eq(&"]").is_none() {
+                    items.push(self.value());
+                    self.words.next_if_eq(&",");
+                }
+                items.into()
+            }
+            "{" => {
+                let mut object = Map::new();
+                loop {
+                    match self.next() {
+                        "}" => return object.into(),
+                        key => {
+                            self.expect("=");
+                            object.insert(key.to_owned(), self.value());
+                        }
+                    }
+                }
+            }
+            plain => serde_json::from_str(plain).unwrap(),
+        }
+    }
+}

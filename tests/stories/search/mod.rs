@@ -1,0 +1,61 @@
+//! grep and glob over the real subprocess.
+
+mod cases;
+mod names;
+mod oracle;
+mod pages;
+mod races;
+mod stops;
+mod tree;
+
+use provider_workspace::tools::{Event, Payload};
+use serde_json::{Value, json};
+
+use crate::harness::Story;
+
+/// A search: what it streamed, and its result.
+struct Searched {
+    events: Vec<Event>,
+    result: Payload,
+}
+
+impl Searched {
+    async fn of(story: &mut Story, tool: &str, arguments: Value) -> Self {
+        let (events, outcome) = story.call(tool, arguments.clone()).await;
+        let result = outcome.unwrap_or_else(|failure| panic!("{tool} {arguments}: {failure:?}"));
+        Self { events, result }
+    }
+
+    /// The paths of a list of the result, each once for every hit.
+    fn paths(&self, list: &str) -> Vec<String> {
+        paths_in(&self.result[list])
+    }
+
+    fn notice(&self) -> &str {
+        self.result.get("notice").and_then(Value::as_str).unwrap_or_default()
+    }
+
+    /// The items of a list as they were streamed.
+    fn streamed(&self, list: &str) -> Value {
+        let items = self.events.iter().filter_map(|event| match event {
+            Event::Partial(payload) => payload[list].as_array(),
+            _ => None,
+        });
+        json!(items.flatten().collect::<Vec<_>>())
+    }
+}
+
+fn paths_in(list: &Value) -> Vec<String> {
+    let items = list.as_array().unwrap_or_else(|| panic!("no list: {list}")).iter();
+    items.map(|item| item.as_str().or(item["path"].as_str()).unwrap().to_owned()).collect()
+}
+
+/// The paths that grep finds a pattern in.
+async fn grep(story: &mut Story, arguments: Value) -> Vec<String> {
+    Searched::of(story, "grep", arguments).await.paths("matches")
+}
+
+/// The paths that glob finds.
+async fn glob(story: &mut Story, arguments: Value) -> Vec<String> {
+    Searched::of(story, "glob", arguments).await.paths("paths")
+}

@@ -1,0 +1,153 @@
+//! One order, cut into pages; what is streamed; counts.
+
+use std::collections::BTreeSet;
+
+use serde_json::{Value, json};
+
+use super::{Searched, tree};
+use crate::harness::Story;
+
+/// Pages of any size make the whole list, which is the same every time.
+#[tokio::test]
+async fn pages_make_the_whole() {
+    let mut story = Story::launched().await;
+    tree::grow(&story.path(""));
+    story.configure(json!({})).await.unwrap();
+    for (tool, arguments, list) in [
+        ("grep", json!({"pattern": "needle"}), "matches"),
+        ("grep", json!({"pattern": "let", "context": 1}), "matches"),
+        ("grep", json!({"pattern": "foo", "mode": "files"}), "files"),
+        ("grep", json!({"pattern": "foo", "mode": "count"}), "counts"),
+        ("glob", json!({"pattern": "**"}), "paths"),
+        ("glob", json!({"pattern": "*.rs", "sort": "modified"}), "paths"),
+    ] {
+        let with = |limit: usize, offset: usize| {
+            let mut arguments = arguments.clone();
+            arguments["limit"] = limit.into();
+            arguments["offset"] = offset.into();
+            arguments
+        };
+        let mut whole = Vec::new();
+        for limit in [5000, 97, 31] {
+            let mut all: Vec<Value> = Vec::new();
+            loop {
+                let page = Searched::of(&mut story, tool, with(limit, all.len())).await;
+                assert_eq!(page.streamed(list), page.result[list], "{tool} {arguments}");
+                let items = page.result[list].as_array().unwrap();
+                assert!(items.len() <= limit);
+                all.extend(items.iter().cloned());
+                let next = page.result.get("next_offset");
+                assert_eq!(page.result["truncated"], json!(next.is_some()));
+                match next {
+                    Some(next) => assert_eq!(*next, json!(all.len()), "{tool} {arguments}"),
+                    None => break,
+                }
+            }
+            if whole.is_empty() {
+                whole = all;
+                assert!(whole.len() > 10, "{tool} {arguments}: {}", whole.len());
+            } else {
+                // A line between two hits is told with one of them only, whichever page that is.
+                let bare = |items: &[Value]| -> Vec<Value> {
+                    let mut items = items.to_vec();
+                    for item in items.iter_mut().filter_map(Value::as_object_mut) {
+                        item.retain(|name, _| !matches!(&**name, "before" | "after"));
+                    }
+                    items
+                };
+                assert_eq!(bare(&all), bare(&whole), "{tool} {arguments} by {limit}");
+            }
+        }
+    }
+    story.end().await;
+}
+
+/// Totals are exact when they are told, and a page that is full tells none.
+#[tokio::test]
+async fn totals_are_exact_or_absent() {
+    let mut story = Story::configured().await;
+    for name in ["a", "b", "c"] {
+        story.write(name, "hit\nhit\nmiss\n");
+    }
+    story.write("d", "miss\n");
+    let all = Searched::of(&mut story, "grep", json!({"pattern": "hit"})).await;
+    assert_eq!(all.result["total_matches"], 6);
+    assert_eq!(all.result["files_searched"], 4);
+    assert_eq!(all.result["skipped"], json!({"binary": 0, "too_large": 0, "unreadable": 0}));
+    let rest = Searched::of(&mut story, "grep", json!({"pattern": "hit", "offset": 4})).await;
+    assert_eq!((rest.paths("matches").len(), &rest.result["total_matches"]), (2, &json!(6)));
+    let part = Searched::of(&mut story, "grep", json!({"pattern": "hit", "limit": 3})).await;
+    assert_eq!(part.result.get("total_matches"), None);
+    assert_eq!((&part.result["truncated"], &part.result["next_offset"]), (&json!(true), &json!(3)));
+    let counts = Searched::of(&mut story, "grep", json!({"pattern": "hit", "mode": "count"})).await;
+    assert_eq!(
+        counts.result["counts"],
+        json!([{"path": "a", "count": 2}, {"path": "b", "count": 2}, {"path": "c", "count": 2}])
+    );
+    story.end().await;
+}
+
+/// Lines around a hit are told once, and long lines around their match.
+#[tokio::test]
+async fn lines_around_a_hit_and_long_lines() {
+    let mut story = Story::configured().await;
+    story.write("f", "1\n2\nhit 3\n4\nhit 5\n6\n7\n");
+    let long = format!("{} hit {}\n", "é".repeat(3000), "漢".repeat(3000));
+    story.write("long", &long);
+    let found = Searched::of(&mut story, "grep", json!({"pattern": "hit", "context": 1})).await;
+    let hits = found.result["matches"].as_array().unwrap();
+    let mut lines = BTreeSet::new();
+    for hit in hits.iter().filter(|hit| hit["path"] == "f") {
+        for name in ["before", "after"] {
+            for line in hit.get(name).and_then(Value::as_array).into_iter().flatten() {
+                assert!(lines.insert(line.to_string()), "{line} is told twice");
+            }
+        }
+        assert!(lines.insert(hit["text"].to_string()));
+    }
+    assert_eq!(
+        lines,
+        BTreeSet::from(["2", "hit 3", "4", "hit 5", "6"].map(|line| json!(line).to_string()))
+    );
+    let hit = &hits[2];
+    let text = hit["text"].as_str().unwrap();
+    assert!(text.chars().count() <= 502 && text.contains(" hit "), "{text}");
+    assert_eq!((&hit["line"], &hit["column"]), (&json!(1), &json!(6002)));
+    let [start, end] =
+        [0, 1].map(|at| usize::try_from(hit["highlight"][at].as_u64().unwrap()).unwrap());
+    let marked: String = text.chars().skip(start).take(end - start).collect();
+    assert_eq!(marked, "hit");
+    story.end().await;
+}
+
+/// What was found is shown by file with the match marked, from the stored result alone.
+#[tokio::test]
+async fn results_are_shown_to_people() {
+    let mut story = Story::configured().await;
+    std::fs::create_dir(story.path("src")).unwrap();
+    story.write("src/a.rs", "one\nlet needle = 1;\n");
+    for (tool, arguments, parts) in [
+        (
+            "grep",
+            json!({"pattern": "needle", "before": 1}),
+            &["src/a.rs", "»needle«", "one", "2"][..],
+        ),
+        ("grep", json!({"pattern": "needle", "mode": "files"}), &["src/a.rs"]),
+        ("grep", json!({"pattern": "needle", "mode": "count"}), &["src/a.rs: 1"]),
+        ("glob", json!({"pattern": "**"}), &["src/\"", "src/a.rs"]),
+    ] {
+        let found = Searched::of(&mut story, tool, arguments.clone()).await;
+        let stored = serde_json::to_vec(&found.result).unwrap();
+        let shown = format!("{:?}", story.client.render("json", stored).await.unwrap());
+        for part in parts {
+            assert!(shown.contains(part), "{part} is missing: {shown}");
+        }
+        let call = crate::harness::call(tool, arguments);
+        let preview = story.client.preview(call).await.unwrap();
+        let provider_workspace::tools::view::View::Text { content, .. } = preview else {
+            panic!("one line is shown: {preview:?}")
+        };
+        assert!(!content.contains('\n'), "{content}");
+    }
+    story.end().await;
+}

@@ -1,0 +1,102 @@
+//! A folder is swapped for a link that leads out, again and again, while it is searched.
+
+use std::fs;
+use std::os::unix::fs::symlink;
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::thread;
+
+use rustix::fs::{CWD, RenameFlags, renameat_with};
+use serde_json::json;
+
+use super::{glob, grep};
+use crate::harness::Story;
+
+/// How many searches and how many swaps there are at least.
+const SEARCHES: usize = 40;
+const SWAPS: usize = 400;
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_swapped_folder_never_leads_outside_behind_the_jail() {
+    searched_under_attack("enforce").await;
+}
+
+/// The walk holds by itself, too.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_swapped_folder_never_leads_outside_without_the_jail() {
+    searched_under_attack("off").await;
+}
+
+async fn searched_under_attack(sandbox: &str) {
+    let mut story = Story::launched().await;
+    let outside = story.path("../outside");
+    for folder in [outside.join("deep"), story.path("a/b/deep"), story.path("still")] {
+        fs::create_dir_all(folder).unwrap();
+    }
+    for number in 0..30 {
+        fs::write(outside.join(format!("deep/secret{number}")), "TOP secret\n").unwrap();
+        story.write(&format!("a/b/deep/plain{number}"), "TOP of a file\n");
+    }
+    story.write("still/x", "TOP of the rest\n");
+    symlink(&outside, story.path("a/link")).unwrap();
+    story.configure(json!({ "sandbox": sandbox })).await.unwrap();
+
+    let attack = Attack::default();
+    let (folder, link) = (story.path("a/b"), story.path("a/link"));
+    thread::scope(|scope| {
+        scope.spawn(|| attack.swap(&folder, &link));
+        // The attack ends with the story, also where that fails.
+        let _end = End(&attack.is_over);
+        tokio::task::block_in_place(|| {
+            tokio::runtime::Handle::current().block_on(searches(&mut story, &attack));
+        });
+    });
+    story.end().await;
+}
+
+async fn searches(story: &mut Story, attack: &Attack) {
+    let mut seen = 0;
+    let mut count = 0;
+    while count < SEARCHES || attack.swaps.load(Ordering::Relaxed) < SWAPS {
+        count += 1;
+        let found = [
+            grep(story, json!({"pattern": "TOP", "mode": "content"})).await,
+            glob(story, json!({"pattern": "**"})).await,
+            glob(story, json!({"pattern": "a/b/**"})).await,
+            glob(story, json!({"pattern": "*", "sort": "modified"})).await,
+        ];
+        for paths in &found {
+            assert!(paths.iter().all(|path| !path.contains("secret")), "{paths:?}");
+        }
+        for paths in &found[..2] {
+            assert!(paths.contains(&"still/x".to_owned()), "{paths:?}");
+        }
+        seen += found.iter().flatten().filter(|path| path.contains("plain")).count();
+    }
+    assert!(seen > 0, "the folder was there some of the time");
+}
+
+#[derive(Default)]
+struct Attack {
+    is_over: AtomicBool,
+    swaps: AtomicUsize,
+}
+
+struct End<'a>(&'a AtomicBool);
+
+impl Drop for End<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+}
+
+impl Attack {
+    /// Swaps a folder and a link, both ways, until it is over.
+    fn swap(&self, folder: &Path, link: &Path) {
+        while !self.is_over.load(Ordering::Relaxed) {
+            renameat_with(CWD, folder, CWD, link, RenameFlags::EXCHANGE).unwrap();
+            self.swaps.fetch_add(1, Ordering::Relaxed);
+            thread::yield_now();
+        }
+    }
+}

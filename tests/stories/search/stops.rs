@@ -1,0 +1,86 @@
+//! Searches that are cut short: by their time, or by whoever asked.
+
+use std::time::{Duration, Instant};
+
+use futures_util::StreamExt;
+use provider_workspace::provider::Call;
+use provider_workspace::service::InvokeItem;
+use provider_workspace::tools::Event;
+use serde_json::{Value, json};
+
+use crate::harness::{Story, call};
+
+/// A story with a tree that takes a while.
+async fn large() -> Story {
+    let mut story = Story::launched().await;
+    let text = "a line with a needle in it\nand one without\n".repeat(40);
+    for folder in 0..40 {
+        std::fs::create_dir(story.path(&format!("d{folder}"))).unwrap();
+        for file in 0..50 {
+            story.write(&format!("d{folder}/f{file}"), &text);
+        }
+    }
+    story.configure(json!({})).await.unwrap();
+    story
+}
+
+const SEARCHES: [(&str, &str, &str); 2] = [("grep", "needle", "matches"), ("glob", "f*", "paths")];
+
+/// Whenever time is up: what is told is a whole result, or one that says that it is not, or an
+/// error that says why.
+#[tokio::test]
+async fn a_search_whose_time_is_up_says_so() {
+    let mut story = large().await;
+    for (tool, pattern, list) in SEARCHES {
+        for milliseconds in [1, 3, 10, 30, 60, 20_000] {
+            let arguments = json!({"pattern": pattern, "limit": 600});
+            let deadline = Instant::now() + Duration::from_millis(milliseconds);
+            let call = Call { deadline: Some(deadline), ..call(tool, arguments) };
+            // Where the stream itself ends first nothing is told.
+            let Ok((events, outcome)) = story.client.invoke_to_end(call).await else { continue };
+            let streamed: Vec<Value> = events
+                .into_iter()
+                .flat_map(|event| match event {
+                    Event::Partial(payload) => payload[list].as_array().unwrap().clone(),
+                    _ => Vec::new(),
+                })
+                .collect();
+            match outcome {
+                Ok(result) => {
+                    let listed = result[list].as_array().unwrap();
+                    assert!(listed.starts_with(&streamed), "{tool}: what was streamed is told too");
+                    let is_full = listed.len() == 600;
+                    if result["truncated"] == true && !is_full {
+                        assert!(result["notice"].as_str().unwrap().contains("ime was up"));
+                    }
+                }
+                Err(failure) => assert_eq!(failure.category, "timeout", "{failure:?}"),
+            }
+        }
+    }
+    story.end().await;
+}
+
+/// Nobody reads on: the search ends, and the provider with it when it is told to.
+#[tokio::test]
+async fn a_search_that_is_cancelled_ends() {
+    let mut story = large().await;
+    for (tool, pattern, list) in SEARCHES {
+        for _ in 0..5 {
+            let arguments = json!({"pattern": pattern, "limit": 10_000});
+            let mut stream = story.client.invoke(call(tool, arguments)).await.unwrap();
+            match stream.next().await.unwrap().unwrap() {
+                InvokeItem::Event(Event::Partial(payload)) => {
+                    assert!(!payload[list].as_array().unwrap().is_empty());
+                    assert_eq!(payload["tool"], tool);
+                }
+                InvokeItem::Event(Event::Progress { .. }) => {}
+                other => panic!("{tool}: {other:?}"),
+            }
+            drop(stream);
+        }
+        let (_, outcome) = story.call(tool, json!({"pattern": pattern, "limit": 5})).await;
+        assert_eq!(outcome.unwrap()[list].as_array().unwrap().len(), 5, "others are served");
+    }
+    story.end().await;
+}
