@@ -201,7 +201,7 @@ impl Folder {
         if self.depth == usize::MAX {
             return Vec::new();
         }
-        let mut path = self.from_start().to_vec();
+        let mut path = self.within().to_vec();
         if !path.is_empty() {
             path.push(b'/');
         }
@@ -210,7 +210,7 @@ impl Folder {
     }
 
     /// The folder's path from the walk's start.
-    pub(super) fn from_start(&self) -> &[u8] {
+    pub(super) fn within(&self) -> &[u8] {
         let rest = &self.path[self.start.min(self.path.len())..];
         rest.strip_prefix(b"/").unwrap_or(rest)
     }

@@ -42,7 +42,7 @@ impl Place<'_> {
             FileKind::Folder => {
                 let folder = rustix::fs::openat(handle, ".", OPENING, Mode::empty())
                     .map_err(|errno| fail(errno.into()))?;
-                let (path, rules) = self.from_root(rules);
+                let (path, rules) = self.way_down(rules);
                 Ok(Start { kind: stat.kind, folder, name: c".".to_owned(), path, rules })
             }
             FileKind::Regular => {
@@ -59,7 +59,7 @@ impl Place<'_> {
     }
 
     /// The path from the root, and the rules that hold for the folder there.
-    fn from_root(&self, mode: IgnoreRules) -> (Box<[u8]>, Option<Arc<Rules>>) {
+    fn way_down(&self, mode: IgnoreRules) -> (Box<[u8]>, Option<Arc<Rules>>) {
         let path = self.path.strip_prefix(self.root.path()).unwrap_or(&self.path);
         let bytes: Box<[u8]> = path.as_os_str().as_bytes().into();
         if mode == IgnoreRules::Disregard {

@@ -269,7 +269,7 @@ impl<V: Visit> Crew<'_, V> {
     fn split(&self, folder: Folder) -> Vec<(Key, Item)> {
         let folder = Arc::new(folder);
         let mut items = Vec::new();
-        let key = |index: usize| Key::of(folder.from_start(), folder.name(index).to_bytes());
+        let key = |index: usize| Key::of(folder.within(), folder.name(index).to_bytes());
         let mut first = 0;
         while first < folder.len() {
             if folder.kind(first) == FileKind::Folder {
