@@ -132,7 +132,7 @@ fn spellings(arguments: &Struct) -> Vec<String> {
             let quoted = start.bytes().map(as_git_quotes).collect();
             [start, escaped, quoted]
         })
-        .filter(|spelling| !spelling.is_empty())
+        .map(|spelling| if spelling.is_empty() { "\"\"".to_owned() } else { spelling })
         .collect()
 }
 

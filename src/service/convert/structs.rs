@@ -93,6 +93,9 @@ fn json_number(number: f64) -> Result<Number, ConvertError> {
 
 /// A name that a caller chose, fit for a message.
 fn shown(name: &str) -> String {
+    if name.is_empty() {
+        return "\"\"".to_owned();
+    }
     let mut chars = name.chars();
     let mut shown: String =
         chars.by_ref().take(MOST_SHOWN).flat_map(char::escape_default).collect();
