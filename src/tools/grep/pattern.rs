@@ -37,8 +37,9 @@ impl Wanted<'_> {
         if !self.multiline && self.pattern.contains('\n') {
             return Err(needs_multiline());
         }
-        // `$` is also to match before the CR of a line that ends in CRLF. A pattern that is itself
-        // about CR is taken as it is.
+        // `$` is also to match before the CR of a line that ends in CRLF. The engine then takes a CR
+        // anywhere for an end, which the description says. A pattern that is itself about CR is
+        // taken as it is.
         let built = match self.build(Ending::CrLf) {
             Err(error) if matches!(error.kind(), ErrorKind::NotAllowed(_)) => {
                 self.build(Ending::Lf)
