@@ -547,7 +547,7 @@ fn what_an_argument_may_cost_is_bounded() {
     let story = Story::new(&[("a", b"x")]);
     let long = "{".repeat(100_000);
     for (name, value) in [
-        ("glob", long.clone()),
+        ("glob", long),
         ("glob", "[!a]".repeat(250_000)),
         ("glob", "{".repeat(4_000)),
         ("glob", "*/".repeat(8_000)),
