@@ -23,6 +23,7 @@ use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use provider_workspace::goplugin::host::{Launch, Plugin};
+use provider_workspace::process::Secrets;
 use provider_workspace::provider::Call;
 use provider_workspace::service::ToolClient;
 use provider_workspace::service::plugin::{COOKIE, PROTOCOL_VERSION};
@@ -216,6 +217,7 @@ impl Ours {
             cancel: &cancel,
             deadline: None,
             phase: &phase,
+            secrets: &Secrets::default(),
         };
         self.tool.run(&arguments(old, new), &context).unwrap();
     }

@@ -24,6 +24,7 @@ use std::process::{Command, Stdio};
 use std::sync::{Arc, Mutex, mpsc};
 use std::time::{Duration, Instant};
 
+use provider_workspace::process::Secrets;
 use provider_workspace::tools::event::{EmitError, Event, EventSink};
 use provider_workspace::tools::{CancelToken, Context, Grep, Payload, Phase, Tool};
 use provider_workspace::workspace::{RootsSpec, Session, Workspace};
@@ -178,6 +179,7 @@ fn search(workspace: &Workspace, arguments: &Payload, start: Instant) -> Option<
         cancel: &cancel,
         deadline: None,
         phase: &phase,
+        secrets: &Secrets::default(),
     };
     Grep::new().run(arguments, &context).unwrap();
     sink.1.into_inner().unwrap()

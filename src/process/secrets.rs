@@ -2,6 +2,7 @@
 
 use std::borrow::Cow;
 use std::fmt;
+use std::ops::Range;
 use std::sync::Arc;
 
 use memchr::memmem::Finder;
@@ -71,6 +72,38 @@ impl Secrets {
         })
     }
 
+    /// Masks what is whole, and tells where the bytes of `span` stand then: an end of it that lies in
+    /// a secret is moved out to the end of what stands in for that. `None` where there was nothing to
+    /// mask.
+    #[must_use]
+    pub fn mask_around(&self, bytes: &[u8], span: Range<usize>) -> Option<(Vec<u8>, Range<usize>)> {
+        let occurrences = self.occurrences(bytes);
+        if occurrences.is_empty() {
+            return None;
+        }
+        let mut shown = Vec::with_capacity(bytes.len());
+        let (mut start, mut end) = (None, None);
+        let mut covered = 0;
+        for (run, label) in runs(&occurrences) {
+            let label_at = shown.len() + run.start - covered;
+            shown.extend_from_slice(&bytes[covered..run.start]);
+            shown.extend_from_slice(label.as_bytes());
+            covered = run.end;
+            let before = |at: usize| label_at.saturating_sub(run.start.saturating_sub(at));
+            if start.is_none() && span.start < run.end {
+                start = Some(before(span.start));
+            }
+            if end.is_none() && span.end <= run.end {
+                end = Some(if span.end <= run.start { before(span.end) } else { shown.len() });
+            }
+        }
+        shown.extend_from_slice(&bytes[covered..]);
+        let behind = |at: usize| shown.len().saturating_sub(bytes.len().saturating_sub(at));
+        let start = start.unwrap_or_else(|| behind(span.start));
+        let end = end.unwrap_or_else(|| behind(span.end));
+        Some((shown, start..end))
+    }
+
     /// The occurrences in `bytes` in order of their start, the longest first among equals. Those of
     /// one value that overlap each other count as one.
     fn occurrences(&self, bytes: &[u8]) -> Vec<Occurrence<'_>> {
@@ -107,6 +140,18 @@ struct Occurrence<'a> {
     start: usize,
     end: usize,
     label: &'a str,
+}
+
+/// Occurrences that overlap, as one: under the label of the first.
+fn runs<'a>(occurrences: &[Occurrence<'a>]) -> Vec<(Range<usize>, &'a str)> {
+    let mut runs: Vec<(Range<usize>, &str)> = Vec::with_capacity(occurrences.len());
+    for occurrence in occurrences {
+        match runs.last_mut() {
+            Some((run, _)) if occurrence.start < run.end => run.end = run.end.max(occurrence.end),
+            _ => runs.push((occurrence.start..occurrence.end, occurrence.label)),
+        }
+    }
+    runs
 }
 
 impl fmt::Debug for Secrets {
@@ -265,6 +310,25 @@ mod tests {
         assert_eq!(format!("{secrets:?}"), r#"["[TOKEN]"]"#);
     }
 
+    #[test]
+    fn a_span_stands_where_its_text_stands_after_masking() {
+        let secrets = Secrets::new([("T", "hunter2!"), ("LONG_NAME", "2!2!2!2!")]);
+        let around = |text: &str, span| {
+            let (shown, span) = secrets.mask_around(text.as_bytes(), span).unwrap();
+            let shown = String::from_utf8(shown).unwrap();
+            let spanned = shown[span].to_owned();
+            (shown, spanned)
+        };
+        let is = |shown: &str, spanned: &str| (shown.to_owned(), spanned.to_owned());
+        assert_eq!(around("a hunter2! b", 0..1), is("a [T] b", "a"));
+        assert_eq!(around("a hunter2! b", 11..12), is("a [T] b", "b"));
+        assert_eq!(around("a hunter2! b", 4..6), is("a [T] b", "[T]"));
+        assert_eq!(around("a hunter2! b", 1..12), is("a [T] b", " [T] b"));
+        assert_eq!(around("hunter2!2!2!2! b hunter2!", 15..16), is("[T] b [T]", "b"));
+        assert_eq!(around("x2!2!2!2!y", 1..9), is("x[LONG_NAME]y", "[LONG_NAME]"));
+        assert!(secrets.mask_around(b"nothing", 0..1).is_none());
+    }
+
     proptest! {
         #[test]
         fn pieces_make_no_difference_and_every_occurrence_is_hidden(
@@ -277,7 +341,14 @@ mod tests {
             let secrets = Secrets::new(named);
             let expected = by_definition(&named, &text);
             prop_assert_eq!(&masked_in_pieces(&secrets, &text, &cuts), &expected);
-            prop_assert_eq!(masked_in_pieces(&secrets, &text, &[]), expected);
+            prop_assert_eq!(&masked_in_pieces(&secrets, &text, &[]), &expected);
+            let at = cuts.first().map_or(0, |cut| (*cut).min(text.len()));
+            if let Some((masked, span)) = secrets.mask_around(&text, at..text.len()) {
+                prop_assert_eq!(masked, expected);
+                prop_assert!(span.start <= span.end && span.end <= masked_in_pieces(&secrets, &text, &[]).len());
+            } else {
+                prop_assert_eq!(&expected, &text);
+            }
         }
 
         #[test]

@@ -91,6 +91,7 @@ pub(crate) async fn preview(
             cancel: &cancel,
             deadline: timing.tool,
             phase: &stopped(),
+            secrets: &held.secrets,
         };
         let view = guarded(tool.spec().name, || tool.preview(&call.arguments, &context))
             .map(|view| masking::view(&held.secrets, view))
@@ -190,6 +191,7 @@ impl Work {
                 cancel: &self.cancel,
                 deadline: self.deadline,
                 phase: producer.phase(),
+                secrets: &self.configured.secrets,
             };
             context.check().map_err(|ended| not_begun(self.tool.spec().kind, ended))?;
             self.tool.run(&self.arguments, &context)

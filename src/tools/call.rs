@@ -3,6 +3,7 @@
 use std::sync::atomic::{AtomicU8, Ordering};
 use std::time::{Duration, Instant};
 
+use crate::process::Secrets;
 use crate::workspace::{Session, Workspace};
 
 use super::schema::Schema;
@@ -110,6 +111,9 @@ pub struct Context<'a> {
     pub deadline: Option<Instant>,
     /// Where the call stands between "can still be stopped" and "cannot".
     pub phase: &'a Phase,
+    /// What no one may see. All that a tool hands in is masked anyway; a tool that cuts texts has
+    /// to mask them before, because half a secret is not recognised.
+    pub secrets: &'a Secrets,
 }
 
 impl Context<'_> {

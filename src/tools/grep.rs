@@ -60,12 +60,18 @@ impl Tool for Grep {
         let want = page.offset.saturating_add(page.limit).saturating_add(1);
         let lines = if arguments.wanted.multiline { Lines::Many } else { Lines::One };
         let interest = Interest { mode: arguments.mode, lines, skip: 0, want };
-        let search = Search { matcher, around: arguments.around, interest };
+        let secrets = context.secrets.clone();
+        let search = Search { matcher, around: arguments.around, interest, secrets };
         let cancelled = || context.cancel.is_cancelled();
         let pace = Pace { cancelled: &cancelled, deadline: context.search_deadline() };
         let mut again = |path: &[u8], skip: usize| {
             let interest = Interest { skip, ..interest };
-            let search = Search { matcher: search.matcher.clone(), interest, ..search };
+            let search = Search {
+                matcher: search.matcher.clone(),
+                secrets: search.secrets.clone(),
+                interest,
+                ..search
+            };
             search_one(&start, path, &search, pace)
         };
         let prefix = Prefix::of(arguments.path);

@@ -5,6 +5,7 @@ use std::sync::mpsc::{Receiver, channel};
 use std::sync::{Arc, Condvar, Mutex, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 use std::time::{Duration, Instant};
 
+use provider_workspace::process::Secrets;
 use provider_workspace::tools::view::View;
 use provider_workspace::tools::{
     Bash, BashSettings, CancelToken, Context, EmitError, Event, EventSink, OutputStream, Payload,
@@ -182,6 +183,7 @@ impl Ground {
                 cancel: &cancel,
                 deadline,
                 phase: &phase,
+                secrets: &Secrets::default(),
             };
             let log = tracing::Dispatch::new(stage.log.clone());
             let outcome =
@@ -208,6 +210,7 @@ impl Ground {
                 cancel: &CancelToken::new(),
                 deadline: None,
                 phase: &Phase::default(),
+                secrets: &Secrets::default(),
             };
             answer.send(tool.run(&arguments, &context)).unwrap();
         };
@@ -226,6 +229,7 @@ impl Ground {
             cancel: &CancelToken::new(),
             deadline: None,
             phase: &Phase::default(),
+            secrets: &Secrets::default(),
         };
         self.stage.bash.preview(&arguments, &context)
     }

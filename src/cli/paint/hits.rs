@@ -274,10 +274,12 @@ fn text_of(item: &Value) -> Option<&str> {
     item.as_str().or_else(|| item.get("text")?.as_str())
 }
 
-/// The wire has doubles only.
+/// The wire has doubles only, and the largest number that all of them below are exact is far from
+/// where counting on would overflow.
 fn whole(value: &Value) -> Option<u64> {
+    const MOST: u64 = 1 << 53;
     let number = || value.as_f64().filter(|number| *number >= 0.0);
-    value.as_u64().or_else(|| number().map(|number| number as u64))
+    value.as_u64().or_else(|| number().map(|number| number as u64)).map(|number| number.min(MOST))
 }
 
 /// Where the hit stands in the text that is shown: its first and the one behind its last character.
@@ -360,6 +362,15 @@ mod tests {
         );
         for odd in [json!([5, 1]), json!([90, 99]), json!("x"), json!([1]), json!([-1, 2])] {
             assert_eq!(marked("text", odd), format!("{head}text\n"));
+        }
+    }
+
+    #[test]
+    fn a_line_of_any_number_can_be_shown() {
+        for line in [json!(u64::MAX), json!(1e300), json!(u64::MAX - 1), json!(-1), json!(0)] {
+            let hit = json!({"path": "a", "line": line, "text": "two\nlines",
+                             "before": ["x", "y"], "after": ["z"]});
+            assert!(shown(Layout::Lines, &[json!({"matches": [hit]})]).ends_with("-z\n"));
         }
     }
 

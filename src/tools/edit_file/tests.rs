@@ -5,6 +5,7 @@ use std::time::Instant;
 use serde_json::json;
 
 use super::*;
+use crate::process::Secrets;
 use crate::tools::view::DiffOp;
 use crate::tools::{CancelToken, EmitError, Event, EventSink, Phase};
 use crate::workspace::{RootsSpec, Session, Workspace};
@@ -48,6 +49,7 @@ impl Story {
             cancel: &self.cancel,
             deadline: self.deadline,
             phase: &phase,
+            secrets: &Secrets::default(),
         };
         act(&EditFile::new(), &context)
     }

@@ -8,6 +8,7 @@ use std::time::{Duration, Instant, SystemTime};
 use serde_json::json;
 
 use super::*;
+use crate::process::Secrets;
 use crate::tools::{CancelToken, Category, EmitError, Event, EventSink, Phase};
 use crate::workspace::{RootsSpec, Session, Workspace};
 
@@ -77,6 +78,7 @@ impl Story {
             cancel: &self.cancel,
             deadline,
             phase: &phase,
+            secrets: &Secrets::default(),
         };
         act(&Glob::new(), &context)
     }

@@ -3,6 +3,7 @@
 use serde_json::Value;
 
 use crate::tools::hidden::one_line;
+use crate::tools::shorten::shorten;
 use crate::tools::{Payload, ToolError};
 use crate::workspace::tree::{IgnoreRules, PathGlob, Selection};
 
@@ -118,7 +119,8 @@ fn selection(
     let mut selection = Selection::new(rules);
     if let Some(text) = glob {
         let glob = PathGlob::new(text).map_err(|error| {
-            ToolError::invalid_arguments(format!("glob {}: {error}", one_line(text)))
+            let shown = shorten(text, SHOWN);
+            ToolError::invalid_arguments(format!("glob {}: {error}", one_line(&shown)))
                 .with_hint("a glob is relative to path, such as *.rs or src/**/*.ts")
                 .with_source(error)
         })?;
@@ -130,12 +132,19 @@ fn selection(
     Ok(selection)
 }
 
-/// How many near type names are told.
+/// How much of an argument is repeated in a message, in bytes.
+pub(super) const SHOWN: usize = 200;
+
+/// How many near type names are told, and how long a name may be that any is near to. To compare
+/// takes time and memory by both their lengths.
 const NEAR: usize = 3;
+const LONGEST_NEAR: usize = 32;
 
 fn unknown_type(name: &str) -> ToolError {
+    let may_be_near = name.len() <= LONGEST_NEAR;
     let mut near: Vec<(usize, String)> = Selection::type_names()
         .into_iter()
+        .filter(|_| may_be_near)
         .map(|known| (strsim::damerau_levenshtein(&name.to_lowercase(), &known), known))
         .filter(|(distance, known)| *distance <= 2 || known.starts_with(name))
         .collect();

@@ -9,6 +9,7 @@ use grep_searcher::{Searcher, Sink, SinkContext, SinkContextKind, SinkMatch};
 
 use super::arguments::Mode;
 use super::snippet::{Snippet, without_ending};
+use crate::process::Secrets;
 use crate::workspace::tree::Stop;
 
 /// A line that matches.
@@ -69,6 +70,7 @@ pub(super) enum Lines {
 pub(super) struct Collector<'a> {
     matcher: &'a RegexMatcher,
     interest: Interest,
+    secrets: &'a Secrets,
     stop: &'a Stop,
     hits: Hits,
     weight: usize,
@@ -78,9 +80,14 @@ pub(super) struct Collector<'a> {
 }
 
 impl<'a> Collector<'a> {
-    pub(super) fn new(matcher: &'a RegexMatcher, interest: Interest, stop: &'a Stop) -> Self {
+    pub(super) fn new(
+        matcher: &'a RegexMatcher,
+        interest: Interest,
+        secrets: &'a Secrets,
+        stop: &'a Stop,
+    ) -> Self {
         let hits = Hits { first: interest.skip, ..Hits::default() };
-        Self { matcher, interest, stop, hits, weight: 0, settled: 0, before: Vec::new() }
+        Self { matcher, interest, secrets, stop, hits, weight: 0, settled: 0, before: Vec::new() }
     }
 
     pub(super) fn finish(mut self) -> (Hits, usize) {
@@ -111,7 +118,7 @@ impl<'a> Collector<'a> {
             self.hits.kept.push(Hit {
                 line: number,
                 column: matched.start + 1,
-                snippet: Snippet::around(without_ending(line), matched),
+                snippet: Snippet::around(without_ending(line), matched, self.secrets),
                 before: std::mem::take(&mut self.before),
                 after: Vec::new(),
             });
@@ -201,7 +208,8 @@ impl Sink for Collector<'_> {
         if !self.keeps() && self.hits.kept.is_empty() {
             return Ok(true);
         }
-        let line = || Snippet::plain(without_ending(context.bytes()));
+        let secrets = self.secrets;
+        let line = || Snippet::plain(without_ending(context.bytes()), secrets);
         match context.kind() {
             SinkContextKind::Before => self.before.push(line()),
             SinkContextKind::After => {

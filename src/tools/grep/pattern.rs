@@ -3,7 +3,7 @@
 use grep_regex::{ErrorKind, RegexMatcher, RegexMatcherBuilder};
 use regex_syntax::ast::{self, Span};
 
-use super::arguments::Wanted;
+use super::arguments::{SHOWN, Wanted};
 use crate::tools::ToolError;
 use crate::tools::hidden::one_line;
 use crate::tools::shorten::shorten;
@@ -12,12 +12,10 @@ use crate::tools::shorten::shorten;
 /// fills while it searches. A pattern comes from a model, and `\w{1000}{1000}` is quickly written.
 const COMPILED: usize = 10 * 1024 * 1024;
 const TABLES: usize = 16 * 1024 * 1024;
-/// How long a pattern may be, in bytes, and how deep.
-const LONGEST: usize = 64 * 1024;
+/// How long a pattern may be, in bytes, and how deep. Nothing can stop a pattern that is being
+/// compiled: a thousand large classes in it take seconds.
+const LONGEST: usize = 16 * 1024;
 const DEEPEST: u32 = 250;
-
-/// How much of a pattern is repeated in a message.
-const SHOWN: usize = 200;
 
 impl Wanted<'_> {
     /// The matcher for this pattern.
@@ -39,9 +37,15 @@ impl Wanted<'_> {
         if !self.multiline && self.pattern.contains('\n') {
             return Err(needs_multiline());
         }
-        // `$` is also to match before the CR of a line that ends in CRLF. A pattern that is itself
-        // about CR is taken as it is.
-        let built = self.build(Ending::CrLf).or_else(|_| self.build(Ending::Lf));
+        // `$` is also to match before the CR of a line that ends in CRLF. The engine then takes a CR
+        // anywhere for an end, which the description says. A pattern that is itself about CR is
+        // taken as it is.
+        let built = match self.build(Ending::CrLf) {
+            Err(error) if matches!(error.kind(), ErrorKind::NotAllowed(_)) => {
+                self.build(Ending::Lf)
+            }
+            built => built,
+        };
         built.map_err(|error| self.explain(&error))
     }
 

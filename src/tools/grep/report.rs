@@ -146,7 +146,8 @@ impl<'a> Pages<'a> {
                 // The page begins in the middle of a file with many.
                 match (self.again)(path, before) {
                     Some(again) => hits = again,
-                    None => return false,
+                    // It is gone, or the search is over, which is told elsewhere.
+                    None => return true,
                 }
             }
         }

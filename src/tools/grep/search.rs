@@ -9,6 +9,7 @@ use grep_searcher::{BinaryDetection, MmapChoice, Searcher, SearcherBuilder};
 
 use super::arguments::{Around, Mode};
 use super::collect::{Collector, Hits, Interest, Lines};
+use crate::process::Secrets;
 use crate::workspace::FileKind;
 use crate::workspace::tree::{Content, Entry, Seen, Skip, Stop, Visit};
 
@@ -24,6 +25,7 @@ pub(super) struct Search {
     pub(super) matcher: RegexMatcher,
     pub(super) around: Around,
     pub(super) interest: Interest,
+    pub(super) secrets: Secrets,
 }
 
 /// What a thread uses again from file to file.
@@ -93,7 +95,7 @@ impl Search {
             Err(_) => return Seen::skipped(Skip::Unreadable),
         };
         let Local { matcher, searcher, bytes, decoded } = local;
-        let mut collector = Collector::new(matcher, self.interest, stop);
+        let mut collector = Collector::new(matcher, self.interest, &self.secrets, stop);
         let skip = match (length, self.interest.lines) {
             (Whole::Yes(length), _) => {
                 let (text, skip) = text_of(&bytes[..length], decoded);

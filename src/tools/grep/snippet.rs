@@ -2,6 +2,8 @@
 
 use std::ops::Range;
 
+use crate::process::Secrets;
+
 /// How many characters of a line are shown.
 pub(super) const MOST_CHARS: usize = 500;
 
@@ -18,10 +20,16 @@ pub(super) struct Snippet {
 impl Snippet {
     /// Shows `line`, which is without its end, around the bytes at `matched`. Bytes that are no
     /// UTF-8 are shown as U+FFFD.
-    pub(super) fn around(line: &[u8], matched: Range<usize>) -> Self {
+    pub(super) fn around(line: &[u8], matched: Range<usize>, secrets: &Secrets) -> Self {
         let start = matched.start.min(line.len());
         let end = matched.end.clamp(start, line.len());
         let is_empty = start == end;
+        // Before anything is cut: nobody recognises half a secret.
+        let masked = secrets.mask_around(line, start..end);
+        let (line, Range { start, end }) = match &masked {
+            Some((line, matched)) => (line.as_slice(), matched.clone()),
+            None => (line, start..end),
+        };
         // No character has more than 4 bytes, and none of what is further away is shown.
         let reach = MOST_CHARS * 4;
         let before = lossy(&line[start.saturating_sub(reach)..start]);
@@ -56,7 +64,9 @@ impl Snippet {
     }
 
     /// Shows the beginning of a line.
-    pub(super) fn plain(line: &[u8]) -> String {
+    pub(super) fn plain(line: &[u8], secrets: &Secrets) -> String {
+        let masked = secrets.mask_around(line, 0..0);
+        let line = masked.as_ref().map_or(line, |(line, _)| line);
         let reach = line.len().min(MOST_CHARS * 4);
         let text = lossy(&line[..reach]);
         let is_cut = reach < line.len();
@@ -86,6 +96,14 @@ mod tests {
 
     use super::*;
 
+    fn around(line: &[u8], matched: Range<usize>) -> Snippet {
+        Snippet::around(line, matched, &Secrets::default())
+    }
+
+    fn plain(line: &[u8]) -> String {
+        Snippet::plain(line, &Secrets::default())
+    }
+
     fn marked(snippet: &Snippet) -> String {
         let range = snippet.highlight.clone().unwrap();
         snippet.text.chars().skip(range.start).take(range.len()).collect()
@@ -93,30 +111,30 @@ mod tests {
 
     #[test]
     fn a_short_line_is_shown_whole() {
-        let snippet = Snippet::around("größe = x".as_bytes(), 0..7);
+        let snippet = around("größe = x".as_bytes(), 0..7);
         assert_eq!((snippet.text.as_str(), marked(&snippet).as_str()), ("größe = x", "größe"));
-        let snippet = Snippet::around(b"a\xff needle \xff", 3..9);
+        let snippet = around(b"a\xff needle \xff", 3..9);
         assert_eq!(snippet.text, "a\u{fffd} needle \u{fffd}");
         assert_eq!(marked(&snippet), "needle");
-        assert_eq!(Snippet::around(b"abc", 3..3).highlight, None);
+        assert_eq!(around(b"abc", 3..3).highlight, None);
     }
 
     #[test]
     fn a_long_line_is_shown_around_its_match() {
         let line = "é".repeat(100_000) + "needle" + &"x".repeat(100_000);
-        let snippet = Snippet::around(line.as_bytes(), 200_000..200_006);
+        let snippet = around(line.as_bytes(), 200_000..200_006);
         assert_eq!(marked(&snippet), "needle");
         assert_eq!(snippet.text.chars().count(), MOST_CHARS);
         assert!(snippet.text.starts_with("…é") && snippet.text.ends_with("x…"));
-        let start = Snippet::around(line.as_bytes(), 0..2);
+        let start = around(line.as_bytes(), 0..2);
         assert!(start.text.starts_with("éé") && start.text.ends_with("é…"));
-        let end = Snippet::around(line.as_bytes(), line.len() - 1..line.len());
+        let end = around(line.as_bytes(), line.len() - 1..line.len());
         assert!(end.text.starts_with("…x") && end.text.ends_with('x'));
-        let all = Snippet::around(line.as_bytes(), 0..line.len());
+        let all = around(line.as_bytes(), 0..line.len());
         assert!(all.text.chars().count() <= MOST_CHARS && all.text.ends_with('…'));
-        assert_eq!(Snippet::plain(line.as_bytes()).chars().count(), MOST_CHARS);
-        assert_eq!(Snippet::plain(b"abc"), "abc");
-        assert_eq!(Snippet::plain("é".repeat(500).as_bytes()), "é".repeat(500));
+        assert_eq!(plain(line.as_bytes()).chars().count(), MOST_CHARS);
+        assert_eq!(plain(b"abc"), "abc");
+        assert_eq!(plain("é".repeat(500).as_bytes()), "é".repeat(500));
     }
 
     proptest! {
@@ -129,13 +147,29 @@ mod tests {
             let line: Vec<u8> =
                 parts.iter().flat_map(|(text, byte)| text.bytes().chain([*byte])).collect();
             let start = at.index(line.len() + 1);
-            let snippet = Snippet::around(&line, start..start + length);
+            let snippet = around(&line, start..start + length);
             let chars = snippet.text.chars().count();
             prop_assert!(chars <= MOST_CHARS);
             if let Some(mark) = snippet.highlight {
                 prop_assert!(mark.start < mark.end && mark.end <= chars);
             }
-            prop_assert!(Snippet::plain(&line).chars().count() <= MOST_CHARS);
+            prop_assert!(plain(&line).chars().count() <= MOST_CHARS);
+        }
+
+        #[test]
+        fn no_part_of_a_secret_is_shown_wherever_a_line_is_cut(
+            left in 0usize..1100, right in 0usize..1100, at in 0usize..2200, length in 0usize..700,
+        ) {
+            let secrets = Secrets::new([("KEY", "hunter2!")]);
+            let line = "é".repeat(left) + "hunter2!" + &"x".repeat(right);
+            let snippet = Snippet::around(line.as_bytes(), at..at + length, &secrets);
+            let context = Snippet::plain(line.as_bytes(), &secrets);
+            prop_assert!(!snippet.text.contains(['h', 'u', 'n', 't', 'e', 'r', '2', '!']));
+            prop_assert!(!context.contains(['h', 'u', 'n', 't', 'e', 'r', '2', '!']));
+            prop_assert!(snippet.text.chars().count() <= MOST_CHARS);
+            if let Some(mark) = snippet.highlight {
+                prop_assert!(mark.start < mark.end && mark.end <= snippet.text.chars().count());
+            }
         }
     }
 }

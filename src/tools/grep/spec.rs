@@ -24,7 +24,7 @@ names one, and a glob that spells it (dist/**, *.log). Hidden files are searched
 links are not followed, except one that path itself names. Pipes, sockets and devices are not opened.\n\
 - A binary file is searched up to its first NUL byte, and counted and named as skipped; a line over \
 8 MiB ends the search of its file. UTF-8 and, with a byte order mark, UTF-16 are understood. Lines end \
-at LF; text is at most 500 characters of a line, around the match.\n\
+at LF; ^, $ and . see an end at a CR as well. text is at most 500 characters of a line, around the match.\n\
 \n\
 Example: {\"pattern\": \"fn \\\\w+_error\\\\(\", \"path\": \"src\", \"glob\": \"*.rs\", \"context\": 2}";
 

@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 use serde_json::json;
 
 use super::*;
+use crate::process::Secrets;
 use crate::tools::{CancelToken, Category, EmitError, Event, EventSink, Phase};
 use crate::workspace::{RootsSpec, Session, Workspace};
 
@@ -16,6 +17,7 @@ struct Story {
     session: Session,
     cancel: CancelToken,
     root: PathBuf,
+    secrets: Secrets,
     events: Events,
     _keep: tempfile::TempDir,
 }
@@ -46,7 +48,8 @@ impl Story {
         let roots = vec![root.display().to_string()];
         let workspace = Workspace::open(&RootsSpec { roots, ..RootsSpec::default() }).unwrap();
         let (session, cancel) = (Session::default(), CancelToken::new());
-        Self { workspace, session, cancel, root, events: Events::default(), _keep: keep }
+        let secrets = Secrets::default();
+        Self { workspace, session, cancel, root, secrets, events: Events::default(), _keep: keep }
     }
 
     fn call_until(
@@ -64,6 +67,7 @@ impl Story {
             cancel: &self.cancel,
             deadline,
             phase: &phase,
+            secrets: &self.secrets,
         };
         Grep::new().run(&arguments, &context)
     }
@@ -425,19 +429,30 @@ fn names_that_are_no_text_are_told_apart() {
 #[test]
 fn what_cannot_be_read_is_counted_and_named() {
     use std::os::unix::fs::PermissionsExt;
-    if rustix::process::geteuid().is_root() {
-        #[expect(clippy::print_stderr, reason = "a skipped test says so")]
-        {
-            eprintln!("skipped: root reads everything");
-        }
-        return;
-    }
     let story = Story::new(&[("a", b"x"), ("closed/b", b"x"), ("c", b"x")]);
     for name in ["a", "closed"] {
         fs::set_permissions(story.root.join(name), fs::Permissions::from_mode(0o0)).unwrap();
     }
-    let result = story.grep(json!({"pattern": "x"}));
+    fs::set_permissions(&story.root, fs::Permissions::from_mode(0o755)).unwrap();
+    let result = std::thread::scope(|scope| {
+        let searched = scope.spawn(|| {
+            as_nobody()?;
+            Ok::<_, rustix::io::Errno>(story.grep(json!({"pattern": "x"})))
+        });
+        searched.join().unwrap()
+    });
     fs::set_permissions(story.root.join("closed"), fs::Permissions::from_mode(0o700)).unwrap();
+    let result = match result {
+        Ok(result) => result,
+        Err(error) if std::env::var_os("CI").is_none() => {
+            #[expect(clippy::print_stderr, reason = "a skipped test says so")]
+            {
+                eprintln!("skipped: root cannot become nobody here: {error}");
+            }
+            return;
+        }
+        Err(error) => panic!("root cannot become nobody: {error}"),
+    };
     assert_eq!(result["skipped"]["unreadable"], 2);
     assert_eq!(notice(&result), "a and closed were not searched because they cannot be read.");
 }
@@ -496,6 +511,7 @@ fn a_search_ends_in_the_middle_of_a_huge_file() {
             cancel: &token,
             deadline: cancel.is_none().then_some(until),
             phase: &phase,
+            secrets: &Secrets::default(),
         };
         let outcome = Grep::new().run(&arguments, &context);
         match cancel {
@@ -504,4 +520,54 @@ fn a_search_ends_in_the_middle_of_a_huge_file() {
             Some(_) => assert_eq!(outcome.unwrap_err().category(), Category::Cancelled),
         }
     }
+}
+
+#[test]
+fn a_secret_is_hidden_before_a_line_is_cut() {
+    let long = |gap: usize| {
+        let filler = "x".repeat(gap);
+        format!("context hunter2!{}hunter2!\nneedle{filler}hunter2!{filler}\n", "y".repeat(480))
+    };
+    let mut story = Story::new(&[]);
+    story.secrets = Secrets::new([("KEY", "hunter2!")]);
+    for gap in 480..505 {
+        fs::write(story.root.join("f"), long(gap)).unwrap();
+        let result = story.grep(json!({"pattern": "needle", "before": 1})).to_owned();
+        let shown = Value::Object(result).to_string();
+        assert!(!shown.contains("hu") && !shown.contains("2!"), "{shown}");
+    }
+    fs::write(story.root.join("f"), "a=hunter2! needle\n").unwrap();
+    let hit = &story.grep(json!({"pattern": "needle"}))["matches"][0];
+    assert_eq!((&hit["text"], &hit["highlight"]), (&json!("a=[KEY] needle"), &json!([8, 14])));
+    assert_eq!(hit["column"], 12);
+}
+
+#[test]
+fn what_an_argument_may_cost_is_bounded() {
+    let story = Story::new(&[("a", b"x")]);
+    let long = "{".repeat(100_000);
+    for (name, value) in [
+        ("glob", long),
+        ("glob", "[!a]".repeat(250_000)),
+        ("glob", "{".repeat(4_000)),
+        ("glob", "*/".repeat(8_000)),
+        ("type", "rust".repeat(250_000)),
+        ("pattern", "x".repeat(1_000_000)),
+        ("pattern", "(".repeat(16_000)),
+    ] {
+        let mut arguments = json!({"pattern": "x"});
+        arguments[name] = value.into();
+        let error = story.call(arguments).unwrap_err();
+        assert_eq!(error.category(), Category::InvalidArguments, "{name}");
+        assert!(error.message().len() < 500, "{name}: {}", error.message().len());
+    }
+}
+
+/// Makes this thread, and those that it starts, an ordinary user: nothing is closed to root.
+fn as_nobody() -> rustix::io::Result<()> {
+    let nobody = rustix::process::Uid::from_raw(65534);
+    if rustix::process::geteuid().is_root() {
+        rustix::thread::set_thread_res_uid(nobody, nobody, nobody)?;
+    }
+    Ok(())
 }

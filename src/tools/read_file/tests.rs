@@ -7,6 +7,7 @@ use proptest::prelude::*;
 use serde_json::json;
 
 use super::*;
+use crate::process::Secrets;
 use crate::tools::view::Style;
 use crate::tools::{CancelToken, Category, EmitError, Event, EventSink, Phase};
 use crate::workspace::{RootsSpec, Session, Version, Workspace};
@@ -54,6 +55,7 @@ impl Story {
             cancel: &self.cancel,
             deadline: None,
             phase: &phase,
+            secrets: &Secrets::default(),
         };
         act(&ReadFile::new(), &context)
     }

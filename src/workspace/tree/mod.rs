@@ -14,6 +14,7 @@
 //! The order is that of paths compared name by name, as bytes: `a/b` comes before `a.txt`. It is the
 //! order of `rg --sort path`.
 
+mod crowd;
 mod entry;
 mod folder;
 mod order;

@@ -30,6 +30,8 @@ pub(super) struct Rules {
     files: [Option<Gitignore>; KINDS],
     /// Whether the folder is the top of a git repository.
     is_repository: bool,
+    /// How many bytes of ignore files these rules and those above came from.
+    bytes: usize,
 }
 
 /// Which names of ignore files a folder has.
@@ -44,8 +46,13 @@ const NAMES: [&str; KINDS] = [".rgignore", ".ignore", ".gitignore", ".git"];
 const GIT: usize = 2;
 const EXCLUDE: usize = 3;
 
-/// What is read of an ignore file. Rules behind that are not seen.
-const MOST_BYTES: usize = 1024 * 1024;
+/// What is read of an ignore file, and of all those that hold in one folder. Rules behind that are
+/// not seen: whoever writes into a tree could make its rules take any memory, because a rule takes up
+/// to a thousand times its length once it is compiled.
+const MOST_BYTES: usize = 128 * 1024;
+const MOST_BYTES_IN_ALL: usize = 2 * MOST_BYTES;
+/// How many rules are taken of an ignore file. Nothing stops them while they are compiled.
+const MOST_RULES: usize = 4096;
 
 impl Names {
     pub(super) fn note(&mut self, name: &[u8]) {
@@ -75,19 +82,25 @@ impl Rules {
             return above;
         }
         let mut files = [const { None }; KINDS];
+        let mut bytes = above.as_ref().map_or(0, |above| above.bytes);
+        let mut take = |folder: &OwnedFd, name: &str| {
+            let text = read_beneath(folder, name, MOST_BYTES_IN_ALL.saturating_sub(bytes))?;
+            bytes += text.len();
+            parse(&text)
+        };
         for kind in (0..EXCLUDE).filter(|kind| names.present[*kind]) {
-            files[kind] = read_beneath(folder, NAMES[kind]).and_then(|text| parse(&text));
+            files[kind] = take(folder, NAMES[kind]);
         }
         let mut is_repository = false;
         if names.present[EXCLUDE] {
             is_repository = exists(folder, NAMES[EXCLUDE]);
-            files[EXCLUDE] = exclude_file(folder).and_then(|text| parse(&text));
+            files[EXCLUDE] = info_folder(folder).and_then(|info| take(&info, "exclude"));
         }
         if files.iter().all(Option::is_none) && (!is_repository || above.is_none()) {
             return above;
         }
         let offset = if path_len == 0 { 0 } else { path_len + 1 };
-        Some(Arc::new(Self { above, offset, files, is_repository }))
+        Some(Arc::new(Self { above, offset, files, is_repository, bytes }))
     }
 
     /// Whether the rules leave out the entry at `path`.
@@ -127,8 +140,10 @@ fn parse(text: &[u8]) -> Option<Gitignore> {
     // Paths are given relative to the folder of the file.
     let mut builder = GitignoreBuilder::new("");
     let text = text.strip_prefix(b"\xef\xbb\xbf").unwrap_or(text);
-    for line in text.split(|byte| *byte == b'\n') {
-        let line = line.strip_suffix(b"\r").unwrap_or(line);
+    let lines = text.split(|byte| *byte == b'\n');
+    let lines = lines.map(|line| line.strip_suffix(b"\r").unwrap_or(line));
+    let is_rule = |line: &&[u8]| !line.is_empty() && !line.starts_with(b"#");
+    for line in lines.filter(is_rule).take(MOST_RULES) {
         if let Ok(line) = std::str::from_utf8(line) {
             let _ = builder.add_line(None, line);
         }
@@ -140,14 +155,15 @@ fn exists(folder: &OwnedFd, name: &str) -> bool {
     rustix::fs::statat(folder, name, rustix::fs::AtFlags::SYMLINK_NOFOLLOW).is_ok()
 }
 
-/// The repository's own ignore file. Where `.git` is a file, the repository lies elsewhere.
-fn exclude_file(folder: &OwnedFd) -> Option<Vec<u8>> {
+/// Where the repository's own ignore file lies. Where `.git` is a file, the repository lies elsewhere.
+fn info_folder(folder: &OwnedFd) -> Option<OwnedFd> {
     let git = rustix::fs::openat(folder, ".git", OPENING, Mode::empty()).ok()?;
-    let info = rustix::fs::openat(&git, "info", OPENING, Mode::empty()).ok()?;
-    read_beneath(&info, "exclude")
+    rustix::fs::openat(&git, "info", OPENING, Mode::empty()).ok()
 }
 
-fn read_beneath(folder: &OwnedFd, name: &str) -> Option<Vec<u8>> {
+/// An ignore file, or as many whole lines of it as there is room for.
+fn read_beneath(folder: &OwnedFd, name: &str, room: usize) -> Option<Vec<u8>> {
+    let most = room.min(MOST_BYTES);
     let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
     let file = rustix::fs::openat(folder, name, flags, Mode::empty()).ok()?;
     if FileStat::of(&file).ok()?.kind != FileKind::Regular {
@@ -155,7 +171,7 @@ fn read_beneath(folder: &OwnedFd, name: &str) -> Option<Vec<u8>> {
     }
     let mut text = Vec::new();
     let mut piece = [0; 8192];
-    while text.len() < MOST_BYTES {
+    while text.len() <= most {
         match rustix::io::read(file.as_fd(), &mut piece) {
             Ok(0) => return Some(text),
             Ok(count) => text.extend_from_slice(&piece[..count]),
@@ -163,6 +179,7 @@ fn read_beneath(folder: &OwnedFd, name: &str) -> Option<Vec<u8>> {
             Err(_) => return None,
         }
     }
+    text.truncate(most);
     // Not the half of a rule.
     let end = text.iter().rposition(|byte| *byte == b'\n').unwrap_or(0);
     text.truncate(end);

@@ -43,7 +43,18 @@ pub enum GlobError {
     /// It is empty.
     #[error("the glob is empty")]
     Empty,
+    /// It is too long to be compiled for what it may be worth.
+    #[error("the glob has {0} bytes, and the most is {MOST_GLOB}")]
+    TooLong(usize),
+    /// It has more parts than a path that is walked to.
+    #[error("the glob has {0} parts, and the most is {MOST_PARTS}")]
+    TooDeep(usize),
 }
+
+/// The longest glob, in bytes: alternatives of many paths fit, and it is compiled in no time.
+const MOST_GLOB: usize = 16 * 1024;
+/// The most parts between slashes, each of which is compiled by itself.
+const MOST_PARTS: usize = 512;
 
 impl Selection {
     /// Everything that the ignore rules leave.
@@ -119,6 +130,9 @@ impl PathGlob {
     /// # Errors
     /// Where it is none.
     pub fn new(text: &str) -> Result<Self, GlobError> {
+        if text.len() > MOST_GLOB {
+            return Err(GlobError::TooLong(text.len()));
+        }
         let (negation, plain) = match text.strip_prefix('!') {
             Some(plain) => ("!", plain),
             None => ("", text),
@@ -132,6 +146,9 @@ impl PathGlob {
             return Err(GlobError::Empty);
         }
         let parts: Vec<&str> = plain.split('/').collect();
+        if parts.len() > MOST_PARTS {
+            return Err(GlobError::TooDeep(parts.len()));
+        }
         if parts.contains(&"..") {
             return Err(GlobError::StepsUp);
         }

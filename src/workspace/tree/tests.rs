@@ -435,3 +435,31 @@ fn a_walk_on_a_jailed_thread_is_jailed_on_all_of_its_threads() {
     jail.submit(Box::new(move || say.send(starts.each_ref().map(count)).unwrap())).unwrap();
     assert_eq!(hear.recv().unwrap(), [(2, 0), (0, 1)]);
 }
+
+#[test]
+fn no_more_than_so_much_is_taken_of_ignore_files() {
+    // Long rules, so that there are few to compile.
+    let line = "q".repeat(1023) + "\n";
+    let lines = |bytes: usize| line.repeat(bytes / line.len());
+    let (half, most) = (lines(64 * 1024), lines(128 * 1024));
+    let tree = Tree::new(&[
+        ("a/.ignore", &format!("x\n{most}")),
+        ("a/x", ""),
+        ("b/.ignore", &format!("{most}x\n")),
+        ("b/x", ""),
+        ("c/.ignore", &most),
+        ("c/c/.ignore", &half),
+        ("c/c/c/.ignore", &format!("x\n{most}")),
+        ("c/c/c/c/.ignore", &format!("{line}y\n")),
+        ("c/c/c/c/x", ""),
+        ("c/c/c/c/y", ""),
+        ("d/.ignore", "y\n"),
+        ("e/.ignore", &("#\n\nx\n".repeat(4096) + "z\n")),
+        ("e/x", ""),
+        ("e/z", ""),
+        ("d/y", ""),
+    ]);
+    let files = tree.files(".", &all());
+    let named: Vec<_> = files.iter().filter(|path| !path.ends_with(".ignore")).collect();
+    assert_eq!(named, ["b/x", "c/c/c/c/y", "e/z"], "what is behind the limits is not seen");
+}

@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 
 use rustix::io::Errno;
 
+use super::crowd::Crowd;
 use super::entry::Entry;
 use super::folder::{Folder, Scratch};
 use super::order::Key;
@@ -51,7 +52,8 @@ pub struct Options {
     /// How many hits are enough: the walk ends when the first so many, in the order of paths, are
     /// known.
     pub want: usize,
-    /// How many threads work; as many as there are processors, at most 8, where it is not said.
+    /// How many threads work; as many as there are processors, at most 8, where it is not said. Walks
+    /// at the same time share those beyond the first of each.
     pub threads: Option<NonZero<usize>>,
 }
 
@@ -81,6 +83,9 @@ pub struct Summary {
 
 /// The most threads that work for one walk.
 const MOST_THREADS: usize = 8;
+/// The threads of all walks in this process, beyond the first of each. Each holds buffers, and more
+/// of them than processors make nothing quicker.
+static HELPERS: Crowd = Crowd::new();
 /// How many files make one item of work.
 const RUN: usize = 16;
 /// How deep a tree may be. Every level above a folder can keep a handle open.
@@ -102,11 +107,13 @@ pub fn walk<V: Visit>(
     pace: Pace<'_>,
     report: &mut dyn Report<V::Found>,
 ) -> std::io::Result<Summary> {
-    let threads = match options.threads {
-        _ if start.kind() != FileKind::Folder => 1,
-        Some(threads) => threads.get(),
-        None => thread::available_parallelism().map_or(1, NonZero::get).min(MOST_THREADS),
+    let processors = || thread::available_parallelism().map_or(1, NonZero::get).min(MOST_THREADS);
+    let helpers = match options.threads {
+        _ if start.kind() != FileKind::Folder => HELPERS.take(0, 0),
+        Some(threads) => HELPERS.take(threads.get() - 1, usize::MAX),
+        None => HELPERS.take(processors() - 1, processors()),
     };
+    let threads = 1 + helpers.count;
     let queue = Queue::new(threads, options.want);
     let wants = |kind| visitor.wants(kind);
     let crew = Crew {
