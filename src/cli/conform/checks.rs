@@ -12,6 +12,14 @@ macro_rules! checks {
             /// All of them, in the order in which they are shown.
             pub(crate) const ALL: &[Check] = &[$(Check::$variant),+];
 
+            /// What the names begin with, up to the dot, in the same order.
+            pub(crate) fn groups() -> Vec<&'static str> {
+                let mut groups: Vec<_> =
+                    Self::ALL.iter().filter_map(|check| check.id().split('.').next()).collect();
+                groups.dedup();
+                groups
+            }
+
             /// Its name, `group.what`.
             pub(crate) const fn id(self) -> &'static str {
                 match self { $(Check::$variant => $id),+ }
