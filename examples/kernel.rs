@@ -172,11 +172,14 @@ impl Approval {
 }
 
 /// The program that `cargo build` left beside the examples.
-fn beside_this_one() -> io::Result<PathBuf> {
+fn beside_this_one() -> Result<PathBuf, Box<dyn Error>> {
     let mut program = std::env::current_exe()?;
     program.pop();
     program.set_file_name("provider-workspace");
-    Ok(program)
+    match program.exists() {
+        true => Ok(program),
+        false => Err(format!("{} is not there: `cargo build` makes it", program.display()).into()),
+    }
 }
 
 /// A tree as text. What a kernel does not know of it, it leaves out: a later provider may send more
