@@ -52,7 +52,8 @@ async fn main() -> Result<(), Box<dyn Error>> {
         .security(Security::AutoMtls)
         .current_dir(folder)
         .start()
-        .await?;
+        .await
+        .map_err(|error| format!("{error}; `cargo build` makes this crate's own provider"))?;
     // The provider calls back to log; a kernel files such entries under the session.
     let log = kernel_callbacks(|entry| say(&format!("  [{}] {}", entry.level, entry.message)));
     plugin.serve_callbacks(KERNEL_CALLBACKS, log).await?;
@@ -172,14 +173,11 @@ impl Approval {
 }
 
 /// The program that `cargo build` left beside the examples.
-fn beside_this_one() -> Result<PathBuf, Box<dyn Error>> {
+fn beside_this_one() -> io::Result<PathBuf> {
     let mut program = std::env::current_exe()?;
     program.pop();
     program.set_file_name("provider-workspace");
-    match program.exists() {
-        true => Ok(program),
-        false => Err(format!("{} is not there: `cargo build` makes it", program.display()).into()),
-    }
+    Ok(program)
 }
 
 /// A tree as text. What a kernel does not know of it, it leaves out: a later provider may send more

@@ -111,7 +111,7 @@ fn the_kernel_says_what_it_misses() {
     std::fs::copy(kernel, &alone).unwrap();
     let output = Command::new(alone).output().unwrap();
     let told = String::from_utf8(output.stderr).unwrap();
-    assert!(told.contains("`cargo build` makes it"), "{told}");
+    assert!(told.contains("`cargo build` makes"), "{told}");
 }
 
 /// A block of the file: its keys, and the variables that the kernel sets for it.

@@ -164,3 +164,21 @@ fn bash_completes_tools_and_their_flags() {
     assert_eq!(completed(&["apply", "edit_file", "--old"]), "--old-string");
     assert_eq!(completed(&["apply", "r"]), "");
 }
+
+#[test]
+fn a_folder_that_may_not_be_entered_is_said_to_be_one() {
+    use std::os::unix::fs::PermissionsExt;
+    if rustix::process::geteuid().is_root() {
+        eprintln!("skipped: root may enter every folder");
+        return;
+    }
+    let shell = Shell::new();
+    let closed = shell.path().join("closed");
+    std::fs::create_dir(&closed).unwrap();
+    let set = |mode| std::fs::set_permissions(&closed, PermissionsExt::from_mode(mode)).unwrap();
+    set(0o000);
+    let (code, _, stderr) = told(&shell, &["call", "bash", "ls", "--root", "closed"]);
+    set(0o700);
+    assert_eq!(code, Some(4), "{stderr}");
+    assert!(stderr.contains("hint: the provider's user may not enter this folder"), "{stderr}");
+}

@@ -193,3 +193,16 @@ checks! {
     Sockets = "end.sockets", "leaves no socket behind",
         "go-plugin: nobody but the plugin removes its sockets";
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_documents_count_as_the_table_does() {
+        for document in [include_str!("../../../README.md"), include_str!("../../../CHANGELOG.md")]
+        {
+            assert!(document.contains(&format!("{} rules", Check::ALL.len())));
+        }
+    }
+}
