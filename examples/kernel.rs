@@ -52,7 +52,8 @@ async fn main() -> Result<(), Box<dyn Error>> {
         .security(Security::AutoMtls)
         .current_dir(folder)
         .start()
-        .await?;
+        .await
+        .map_err(|error| format!("{error}; `cargo build` makes this crate's own provider"))?;
     // The provider calls back to log; a kernel files such entries under the session.
     let log = kernel_callbacks(|entry| say(&format!("  [{}] {}", entry.level, entry.message)));
     plugin.serve_callbacks(KERNEL_CALLBACKS, log).await?;

@@ -25,8 +25,7 @@ use provider_workspace::tools::{
 use provider_workspace::workspace::{AccessTime, PathArgument};
 
 fn main() -> ExitCode {
-    // By hand there is nothing to do: a provider is for kernels.
-    plugin::main(provider, || ExitCode::FAILURE)
+    plugin::main(provider, plugin::only_for_kernels)
 }
 
 fn provider() -> Provider {

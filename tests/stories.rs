@@ -50,6 +50,8 @@ mod scenarios;
 mod search;
 #[path = "stories/show.rs"]
 mod show;
+#[path = "stories/slips.rs"]
+mod slips;
 #[path = "stories/surroundings.rs"]
 mod surroundings;
 #[path = "stories/telemetry.rs"]

@@ -114,8 +114,8 @@ fn left_open(facts: &Facts) -> Vec<String> {
         }
         Ok(isolation) => {
             say(
-                "The processors that the jail's other calls and its spawner run on can be chosen: \
-                 that call is also how a thread chooses its own.",
+                "A command can choose on which processors the jail's other commands and its spawner \
+                 run: threads choose their own by the same system call.",
             );
             if abi < 9 {
                 say("Unix sockets that lie in folders which commands may only read can be talked \

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use super::CliError;
 use super::args::ApplyOptions;
-use super::call::{prepare, show_view, with_deadline};
+use super::call::{in_time, prepare, show_view, with_deadline};
 use super::follow::{Format, follow};
 use super::host::with_plugin;
 use super::json;
@@ -16,6 +16,7 @@ use super::tool_args::{ChangingTool, specs};
 use crate::provider::Call;
 use crate::service::ToolClient;
 use crate::tools::schema::Kind;
+use crate::tools::view::{Style, View};
 
 pub(super) async fn run(options: ApplyOptions, output: Output) -> Result<ExitCode, CliError> {
     let approval = match options.yes {
@@ -39,6 +40,9 @@ pub(super) async fn run(options: ApplyOptions, output: Output) -> Result<ExitCod
             }
         }
         if approval == Approval::ToBeAsked {
+            if tells_of_failure(&view) {
+                return Err(CliError::NotApplied { reason: "the call would fail" });
+            }
             output.ask("Apply? [y/N]");
             if !is_yes().await? {
                 return Err(CliError::NotApplied { reason: "the answer was no" });
@@ -50,9 +54,21 @@ pub(super) async fn run(options: ApplyOptions, output: Output) -> Result<ExitCod
                 reason: "what it would do is not any more what was shown",
             });
         }
-        follow(client, with_deadline(call, target), format, output).await
+        let call = with_deadline(call, target);
+        let deadline = call.deadline;
+        let ended = follow(client, call, format, output).await;
+        ended.map_err(|error| in_time(error, deadline))
     })
     .await
+}
+
+/// Whether the preview of a call is that it would fail: there is nothing to say yes to.
+fn tells_of_failure(view: &View) -> bool {
+    match view {
+        View::Text { style, .. } => *style == Style::Error,
+        View::Group(parts) => parts.first().is_some_and(tells_of_failure),
+        _ => false,
+    }
 }
 
 /// Whether somebody has to say yes.

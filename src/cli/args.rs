@@ -164,7 +164,8 @@ pub(crate) struct RenderOptions {
     /// Print JSON: the tree.
     #[arg(long)]
     pub(crate) json: bool,
-    /// The payload; @FILE reads it from a file, - from standard input.
+    /// The payload, or the events that a call printed with --json; @FILE reads it from a file, -
+    /// from standard input.
     #[arg(value_name = "PAYLOAD", default_value = "-")]
     pub(crate) payload: String,
     /// What it was stored under: "json" for a result's JSON, "1" for an event's bytes.
@@ -235,7 +236,7 @@ pub(crate) struct RootOptions {
     #[arg(long = "read-only-root", value_name = "DIR", global = true)]
     pub(crate) read_only_roots: Vec<String>,
     /// Further keys of the configuration, as a JSON object; @FILE reads them from a file, - from
-    /// standard input.
+    /// standard input. A key that has a flag is given in one of the two ways.
     #[arg(long, value_name = "JSON", global = true)]
     pub(crate) config: Option<String>,
 }

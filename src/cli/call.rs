@@ -5,13 +5,15 @@ use std::time::Instant;
 
 use super::CliError;
 use super::args::{CallOptions, RenderOptions, TargetOptions};
-use super::files::Source;
+use super::files::{Source, place_of};
 use super::follow::{Format, follow};
 use super::host::{configuration, with_plugin};
 use super::json;
 use super::output::Output;
+use super::payload;
 use super::tool_args::{AnyTool, ToolCall};
 use crate::provider::Call;
+use crate::service::ClientError;
 use crate::tools::Payload;
 use crate::tools::view::View;
 
@@ -23,7 +25,10 @@ pub(super) async fn call(
     let (config, call) = prepare(&tool, &target)?;
     with_plugin(&target.launch, output, async |mut client| {
         client.configure(config).await?;
-        follow(client, with_deadline(call, &target), Format::of(json), output).await
+        let call = with_deadline(call, &target);
+        let deadline = call.deadline;
+        let ended = follow(client, call, Format::of(json), output).await;
+        ended.map_err(|error| in_time(error, deadline))
     })
     .await
 }
@@ -36,7 +41,9 @@ pub(super) async fn preview(
     let (config, call) = prepare(&tool, &target)?;
     let view = with_plugin(&target.launch, output, async |mut client| {
         client.configure(config).await?;
-        Ok(client.preview(with_deadline(call, &target)).await?)
+        let call = with_deadline(call, &target);
+        let deadline = call.deadline;
+        client.preview(call).await.map_err(|error| in_time(error.into(), deadline))
     })
     .await?;
     show_view(output, &view, Format::of(json))?;
@@ -44,9 +51,13 @@ pub(super) async fn preview(
 }
 
 pub(super) async fn render(options: RenderOptions, output: Output) -> Result<ExitCode, CliError> {
-    let payload = Source::default().bytes(&options.payload)?;
+    let bytes = Source::default().bytes(&options.payload)?;
+    let (version, payload) = match options.schema_version.as_str() {
+        "json" | "" => payload::of_json(bytes, place_of(&options.payload))?,
+        other => (other, bytes),
+    };
     let view = with_plugin(&options.launch, output, async |mut client| {
-        Ok(client.render(&options.schema_version, payload).await?)
+        Ok(client.render(version, payload).await?)
     })
     .await?;
     show_view(output, &view, Format::of(options.json))?;
@@ -64,6 +75,18 @@ pub(super) fn show_view(output: Output, view: &View, format: Format) -> Result<(
 pub(super) fn with_deadline(call: Call, options: &TargetOptions) -> Call {
     let deadline = options.timeout.and_then(|limit| Instant::now().checked_add(limit));
     Call { deadline, ..call }
+}
+
+/// The error that ended a call with this deadline. A connection that was given up at the deadline
+/// says no more than that it was given up.
+pub(super) fn in_time(error: CliError, deadline: Option<Instant>) -> CliError {
+    let is_over = deadline.is_some_and(|deadline| deadline <= Instant::now());
+    match error {
+        CliError::Client(ClientError::Status(_) | ClientError::Unfinished) if is_over => {
+            CliError::Late
+        }
+        other => other,
+    }
 }
 
 /// The configuration and the call that the options mean.

@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 use std::process::ExitCode;
 
+use sandbox::Channel;
 use serde_json::{Value, json};
 
 use super::CliError;
@@ -131,9 +132,7 @@ impl Diagnosis {
                 Some(abi) => View::plain(format!("  Landlock ABI {abi}")),
                 None => View::text("  no Landlock", Style::Warning),
             });
-            nodes.extend(report.enforcement.channels.states.iter().map(|(channel, state)| {
-                View::plain(format!("  {channel}: {state:?}").to_lowercase())
-            }));
+            nodes.extend(channels(report).map(View::plain));
             nodes.extend(
                 report
                     .enforcement
@@ -187,6 +186,24 @@ impl Diagnosis {
         }
         json
     }
+}
+
+/// What of the network and of talking to other processes a command has, by how it has it.
+fn channels(report: &Report) -> impl Iterator<Item = String> {
+    let of = |wanted: Channel| {
+        let states = report.enforcement.channels.states.iter();
+        let names: Vec<&str> =
+            states.filter(|(_, state)| *state == wanted).map(|(name, _)| *name).collect();
+        names.join(", ")
+    };
+    [
+        ("closed to commands", of(Channel::Closed)),
+        ("within the jail only", of(Channel::Private)),
+        ("as without a jail", of(Channel::Open)),
+    ]
+    .into_iter()
+    .filter(|(_, names)| !names.is_empty())
+    .map(|(how, names)| format!("  {how}: {names}"))
 }
 
 /// The paths of a setting as the provider takes them, as far as they are paths.

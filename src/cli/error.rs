@@ -19,8 +19,26 @@ pub enum CliError {
     Json {
         /// Which one.
         what: &'static str,
+        /// Where it was taken from.
+        place: Place,
         /// What is wrong with it.
         source: serde_json::Error,
+    },
+    /// What stands behind an @ is no file that can be read.
+    #[error("cannot read {}", path.display())]
+    NoAtFile {
+        /// The file.
+        path: PathBuf,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// A key of the configuration is written both by its flag and in `--config`.
+    #[error("{key} is given twice: by {flag} and in --config")]
+    KeyTwice {
+        /// The key.
+        key: &'static str,
+        /// Its flag.
+        flag: &'static str,
     },
     /// Both pieces of JSON are to be read from standard input.
     #[error("standard input can be read once only: either the arguments or --config can be -")]
@@ -40,6 +58,9 @@ pub enum CliError {
         /// Why.
         reason: &'static str,
     },
+    /// The time that the command line gave the call was over before the provider answered.
+    #[error("the provider did not answer before --timeout was over")]
+    Late,
     /// Ctrl-C.
     #[error("cancelled by Ctrl-C")]
     Interrupted,
@@ -81,20 +102,48 @@ pub enum CliError {
     Plugin(#[from] crate::service::plugin::PluginError),
 }
 
+/// Where a piece of JSON was taken from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Place {
+    /// The command line.
+    Line,
+    /// A file, or standard input.
+    Elsewhere,
+}
+
 impl CliError {
     /// What can be done about it, where that is known.
     #[must_use]
     pub fn hint(&self) -> Option<String> {
         match self {
+            CliError::Json { place: Place::Elsewhere, .. } => Some(
+                "a file behind @, and standard input for -, hold one JSON object and nothing else"
+                    .to_owned(),
+            ),
+            CliError::Json { what: "--config", .. } => Some(
+                "quote it for the shell: '{\"network\": \"allow\"}'; @FILE reads it from a file"
+                    .to_owned(),
+            ),
+            CliError::Json { what: "payload", .. } => {
+                Some("@FILE reads it from a file, - from standard input".to_owned())
+            }
             CliError::Json { .. } => Some(
                 "quote it for the shell: '{\"path\": \"a.txt\"}'; a text that begins with { is given \
                  by its flag, such as --command"
                     .into(),
             ),
+            CliError::NoAtFile { .. } => Some(
+                "@ names a file to read; a text that begins with @ is given by its flag, such as \
+                 --pattern"
+                    .to_owned(),
+            ),
+            CliError::KeyTwice { flag, .. } => Some(format!("leave out {flag}, or the key in --config")),
             CliError::Client(ClientError::Refused { failure, .. }) => {
                 failure.hint().map(str::to_owned)
             }
             CliError::Twice { name } => Some(format!("leave out one of the two {name}")),
+            CliError::Late => Some("give the call more time: a larger --timeout".to_owned()),
             CliError::NobodyToAsk => Some("--yes applies without asking".to_owned()),
             CliError::Outdated { .. } => Some("write them anew: cargo run -- docs".to_owned()),
             _ => None,
@@ -116,6 +165,7 @@ impl CliError {
         }
         let category = match self {
             CliError::Interrupted => Category::Cancelled,
+            CliError::Late => Category::Timeout,
             error if error.is_usage() => Category::InvalidArguments,
             _ => Category::ExecutionFailed,
         }
@@ -131,6 +181,8 @@ impl CliError {
         matches!(
             self,
             CliError::Json { .. }
+                | CliError::NoAtFile { .. }
+                | CliError::KeyTwice { .. }
                 | CliError::StdinTwice
                 | CliError::Twice { .. }
                 | CliError::NobodyToAsk

@@ -58,6 +58,7 @@ pub(crate) fn of_error(error: &CliError) -> ExitCode {
         CliError::Client(ClientError::Refused { failure, .. }) => of_failure(failure),
         CliError::OutputClosed => ExitCode::from(READER_GONE),
         CliError::Interrupted => ExitCode::from(INTERRUPTED),
+        CliError::Late => ExitCode::from(of_category(Category::Timeout)),
         error if error.is_usage() => ExitCode::from(USAGE),
         _ => ExitCode::from(FAILED),
     }

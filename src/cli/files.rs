@@ -5,6 +5,7 @@ use std::io::Read as _;
 use std::path::Path;
 
 use super::CliError;
+use super::error::Place;
 use crate::tools::Payload;
 
 /// Where JSON comes from: the command line itself, a file, or standard input, which can be read once.
@@ -25,13 +26,20 @@ impl Source {
     /// input holds where it is `-`.
     pub(crate) fn object(&mut self, what: &'static str, text: &str) -> Result<Payload, CliError> {
         let bytes = self.bytes(text)?;
-        serde_json::from_slice(&bytes).map_err(|source| CliError::Json { what, source })
+        serde_json::from_slice(&bytes).map_err(|source| CliError::Json {
+            what,
+            place: place_of(text),
+            source,
+        })
     }
 
     /// What `text` is, or says where it is.
     pub(crate) fn bytes(&mut self, text: &str) -> Result<Vec<u8>, CliError> {
         if let Some(path) = text.strip_prefix('@') {
-            return read(Path::new(path));
+            return read(Path::new(path)).map_err(|error| match error {
+                CliError::File { path, source, .. } => CliError::NoAtFile { path, source },
+                other => other,
+            });
         }
         if text != "-" {
             return Ok(text.as_bytes().to_vec());
@@ -47,6 +55,11 @@ impl Source {
             }
         }
     }
+}
+
+/// Where the JSON is that `text` is or names.
+pub(crate) fn place_of(text: &str) -> Place {
+    if text == "-" || text.starts_with('@') { Place::Elsewhere } else { Place::Line }
 }
 
 /// A file of the person's.

@@ -7,6 +7,7 @@ use futures_util::StreamExt as _;
 use serde_json::Value;
 
 use super::CliError;
+use super::error::Place;
 use super::exit;
 use super::json;
 use super::output::{Output, Relay};
@@ -75,25 +76,16 @@ pub(super) async fn follow(
 /// What a person has seen of a call.
 struct Shown {
     output: Output,
-    relayed: Relayed,
     hits: Hits,
     /// What the tool last said of its progress.
     progress: String,
     since: Instant,
 }
 
-/// Whether a command's output has been shown already.
-#[derive(Clone, Copy, PartialEq)]
-enum Relayed {
-    Nothing,
-    Output,
-}
-
 impl Shown {
     fn new(tool: &str, output: Output) -> Self {
         Self {
             output,
-            relayed: Relayed::Nothing,
             hits: Hits::new(output.painter(), output.layout()),
             progress: tool.to_owned(),
             since: Instant::now(),
@@ -111,7 +103,6 @@ impl Shown {
     fn event(&mut self, event: Event) -> Result<(), CliError> {
         match event {
             Event::Output { stream, data } => {
-                self.relayed = Relayed::Output;
                 let to = match stream {
                     OutputStream::Stdout => Relay::Stdout,
                     OutputStream::Stderr => Relay::Stderr,
@@ -138,14 +129,20 @@ impl Shown {
         self.output.end_progress();
         if Hits::are_in(result) {
             self.found(result)?;
-        } else if self.relayed == Relayed::Output {
-            let code = result.get("exit_code").and_then(Value::as_i64).unwrap_or_default();
+        } else if let Some(code) = result.get("exit_code").and_then(Value::as_i64) {
+            // Its output has been shown as it came, if there was any: what reads this command's
+            // output gets that of the command and nothing else.
             if code != 0 {
-                self.output.note("exit code", Ink::Yellow, &code.to_string());
+                let signal = result.get("signal").and_then(Value::as_str);
+                let signal = signal.map(|name| format!(" ({name})")).unwrap_or_default();
+                self.output.note("exit code", Ink::Yellow, &format!("{code}{signal}"));
             }
         } else {
-            let bytes = serde_json::to_vec(result)
-                .map_err(|source| CliError::Json { what: "result", source })?;
+            let bytes = serde_json::to_vec(result).map_err(|source| CliError::Json {
+                what: "result",
+                place: Place::Elsewhere,
+                source,
+            })?;
             let view = client.render("json", bytes).await?;
             // The notice is part of what was rendered.
             return self.output.print(&self.output.painter().view(&view));

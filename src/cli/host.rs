@@ -1,6 +1,8 @@
 //! This program launching itself as a plugin.
 
 use std::process::ExitCode;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use serde_json::Value;
 use tokio::signal::unix::{SignalKind, signal};
@@ -30,8 +32,9 @@ pub(crate) async fn with_plugin<T>(
 ) -> Result<T, CliError> {
     let mut interrupts = signal(SignalKind::interrupt())
         .map_err(|source| CliError::Io { what: "listen for Ctrl-C", source })?;
+    let told = Arc::new(AtomicBool::new(true));
     let plugin = tokio::select! {
-        launched = launch(options, output) => launched?,
+        launched = launch(options, output, told.clone()) => launched?,
         _ = interrupts.recv() => return Err(CliError::Interrupted),
     };
     let outcome = tokio::select! {
@@ -39,6 +42,10 @@ pub(crate) async fn with_plugin<T>(
         _ = interrupts.recv() => Err(CliError::Interrupted),
     };
     output.end_progress();
+    if matches!(outcome, Err(CliError::OutputClosed)) {
+        // That its call was cancelled is what the reader meant by going away.
+        told.store(false, Ordering::Relaxed);
+    }
     tokio::select! {
         _ = plugin.kill() => {}
         _ = interrupts.recv() => {}
@@ -46,13 +53,22 @@ pub(crate) async fn with_plugin<T>(
     outcome
 }
 
-async fn launch(options: &LaunchOptions, output: Output) -> Result<Plugin, CliError> {
+/// Launches it. Its log is told as long as `told` says so, and with `--verbose` to the end.
+async fn launch(
+    options: &LaunchOptions,
+    output: Output,
+    told: Arc<AtomicBool>,
+) -> Result<Plugin, CliError> {
     let program = std::env::current_exe()
         .map_err(|source| CliError::Io { what: "find this program", source })?;
     let least = if options.verbose { Level::TRACE } else { Level::WARN };
     let mut launch = Launch::new(program, COOKIE, [PROTOCOL_VERSION])
         .security(options.security())
-        .on_log(move |line| tell(output, &line, least));
+        .on_log(move |line| {
+            if told.load(Ordering::Relaxed) || least > Level::WARN {
+                tell(output, &line, least);
+            }
+        });
     if options.verbose {
         launch = launch.env(LOG_VARIABLE, "debug");
     }
@@ -93,6 +109,16 @@ pub(crate) fn configuration(
         Some(text) => source.object("--config", text)?,
         None => Payload::new(),
     };
+    let given = [
+        ("roots", "--root", &options.roots),
+        ("read_only_roots", "--read-only-root", &options.read_only_roots),
+    ];
+    for (key, flag, folders) in given {
+        // Neither may win: what a tool reaches should be what the person meant.
+        if !folders.is_empty() && config.contains_key(key) {
+            return Err(CliError::KeyTwice { key, flag });
+        }
+    }
     let names_none = options.roots.is_empty() && options.read_only_roots.is_empty();
     if !options.roots.is_empty() {
         config.insert("roots".to_owned(), options.roots.clone().into());
@@ -128,5 +154,12 @@ mod tests {
         assert_eq!(config(&[], &["b"], None), json!({"roots": [], "read_only_roots": ["b"]}));
         let more = Some(r#"{"roots": ["c"], "network": "allow"}"#);
         assert_eq!(config(&[], &[], more), json!({"roots": ["c"], "network": "allow"}));
+        let twice = RootOptions {
+            roots: vec!["a".to_owned()],
+            read_only_roots: Vec::new(),
+            config: more.map(str::to_owned),
+        };
+        let error = configuration(&twice, &mut Source::default()).expect_err("roots twice");
+        assert!(error.to_string().contains("roots is given twice"), "{error}");
     }
 }

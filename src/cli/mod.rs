@@ -17,12 +17,13 @@ mod json;
 mod output;
 mod pages;
 mod paint;
+mod payload;
 mod refusal;
 mod schema;
 mod tool_args;
 
 pub use args::command;
-pub use error::CliError;
+pub use error::{CliError, Place};
 
 use std::ffi::OsString;
 use std::process::ExitCode;

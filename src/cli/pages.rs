@@ -14,9 +14,16 @@ pub(super) fn completions(
     let mut script = Vec::new();
     let mut command = super::command();
     let name = command.get_name().to_owned();
-    clap_complete::generate(shell, &mut command, name, &mut script);
-    output.print(&String::from_utf8_lossy(&script))?;
+    clap_complete::generate(shell, &mut command, name.as_str(), &mut script);
+    output.print(&one_name(&String::from_utf8_lossy(&script), &name))?;
     Ok(ExitCode::SUCCESS)
+}
+
+/// The script with one name for the program. That for bash (of `clap_complete` 4.6) has two where
+/// there is a dash in it: under one it looks for what may follow a command, under the other it has
+/// it, so that nothing behind the first word would be completed.
+fn one_name(script: &str, name: &str) -> String {
+    script.replace(&name.replace('-', "__subcmd__"), &name.replace('-', "__"))
 }
 
 /// The main page on standard output, or all pages in a folder.

@@ -11,6 +11,7 @@ use super::CliError;
 use super::args::ColorChoice;
 use super::exit;
 use super::output::Output;
+use super::paint::Ink;
 use crate::tools::Category;
 
 /// What `--color` says, on a command line that may be wrong.
@@ -44,9 +45,12 @@ pub(super) fn answer(error: &clap::Error, arguments: &[OsString], output: Output
         arguments.iter().take_while(|text| *text != "--").any(|text| text == "--json");
     if is_for_programs {
         let text = page.to_string();
-        let (message, details) = match unknown_tool(error) {
-            Some((message, hint)) => (message, json!({"hint": hint})),
-            None => (text.trim_start_matches("error: ").trim_end().to_owned(), json!({})),
+        let (message, details) = match (unknown_tool(error), not_utf8(error)) {
+            (Some((message, hint)), _) => (message, json!({"hint": hint})),
+            (None, hint) => {
+                let message = text.trim_start_matches("error: ").trim_end().to_owned();
+                (message, hint.map_or(json!({}), |hint| json!({"hint": hint})))
+            }
         };
         let event = json!({"event": "error", "error": {
             "category": Category::InvalidArguments.name(), "message": message,
@@ -58,7 +62,18 @@ pub(super) fn answer(error: &clap::Error, arguments: &[OsString], output: Output
         };
     }
     output.refusal(&page);
+    if let Some(hint) = not_utf8(error) {
+        output.note("hint", Ink::Cyan, hint);
+    }
     ExitCode::from(exit::USAGE)
+}
+
+/// How a name is given that is no text.
+fn not_utf8(error: &clap::Error) -> Option<&'static str> {
+    (error.kind() == ErrorKind::InvalidUtf8).then_some(
+        "a file's name that is not UTF-8 is given as results show it, in double quotes and with \
+         escapes: '\"caf\\351.txt\"'",
+    )
 }
 
 /// A subcommand that is none, in one sentence.

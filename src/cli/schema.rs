@@ -6,6 +6,7 @@ use serde_json::Value;
 
 use super::CliError;
 use super::args::SchemaOptions;
+use super::error::Place;
 use super::host::with_plugin;
 use super::output::Output;
 use super::paint::Ink;
@@ -16,8 +17,11 @@ pub(crate) async fn run(options: SchemaOptions, output: Output) -> Result<ExitCo
     let work = async |mut client: ToolClient| Ok(client.schema().await?);
     let advertised = with_plugin(&options.launch, output, work).await?;
     if options.json {
-        let json = serde_json::to_string_pretty(&advertised)
-            .map_err(|source| CliError::Json { what: "schema", source })?;
+        let json = serde_json::to_string_pretty(&advertised).map_err(|source| CliError::Json {
+            what: "schema",
+            place: Place::Elsewhere,
+            source,
+        })?;
         output.print(&format!("{json}\n"))?;
     } else {
         let painter = output.painter();

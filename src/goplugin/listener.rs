@@ -58,7 +58,7 @@ pub enum ListenError {
         folder: PathBuf,
     },
     /// The socket could not be bound.
-    #[error("cannot listen on {path}")]
+    #[error("cannot listen on {path} (TMPDIR or the host chooses the folder)")]
     Bind {
         /// The socket's path.
         path: PathBuf,

@@ -77,6 +77,19 @@ pub fn main(provider: impl FnOnce() -> Provider, by_hand: impl FnOnce() -> ExitC
     }
 }
 
+/// What a program that is nothing but a plugin does by hand: it says so on standard error, and that
+/// it is no success.
+#[must_use]
+pub fn only_for_kernels() -> ExitCode {
+    // Where standard error is gone, too, the exit code has to do.
+    let _ = writeln!(
+        io::stderr(),
+        "This program is a plugin: an agent's kernel launches it and speaks gRPC with it. \
+         `provider-workspace conform PROGRAM` does so to check it."
+    );
+    ExitCode::FAILURE
+}
+
 /// Serves a host until it or a signal ends us. Logs go to standard error as the host wants them.
 ///
 /// # Errors

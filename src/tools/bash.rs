@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use sandbox::{Jail, Policy, Stage, StartError};
 
 use super::view::View;
-use super::{Context, Payload, Tool, ToolError, ToolSpec};
+use super::{Category, Context, Payload, Tool, ToolError, ToolSpec};
 use crate::process::{
     self, Budget, Call, Environment, Finished, Interrupt, RunError, Spool, TooLate,
 };
@@ -236,7 +236,14 @@ impl<'a> Start<'a> {
                 .with_source(source)
             }
             RunError::Start(StartError::Stage { stage: Stage::WorkingFolder, source }) => {
-                ToolError::from_io(&format!("run in {cwd}"), &cwd, source)
+                let failed = ToolError::from_io(&format!("run in {cwd}"), &cwd, source);
+                match failed.category() {
+                    Category::PermissionDenied => failed.with_hint(
+                        "the provider's user may not enter this folder, or one above it: change \
+                         their permissions, or name another cwd",
+                    ),
+                    _ => failed,
+                }
             }
             RunError::Start(StartError::Stage { stage, source }) => {
                 let action = format!("start the command ({stage})");

@@ -100,7 +100,10 @@ pub enum RootFault {
     #[error("~ cannot be expanded: only ~/ can, from an absolute HOME")]
     NoHome,
     /// The process's own working directory is gone.
-    #[error("the provider's working directory cannot be found out: {0}")]
+    #[error(
+        "it is relative to the provider's working directory, which cannot be found out ({0}): name \
+         an absolute path"
+    )]
     NoWorkingDirectory(#[source] io::Error),
     /// It does not exist, or cannot be opened.
     #[error("{}: {source}", name::of(.path))]

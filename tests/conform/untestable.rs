@@ -11,6 +11,7 @@ pub(crate) fn stories() -> Vec<(String, Story)> {
         &[
             ("what_is_no_plugin_cannot_be_tested", no_plugin),
             ("a_file_with_a_slip_is_no_configuration", a_slip),
+            ("a_choice_of_no_check_is_a_slip_and_no_success", no_check),
         ],
     )
 }
@@ -25,6 +26,19 @@ fn no_plugin() {
     let text = String::from_utf8(output.stderr).unwrap();
     assert!(text.starts_with("could not be tested: ") && text.contains("handshake"), "{text}");
     assert_eq!((output.status.code(), output.stdout.len()), (Some(2), 0));
+    // What the system said is part of it.
+    let checked = Checked::of(Path::new("/no/such/program"), &[]);
+    let why = checked.report["untestable"].as_str().unwrap();
+    assert!(why.contains("No such file"), "{why}");
+}
+
+fn no_check() {
+    for arguments in [["--only", "descrbe"], ["--skip", "launhc"]] {
+        let checked = Checked::of(Path::new(PROGRAM), &arguments);
+        assert_eq!(checked.code, Some(2), "{arguments:?}: {}", checked.report);
+        let why = checked.report["untestable"].as_str().unwrap();
+        assert!(why.contains(arguments[1]) && why.contains("describe"), "{why}");
+    }
 }
 
 fn a_slip() {

@@ -67,8 +67,10 @@ fn the_kernel_plans_previews_asks_invokes_renders_and_ends() {
 #[tokio::test]
 async fn the_minimal_provider_is_one() {
     let Some(program) = example("minimal_provider") else { return };
-    let by_hand = Command::new(&program).env_remove("PLUGGABLEHARNESS_AGENT_PLUGIN").status();
-    assert_eq!(by_hand.unwrap().code(), Some(1));
+    let mut by_hand = Command::new(&program);
+    let by_hand = by_hand.env_remove("PLUGGABLEHARNESS_AGENT_PLUGIN").output().unwrap();
+    assert_eq!((by_hand.status.code(), by_hand.stdout.len()), (Some(1), 0));
+    assert!(String::from_utf8(by_hand.stderr).unwrap().contains("kernel"));
 
     let mut story = Story::launched_by(program.to_str().unwrap(), &[], |_| {}).await;
     let producer = story.client.describe().await.unwrap();
@@ -89,6 +91,27 @@ async fn the_minimal_provider_is_one() {
         let told = run(&kernel, &[program.to_str().unwrap()]);
         assert_in_order(&told, &["minimal ", "call-0 count_words", "no-such-file", "ended"]);
     }
+}
+
+#[test]
+fn the_minimal_provider_breaks_no_rule() {
+    let Some(program) = example("minimal_provider") else { return };
+    let conform = ["conform", program.to_str().unwrap(), "--limit", "60"];
+    let output = Command::new(PROGRAM).args(conform).output().unwrap();
+    let told = String::from_utf8(output.stdout).unwrap();
+    assert_eq!(output.status.code(), Some(0), "{told}");
+}
+
+#[test]
+fn the_kernel_says_what_it_misses() {
+    let Some(kernel) = example("kernel") else { return };
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::create_dir(folder.path().join("examples")).unwrap();
+    let alone = folder.path().join("examples/kernel");
+    std::fs::copy(kernel, &alone).unwrap();
+    let output = Command::new(alone).output().unwrap();
+    let told = String::from_utf8(output.stderr).unwrap();
+    assert!(told.contains("`cargo build` makes"), "{told}");
 }
 
 /// A block of the file: its keys, and the variables that the kernel sets for it.

@@ -140,6 +140,16 @@ fn apply_shows_asks_and_does_what_the_answer_says() {
 }
 
 #[test]
+fn nobody_is_asked_about_a_call_that_would_fail() {
+    let line = "apply edit_file a.txt --old-string helo --new-string bye";
+    let Some(terminal) = Terminal::start(line) else { return };
+    let (seen, code, folder) = terminal.end();
+    assert_eq!(code, Some(1), "{seen}");
+    assert!(seen.contains("This call would fail") && !seen.contains("Apply?"), "{seen}");
+    assert_eq!(std::fs::read_to_string(folder.path().join("a.txt")).unwrap(), "hello\n");
+}
+
+#[test]
 fn what_was_shown_is_what_is_written_or_nothing() {
     let line = "apply write_file a.txt --content mine";
     let Some(mut terminal) = Terminal::start(line) else { return };

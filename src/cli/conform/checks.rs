@@ -12,6 +12,14 @@ macro_rules! checks {
             /// All of them, in the order in which they are shown.
             pub(crate) const ALL: &[Check] = &[$(Check::$variant),+];
 
+            /// What the names begin with, up to the dot, in the same order.
+            pub(crate) fn groups() -> Vec<&'static str> {
+                let mut groups: Vec<_> =
+                    Self::ALL.iter().filter_map(|check| check.id().split('.').next()).collect();
+                groups.dedup();
+                groups
+            }
+
             /// Its name, `group.what`.
             pub(crate) const fn id(self) -> &'static str {
                 match self { $(Check::$variant => $id),+ }
@@ -184,4 +192,17 @@ checks! {
         "nothing that a provider started outlives it";
     Sockets = "end.sockets", "leaves no socket behind",
         "go-plugin: nobody but the plugin removes its sockets";
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_documents_count_as_the_table_does() {
+        for document in [include_str!("../../../README.md"), include_str!("../../../CHANGELOG.md")]
+        {
+            assert!(document.contains(&format!("{} rules", Check::ALL.len())));
+        }
+    }
 }

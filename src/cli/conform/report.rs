@@ -48,6 +48,14 @@ pub(crate) struct Selection {
 }
 
 impl Selection {
+    /// The first beginning that is none of any check.
+    pub(crate) fn slip(&self) -> Option<&str> {
+        let is_none = |prefix: &&String| {
+            !Check::ALL.iter().any(|check| check.id().starts_with(prefix.as_str()))
+        };
+        self.only.iter().chain(&self.skip).find(is_none).map(String::as_str)
+    }
+
     pub(crate) fn wants(&self, check: Check) -> bool {
         let begins = |prefix: &String| check.id().starts_with(prefix.as_str());
         (self.only.is_empty() || self.only.iter().any(begins)) && !self.skip.iter().any(begins)

@@ -4,6 +4,7 @@ use std::process::ExitCode;
 
 use serde_json::json;
 
+use super::checks::Check;
 use super::ground::Ground;
 use super::report::{Report, Selection};
 use super::settings::Settings;
@@ -14,6 +15,7 @@ use crate::cli::args::ConformOptions;
 use crate::cli::exit::INTERRUPTED;
 use crate::cli::output::Output;
 use crate::cli::paint::Ink;
+use crate::tools::error::chain;
 
 /// The exit code where the binary could not be tested.
 const UNTESTABLE: u8 = 2;
@@ -56,7 +58,7 @@ async fn tried(options: &ConformOptions, output: Output) -> Result<Report, Ended
     output.progress("checking…");
     let ended = tokio::select! {
         ended = probes::all(&mut trial) => {
-            ended.map_err(|error| Ended::Untestable(error.to_string()))
+            ended.map_err(|error| Ended::Untestable(chain(&error)))
         }
         _ = tokio::signal::ctrl_c() => Err(Ended::Interrupted),
     };
@@ -66,6 +68,13 @@ async fn tried(options: &ConformOptions, output: Output) -> Result<Report, Ended
 }
 
 fn prepared(options: &ConformOptions) -> Result<Trial, String> {
+    let selection = Selection { only: options.only.clone(), skip: options.skip.clone() };
+    if let Some(slip) = selection.slip() {
+        return Err(format!(
+            "no check's id begins with {slip:?}; all begin with one of {}",
+            Check::groups().join(", ")
+        ));
+    }
     let ground =
         Ground::new().map_err(|error| format!("no folder to try it on can be made: {error}"))?;
     let folder = ground.work().display().to_string();
@@ -78,7 +87,6 @@ fn prepared(options: &ConformOptions) -> Result<Trial, String> {
         .map_err(|error| format!("{}: {error}", options.binary.display()))?;
     processes::adopt_orphans()
         .map_err(|error| format!("orphans cannot be watched for: {error}"))?;
-    let selection = Selection { only: options.only.clone(), skip: options.skip.clone() };
     let report = Report::new(selection);
     Ok(Trial { binary, settings, limit: options.limit, ground, report, secrets: Vec::new() })
 }

@@ -233,7 +233,15 @@ fn absolute(text: &str, surroundings: &Surroundings) -> Result<PathBuf, String> 
         _ => text.strip_prefix("~/"),
     };
     let Some(rest) = below_home else {
-        return Ok(surroundings.current_folder.join(text));
+        let path = Path::new(text);
+        return match &surroundings.current_folder {
+            _ if path.is_absolute() => Ok(path.to_owned()),
+            Some(folder) => Ok(folder.join(path)),
+            None => Err(format!(
+                "{text:?} is relative to the provider's working directory, which was deleted: name \
+                 an absolute path"
+            )),
+        };
     };
     match surroundings.variables.get(OsStr::new("HOME")) {
         Some(home) if Path::new(home).is_absolute() => Ok(Path::new(home).join(rest)),

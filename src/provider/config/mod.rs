@@ -97,8 +97,8 @@ impl fmt::Debug for Secret {
 pub struct Surroundings {
     /// The environment's variables.
     pub variables: BTreeMap<OsString, OsString>,
-    /// What relative paths start from.
-    pub current_folder: PathBuf,
+    /// What relative paths start from. None where it was deleted: absolute ones need none.
+    pub current_folder: Option<PathBuf>,
     /// The name of the variable that carries the kernel's handshake, which no command may see.
     pub handshake_variable: &'static str,
 }
@@ -107,12 +107,13 @@ impl Surroundings {
     /// Those of this process.
     ///
     /// # Errors
-    /// When the working directory is gone.
+    /// When the system does not tell the working directory, although there is one.
     pub fn of_this_process(handshake_variable: &'static str) -> std::io::Result<Self> {
-        Ok(Self {
-            variables: std::env::vars_os().collect(),
-            current_folder: std::env::current_dir()?,
-            handshake_variable,
-        })
+        let current_folder = match std::env::current_dir() {
+            Ok(folder) => Some(folder),
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => None,
+            Err(error) => return Err(error),
+        };
+        Ok(Self { variables: std::env::vars_os().collect(), current_folder, handshake_variable })
     }
 }

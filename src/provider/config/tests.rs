@@ -7,7 +7,7 @@ fn surroundings() -> Surroundings {
     let variables = [("HOME", "/home/dev"), ("TOKEN", "s3cr3t-value"), ("PIN", "123")];
     Surroundings {
         variables: variables.map(|(name, value)| (name.into(), value.into())).into(),
-        current_folder: "/w/app".into(),
+        current_folder: Some("/w/app".into()),
         handshake_variable: "COOKIE",
     }
 }

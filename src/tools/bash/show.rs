@@ -201,7 +201,7 @@ fn enforcement(jail: &Jail) -> Vec<View> {
     };
     let mut parts = vec![View::text(text, style)];
     if !achieved.left_open.is_empty() {
-        parts.push(View::text(format!("left open: {}", achieved.left_open.join("; ")), style));
+        parts.push(View::text(format!("left open: {}", achieved.left_open.join(" ")), style));
     }
     parts
 }

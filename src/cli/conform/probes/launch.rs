@@ -12,6 +12,7 @@ use crate::goplugin::host::{LaunchError, Multiplex, Plugin, Security};
 use crate::goplugin::{Address, Cookie, LineError, MultiplexField};
 use crate::service::observe::Observer;
 use crate::service::plugin::{COOKIE, PROTOCOL_VERSION};
+use crate::tools::error::chain;
 
 /// A version that no tool provider speaks.
 const NO_VERSION: u32 = 4_000_000_000;
@@ -37,7 +38,7 @@ pub(super) async fn first(trial: &mut Trial) -> Result<Option<Session>, Untestab
                 LaunchError::Version { .. } => Check::Version,
                 _ => Check::Line,
             };
-            trial.report.fail(check, with_causes(&error), "a line that a host can use");
+            trial.report.fail(check, chain(&error), "a line that a host can use");
             return Ok(None);
         }
     };
@@ -119,7 +120,7 @@ async fn without_cookie(trial: &mut Trial) {
             Err(LaunchError::NoHandshake { status: None, .. }) => {
                 Some("a process that stays".to_owned())
             }
-            Err(error) => Some(with_causes(&error)),
+            Err(error) => Some(chain(&error)),
             Ok(plugin) => {
                 drop(plugin);
                 Some("a handshake".to_owned())
@@ -139,7 +140,7 @@ async fn among_versions(trial: &mut Trial, life: Option<&Life>) {
     let session = match trial.start(launch, Callbacks::Absent).await {
         Ok(session) => session,
         Err(error) => {
-            trial.report.fail(Check::Version, with_causes(&error), "version 1 of those offered");
+            trial.report.fail(Check::Version, chain(&error), "version 1 of those offered");
             for check in [Check::CallbacksOptional, Check::Terminate] {
                 trial.report.not_reached(check, "it could not be launched once more");
             }
@@ -173,7 +174,7 @@ async fn encrypted(trial: &mut Trial) {
     let session = match trial.start(launch, Callbacks::Served).await {
         Ok(session) => session,
         Err(error) => {
-            trial.report.fail(Check::AutoMtls, with_causes(&error), "a line with a certificate");
+            trial.report.fail(Check::AutoMtls, chain(&error), "a line with a certificate");
             return;
         }
     };
@@ -202,7 +203,7 @@ async fn multiplexed(trial: &mut Trial) {
             return;
         }
         Err(error) => {
-            trial.report.fail(Check::Multiplexing, with_causes(&error), "a connection");
+            trial.report.fail(Check::Multiplexing, chain(&error), "a connection");
             return;
         }
     };
@@ -240,17 +241,6 @@ fn crashing_key(message: &str, fields: &Map<String, Value>) -> Option<&'static s
         let is_wrong = |map: &Map<String, Value>| map.get(key).is_some_and(|of| !of.is_string());
         is_wrong(fields) || whole.as_ref().is_some_and(is_wrong)
     })
-}
-
-/// An error with what caused it.
-fn with_causes(error: &LaunchError) -> String {
-    let mut text = error.to_string();
-    let mut source = std::error::Error::source(error);
-    while let Some(cause) = source {
-        text.push_str(&format!(": {cause}"));
-        source = cause.source();
-    }
-    text
 }
 
 #[cfg(test)]
