@@ -22,9 +22,15 @@ struct Secret {
 /// without hiding anything.
 pub const SHORTEST_SECRET: usize = 6;
 
+/// The same for one line of a value that has several. Keys in text form have lines of 64; of what is
+/// shorter, much is punctuation.
+const SHORTEST_LINE: usize = 12;
+
 impl Secrets {
     /// Takes named values. Blanks around a value are not part of what is looked for, because a
     /// shell drops them easily; a value of less than [`SHORTEST_SECRET`] bytes is not looked for.
+    /// Each longer line of a value is looked for by itself too: whatever shows files numbers their
+    /// lines, or shows some of them.
     pub fn new<N, V>(values: impl IntoIterator<Item = (N, V)>) -> Self
     where
         N: fmt::Display,
@@ -32,12 +38,13 @@ impl Secrets {
     {
         let entries = values
             .into_iter()
-            .filter_map(|(name, value)| {
-                let value = value.as_ref().trim_ascii();
-                (value.len() >= SHORTEST_SECRET).then(|| Secret {
-                    label: format!("[{name}]"),
+            .flat_map(|(name, value)| {
+                let label = format!("[{name}]");
+                let secret = |value: &[u8]| Secret {
+                    label: label.clone(),
                     value: Finder::new(value).into_owned(),
-                })
+                };
+                parts(value.as_ref().trim_ascii()).map(secret).collect::<Vec<_>>()
             })
             .collect();
         Self { entries }
@@ -134,6 +141,13 @@ impl Secrets {
         });
         starts.min().unwrap_or(bytes.len())
     }
+}
+
+/// What is looked for of a value: the whole, and its lines where it has several.
+fn parts(value: &[u8]) -> impl Iterator<Item = &[u8]> {
+    let whole = Some(value).filter(|value| value.len() >= SHORTEST_SECRET);
+    let lines = value.split(|byte| *byte == b'\n').map(<[u8]>::trim_ascii);
+    whole.into_iter().chain(lines.filter(move |line| line.len() >= SHORTEST_LINE && *line != value))
 }
 
 struct Occurrence<'a> {
@@ -283,6 +297,23 @@ mod tests {
         let secrets = Secrets::new([("PIN", "12345")]);
         assert!(secrets.is_empty());
         assert_eq!(secrets.mask_text("12345"), "12345");
+    }
+
+    #[test]
+    fn the_lines_of_a_value_do_not_show_one_by_one() {
+        let key = "-----BEGIN KEY-----\r\nMIIEvQIBADANBgkq\r\n  hkiG9w0BAQEFAASC\r\n}\r\n";
+        let secrets = Secrets::new([("KEY", key)]);
+        assert_eq!(secrets.mask_text(&format!("<{key}>")), "<[KEY]\r\n>");
+        assert_eq!(
+            secrets.mask_text("1\tMIIEvQIBADANBgkq\n2\t  hkiG9w0BAQEFAASC\n3\t}\n"),
+            "1\t[KEY]\n2\t  [KEY]\n3\t}\n"
+        );
+        let mut masker = secrets.masker();
+        let mut shown = masker.push(key.as_bytes()[..30].to_vec());
+        assert_eq!(shown, b"");
+        shown.extend(masker.push(key.as_bytes()[30..].to_vec()));
+        shown.extend(masker.finish());
+        assert_eq!(shown, b"[KEY]\r\n");
     }
 
     #[test]

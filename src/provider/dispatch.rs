@@ -344,10 +344,12 @@ impl Label {
         );
     }
 
-    /// What a call did whose answer nobody took. This is the only trace of it, so it says all.
+    /// What a call did whose answer nobody took. This is the only trace of it, so it says all, unless
+    /// the tool has done so.
     fn log_unwanted(&self, outcome: &Outcome, duration: Duration) {
         let (what, details) = match outcome {
             Ok(payload) => ("completed", without_texts(payload)),
+            Err(error) if error.is_logged() => return,
             Err(error) => (error.category().name(), error.details()),
         };
         let details = Value::Object(details).to_string();

@@ -36,8 +36,11 @@ impl Telemetry {
     /// Nothing is started yet.
     #[must_use]
     pub fn new(settings: Settings) -> Self {
-        let settings = Mutex::new(Some(settings));
-        Self { queue: Queue::default(), settings, asks: Mutex::default() }
+        let queue = match settings.traces {
+            Some(_) => Queue::default(),
+            None => Queue::of_figures_only(),
+        };
+        Self { queue, settings: Mutex::new(Some(settings)), asks: Mutex::default() }
     }
 
     /// The layer that collects calls, and takes no notice of anything else.
@@ -148,7 +151,7 @@ impl Export {
             let Some(sender) = self.spans.sender.as_ref().filter(|_| !batch.is_empty()) else {
                 return self.spans.put_off();
             };
-            match sender.spans(self.origin.spans(&batch)).await {
+            match sender.send(self.origin.spans(&batch)).await {
                 Ok(()) => self.spans.succeeded(),
                 Err(error) => {
                     if error.is_retryable() {
@@ -165,7 +168,7 @@ impl Export {
         let Some(sender) = self.figures.sender.as_ref().filter(|_| !figures.is_empty()) else {
             return self.figures.put_off();
         };
-        match sender.figures(self.origin.figures(&figures)).await {
+        match sender.send(self.origin.figures(&figures)).await {
             Ok(()) => self.figures.succeeded(),
             // They are sums since the start: the next message has them all again.
             Err(error) => self.figures.failed(&error),

@@ -106,11 +106,12 @@ fn span(call: &Finished) -> trace::Span {
         true => trace::status::StatusCode::Unset,
         false => trace::status::StatusCode::Error,
     };
-    let flags = call.parent.map_or(SAMPLED, |parent| u32::from(parent.flags) | PARENT_IS_REMOTE);
+    let flags = SAMPLED | call.parent.map_or(0, |_| PARENT_IS_REMOTE);
     trace::Span {
         trace_id: call.trace_id.to_vec(),
         span_id: call.span_id.to_vec(),
-        trace_state: said.tracestate.clone(),
+        // Of the caller's trace, so that it means nothing in one of our own.
+        trace_state: call.parent.map_or_else(String::new, |_| said.tracestate.clone()),
         parent_span_id: call.parent.map_or_else(Vec::new, |parent| parent.span_id.to_vec()),
         name: format!("{operation} {}", said.tool),
         kind: trace::span::SpanKind::Server.into(),
@@ -148,7 +149,7 @@ fn point((start, now): Period, series: &Series, value: u64) -> metrics::NumberDa
     metrics::NumberDataPoint {
         start_time_unix_nano: start,
         time_unix_nano: now,
-        as_int: value.try_into().unwrap_or(i64::MAX),
+        as_int: Some(value.try_into().unwrap_or(i64::MAX)),
         attributes: attributes(series),
     }
 }

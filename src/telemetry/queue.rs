@@ -23,6 +23,15 @@ pub(super) struct Queue {
 struct Shared {
     state: Mutex<State>,
     is_full: Notify,
+    keeps: Keeps,
+}
+
+/// What anybody wants of a call.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum Keeps {
+    #[default]
+    SpansAndFigures,
+    Figures,
 }
 
 #[derive(Default)]
@@ -33,11 +42,16 @@ struct State {
 }
 
 impl Queue {
+    /// A queue of a process whose spans nobody wants.
+    pub(super) fn of_figures_only() -> Self {
+        Self { shared: Arc::new(Shared { keeps: Keeps::Figures, ..Shared::default() }) }
+    }
+
     /// Takes a call that has ended.
     pub(super) fn push(&self, call: Finished) {
         let mut state = self.lock();
         state.figures.add(&call);
-        if !call.is_sampled {
+        if !call.is_sampled || self.shared.keeps == Keeps::Figures {
             return;
         }
         if state.spans.len() >= MOST_WAITING {

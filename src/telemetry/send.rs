@@ -4,6 +4,7 @@ use std::error::Error;
 use std::time::Duration;
 
 use bytes::Bytes;
+use http::uri::PathAndQuery;
 use http::{HeaderMap, Request, StatusCode, Uri, header};
 use http_body_util::Full;
 use hyper_util::client::legacy::Client as HttpClient;
@@ -13,11 +14,11 @@ use prost::Message;
 use tonic::metadata::MetadataMap;
 use tonic::transport::Channel;
 use tonic::{Code, Extensions};
+use tonic_prost::ProstCodec;
 
 use super::pb::collector::metrics::v1::ExportMetricsServiceRequest;
-use super::pb::collector::metrics::v1::metrics_service_client::MetricsServiceClient;
 use super::pb::collector::trace::v1::ExportTraceServiceRequest;
-use super::pb::collector::trace::v1::trace_service_client::TraceServiceClient;
+use super::pb::common::v1::ExportResponse;
 use super::settings::{Endpoint, Protocol};
 
 /// A collector. Nothing is connected before the first message.
@@ -35,6 +36,20 @@ enum Way {
 struct Http {
     client: HttpClient<HttpConnector, Full<Bytes>>,
     uri: Uri,
+}
+
+/// A message that a collector takes.
+pub(super) trait Export: Message + 'static {
+    /// The method that takes it over gRPC.
+    const METHOD: &'static str;
+}
+
+impl Export for ExportTraceServiceRequest {
+    const METHOD: &'static str = "/opentelemetry.proto.collector.trace.v1.TraceService/Export";
+}
+
+impl Export for ExportMetricsServiceRequest {
+    const METHOD: &'static str = "/opentelemetry.proto.collector.metrics.v1.MetricsService/Export";
 }
 
 /// Why a message did not arrive.
@@ -84,46 +99,29 @@ impl Sender {
         Self { way, headers, timeout }
     }
 
-    pub(super) async fn spans(&self, message: ExportTraceServiceRequest) -> Result<(), SendError> {
-        self.in_time(async {
+    /// Sends one message.
+    ///
+    /// # Errors
+    /// [`SendError`], also where there is no answer in time.
+    pub(super) async fn send(&self, message: impl Export) -> Result<(), SendError> {
+        let sending = async {
             match &self.way {
-                Way::Grpc(channel) => {
-                    let mut client = TraceServiceClient::new(channel.clone());
-                    client.export(self.request(message)).await.map(drop).map_err(refused)
-                }
+                Way::Grpc(channel) => self.call(channel, message).await,
                 Way::Http(http) => self.post(http, &message).await,
             }
-        })
-        .await
-    }
-
-    pub(super) async fn figures(
-        &self,
-        message: ExportMetricsServiceRequest,
-    ) -> Result<(), SendError> {
-        self.in_time(async {
-            match &self.way {
-                Way::Grpc(channel) => {
-                    let mut client = MetricsServiceClient::new(channel.clone());
-                    client.export(self.request(message)).await.map(drop).map_err(refused)
-                }
-                Way::Http(http) => self.post(http, &message).await,
-            }
-        })
-        .await
-    }
-
-    async fn in_time(
-        &self,
-        sending: impl Future<Output = Result<(), SendError>>,
-    ) -> Result<(), SendError> {
+        };
         let sent = tokio::time::timeout(self.timeout, sending).await;
         sent.unwrap_or(Err(SendError::TimedOut(self.timeout)))
     }
 
-    fn request<T>(&self, message: T) -> tonic::Request<T> {
+    async fn call<M: Export>(&self, channel: &Channel, message: M) -> Result<(), SendError> {
         let metadata = MetadataMap::from_headers(self.headers.clone());
-        tonic::Request::from_parts(metadata, Extensions::default(), message)
+        let request = tonic::Request::from_parts(metadata, Extensions::default(), message);
+        let mut client = tonic::client::Grpc::new(channel.clone());
+        client.ready().await.map_err(|error| SendError::Unreachable(error.into()))?;
+        let codec = ProstCodec::<M, ExportResponse>::default();
+        let path = PathAndQuery::from_static(M::METHOD);
+        client.unary(request, path, codec).await.map(drop).map_err(refused)
     }
 
     async fn post(&self, http: &Http, message: &impl Message) -> Result<(), SendError> {

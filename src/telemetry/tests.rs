@@ -3,11 +3,15 @@
 use std::collections::HashMap;
 use std::time::{Duration, SystemTime};
 
+use prost::Message as _;
+
 use super::figures::{BOUNDS, Figures};
 use super::layer::{Finished, Said};
 use super::message::Origin;
+use super::pb::collector::metrics::v1::metric::Data;
 use super::queue::{BATCH, Queue};
 use super::settings::{Protocol, Settings, SettingsFault};
+use super::trace_context::TraceParent;
 
 fn read(variables: &[(&str, &str)]) -> (Option<Settings>, Vec<SettingsFault>) {
     let variables: HashMap<_, _> = variables.iter().copied().collect();
@@ -181,4 +185,44 @@ fn the_end_of_a_span_follows_from_its_duration() {
     let span = &message.resource_spans[0].scope_spans[0].spans[0];
     let length = span.end_time_unix_nano - span.start_time_unix_nano;
     assert_eq!(Duration::from_nanos(length), Duration::from_millis(1500));
+}
+
+#[test]
+fn where_nobody_wants_spans_none_wait_and_none_are_lost() {
+    let queue = Queue::of_figures_only();
+    for _ in 0..5000 {
+        queue.push(call("bash", 0.0, ""));
+    }
+    assert!(queue.take().is_empty());
+    assert_eq!(queue.take_lost(), 0);
+    assert_eq!(queue.figures().iter().next().unwrap().1.calls, 5000);
+}
+
+#[test]
+fn a_sum_of_zero_has_a_value() {
+    let mut figures = Figures::default();
+    figures.add(&call("bash", 0.0, ""));
+    let message = Origin::new(&[]).figures(&figures);
+    let metrics = &message.resource_metrics[0].scope_metrics[0].metrics;
+    let answers = metrics.iter().find(|metric| metric.name == "tool.response.bytes").unwrap();
+    let Some(Data::Sum(sum)) = &answers.data else { panic!("{answers:?}") };
+    assert_eq!(sum.data_points[0].as_int, Some(0));
+    // Field 6, eight bytes: it is written, and not left out as a default.
+    assert!(sum.data_points[0].encode_to_vec().contains(&(6 << 3 | 1)));
+}
+
+#[test]
+fn what_belongs_to_a_caller_s_trace_goes_only_with_that_trace() {
+    let origin = Origin::new(&[]);
+    let of = |traceparent: &str| {
+        let parent = TraceParent::parse(traceparent);
+        let said = Said { tracestate: "vendor=1".to_owned(), ..Said::default() };
+        let message = origin.spans(&[Finished { parent, said, ..call("bash", 0.0, "") }]);
+        let span = message.resource_spans[0].scope_spans[0].spans[0].clone();
+        (span.trace_state, span.flags)
+    };
+    let parent = "4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7";
+    // Flags that the standard does not know are not passed on.
+    assert_eq!(of(&format!("00-{parent}-ff")), ("vendor=1".to_owned(), 0x301));
+    assert_eq!(of(&format!("00-{parent}-zz")), (String::new(), 1));
 }

@@ -20,6 +20,14 @@ pub struct ToolError {
     message: String,
     details: Map<String, Value>,
     source: Option<Box<dyn Error + Send + Sync>>,
+    log: Log,
+}
+
+/// Whether the log has a failure already, so that one that nobody takes is not told there twice.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Log {
+    Owed,
+    Told,
 }
 
 /// The protocol's failure categories that a provider may send. `process_crashed` is missing on
@@ -130,7 +138,7 @@ pub(super) const LONGEST_PATH: usize = 4096;
 impl ToolError {
     fn new(category: Category, kind: ToolErrorKind, message: impl Into<String>) -> Self {
         let message = told(message.into());
-        Self { category, kind, message, details: Map::new(), source: None }
+        Self { category, kind, message, details: Map::new(), source: None, log: Log::Owed }
     }
 
     /// The arguments are wrong.
@@ -232,6 +240,19 @@ impl ToolError {
     pub fn with_source(mut self, source: impl Into<Box<dyn Error + Send + Sync>>) -> Self {
         self.source = Some(source.into());
         self
+    }
+
+    /// Says that the tool itself has told the log of this, and in more detail.
+    #[must_use]
+    pub fn logged(mut self) -> Self {
+        self.log = Log::Told;
+        self
+    }
+
+    /// Whether the log knows of this.
+    #[must_use]
+    pub fn is_logged(&self) -> bool {
+        self.log == Log::Told
     }
 
     /// The protocol's category.

@@ -5,12 +5,16 @@
 )]
 
 use std::collections::BTreeMap;
+use std::ffi::OsString;
 use std::fs;
-use std::io;
+use std::io::{self, Read as _};
+use std::os::fd::{AsFd, AsRawFd as _, OwnedFd};
 use std::os::unix::fs::{DirBuilderExt as _, FileTypeExt as _, MetadataExt as _};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{SystemTime, UNIX_EPOCH};
+
+use rustix::fs::{AtFlags, CWD, Mode, OFlags, mkdirat, openat, unlinkat};
 
 /// A file at the top of the folder, with three lines.
 pub(crate) const KNOWN: &str = "known.txt";
@@ -23,14 +27,24 @@ pub(crate) const INNER_FILE: &str = "only-here.txt";
 /// A file that a running call makes grow.
 pub(crate) const TICKS: &str = "ticks";
 
+const WORK: &str = "work";
+const TMP: &str = "tmp";
+
 /// Longest path of a folder for sockets: a socket's path has 107 bytes.
 const MOST_PATH: usize = 60;
 
+/// The most of a file that is compared. Beyond it size and times tell of a change.
+const MOST_CONTENT: u64 = 1 << 20;
+
 /// A folder of this process's own, removed with the value: `work` is what a provider is tried on,
 /// `tmp` its temporary folder.
+///
+/// A provider may put a link in the place of either. What is removed is removed through a handle
+/// that follows none, so that it is never anything outside.
 #[derive(Debug)]
 pub(crate) struct Ground {
     folder: PathBuf,
+    handle: OwnedFd,
 }
 
 /// What is in a folder: each entry's path, and what would change if it were touched.
@@ -41,6 +55,7 @@ pub(crate) struct State(BTreeMap<PathBuf, Entry>);
 struct Entry {
     mode: u32,
     inode: u64,
+    size: u64,
     modified: (i64, i64),
     content: Option<Vec<u8>>,
 }
@@ -52,7 +67,8 @@ impl Ground {
             base = PathBuf::from("/tmp");
         }
         let folder = fresh_folder(&base)?;
-        let ground = Self { folder };
+        let handle = open_folder(CWD, &folder)?;
+        let ground = Self { folder, handle };
         fs::create_dir(ground.tmp())?;
         ground.reset()?;
         Ok(ground)
@@ -60,19 +76,27 @@ impl Ground {
 
     /// The folder that the provider works on.
     pub(crate) fn work(&self) -> PathBuf {
-        self.folder.join("work")
+        self.folder.join(WORK)
     }
 
     /// The provider's temporary folder.
     pub(crate) fn tmp(&self) -> PathBuf {
-        self.folder.join("tmp")
+        self.folder.join(TMP)
     }
 
     /// Brings `work` back to what it was at first.
     pub(crate) fn reset(&self) -> io::Result<()> {
-        let work = self.work();
         // The folder itself stays: a provider may hold it open.
-        fs::create_dir_all(&work)?;
+        let work = match self.open(WORK) {
+            Ok(work) => work,
+            Err(_) => {
+                // It is gone, or something else is there.
+                let _ = unlinkat(&self.handle, WORK, AtFlags::empty());
+                mkdirat(&self.handle, WORK, Mode::from_raw_mode(0o777))?;
+                self.open(WORK)?
+            }
+        };
+        let work = through(&work);
         for entry in fs::read_dir(&work)? {
             let entry = entry?;
             if entry.file_type()?.is_dir() {
@@ -88,8 +112,10 @@ impl Ground {
 
     /// The state of `work`.
     pub(crate) fn state(&self) -> io::Result<State> {
+        let work = self.open(WORK)?;
+        let top = through(&work);
         let mut entries = BTreeMap::new();
-        let mut folders = vec![self.work()];
+        let mut folders = vec![top.clone()];
         while let Some(folder) = folders.pop() {
             for entry in fs::read_dir(&folder)? {
                 let path = entry?.path();
@@ -97,10 +123,11 @@ impl Ground {
                 if metadata.is_dir() {
                     folders.push(path.clone());
                 }
-                let content = metadata.is_file().then(|| fs::read(&path)).transpose()?;
+                let content = metadata.is_file().then(|| beginning(&path)).transpose()?;
                 let modified = (metadata.mtime(), metadata.mtime_nsec());
-                let (mode, inode) = (metadata.mode(), metadata.ino());
-                entries.insert(path, Entry { mode, inode, modified, content });
+                let (mode, inode, size) = (metadata.mode(), metadata.ino(), metadata.len());
+                let shown = self.work().join(path.strip_prefix(&top).unwrap_or(&path));
+                entries.insert(shown, Entry { mode, inode, size, modified, content });
             }
         }
         Ok(State(entries))
@@ -113,19 +140,21 @@ impl Ground {
 
     /// The sockets in `tmp`.
     pub(crate) fn sockets(&self) -> io::Result<Vec<PathBuf>> {
-        let mut sockets = Vec::new();
-        for entry in fs::read_dir(self.tmp())? {
-            let entry = entry?;
-            if entry.file_type()?.is_socket() {
-                sockets.push(entry.path());
-            }
-        }
-        Ok(sockets)
+        let tmp = self.open(TMP)?;
+        let names = sockets_in(&tmp)?;
+        Ok(names.into_iter().map(|name| self.tmp().join(name)).collect())
     }
 
     /// Removes the sockets in `tmp`, so that each launch answers for its own.
     pub(crate) fn clear_sockets(&self) -> io::Result<()> {
-        self.sockets()?.into_iter().try_for_each(fs::remove_file)
+        let tmp = self.open(TMP)?;
+        let names = sockets_in(&tmp)?;
+        Ok(names.iter().try_for_each(|name| unlinkat(&tmp, name, AtFlags::empty()))?)
+    }
+
+    /// Opens one of the two folders; a link in its place is none.
+    fn open(&self, name: &str) -> io::Result<OwnedFd> {
+        open_folder(&self.handle, Path::new(name))
     }
 }
 
@@ -166,6 +195,37 @@ pub(crate) fn file_text(path: &Path) -> io::Result<String> {
     fs::read_to_string(path)
 }
 
+fn open_folder(at: impl AsFd, path: &Path) -> io::Result<OwnedFd> {
+    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    Ok(openat(at, path, flags, Mode::empty())?)
+}
+
+/// The path that leads to an open folder, whatever is where it was opened.
+fn through(folder: &OwnedFd) -> PathBuf {
+    PathBuf::from(format!("/proc/self/fd/{}", folder.as_raw_fd()))
+}
+
+fn sockets_in(folder: &OwnedFd) -> io::Result<Vec<OsString>> {
+    let mut names = Vec::new();
+    for entry in fs::read_dir(through(folder))? {
+        let entry = entry?;
+        if entry.file_type()?.is_socket() {
+            names.push(entry.file_name());
+        }
+    }
+    Ok(names)
+}
+
+/// A file's content, as far as it is compared. What has taken the file's place meanwhile is not
+/// waited for.
+fn beginning(path: &Path) -> io::Result<Vec<u8>> {
+    let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
+    let file = fs::File::from(openat(CWD, path, flags, Mode::empty())?);
+    let mut content = Vec::new();
+    file.take(MOST_CONTENT).read_to_end(&mut content)?;
+    Ok(content)
+}
+
 fn fresh_folder(base: &Path) -> io::Result<PathBuf> {
     static COUNT: AtomicU32 = AtomicU32::new(0);
     let now = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |time| time.subsec_nanos());
@@ -197,5 +257,37 @@ mod tests {
         let folder = ground.folder.clone();
         drop(ground);
         assert!(!folder.exists());
+    }
+
+    #[test]
+    fn a_link_in_the_place_of_a_folder_leads_to_no_harm() {
+        let other = tempfile::tempdir().unwrap();
+        let other = other.path();
+        fs::write(other.join("precious"), "x").unwrap();
+        let _socket = std::os::unix::net::UnixListener::bind(other.join("socket")).unwrap();
+        let ground = Ground::new().unwrap();
+        for name in [WORK, TMP] {
+            fs::rename(ground.folder.join(name), ground.folder.join(format!("{name}-away")))
+                .unwrap();
+            std::os::unix::fs::symlink(other, ground.folder.join(name)).unwrap();
+        }
+        assert!(ground.sockets().is_err() && ground.clear_sockets().is_err());
+        assert!(ground.state().is_err());
+        ground.reset().unwrap();
+        assert!(other.join("precious").exists() && other.join("socket").exists());
+        assert!(!other.join(KNOWN).exists() && ground.work().join(KNOWN).exists());
+        drop(ground);
+        assert!(other.join("precious").exists());
+    }
+
+    #[test]
+    fn a_file_of_any_size_is_compared_in_bounded_memory() {
+        let ground = Ground::new().unwrap();
+        let path = ground.work().join("huge");
+        fs::File::create(&path).unwrap().set_len(1 << 40).unwrap();
+        let before = ground.state().unwrap();
+        assert_eq!(before.0[&path].content.as_ref().unwrap().len() as u64, MOST_CONTENT);
+        fs::File::options().write(true).open(&path).unwrap().set_len(1 << 39).unwrap();
+        assert_eq!(before.changes(&ground.state().unwrap()).len(), 1);
     }
 }

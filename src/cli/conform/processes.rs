@@ -5,22 +5,52 @@
     reason = "/proc is where the system tells of processes, and a provider's are not known otherwise"
 )]
 
+use std::cmp::Ordering;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::time::Duration;
 
-use rustix::process::{Pid, Signal, getpid, kill_process, set_child_subreaper};
+use rustix::process::{
+    Pid, PidfdFlags, Signal, getpid, pidfd_open, pidfd_send_signal, set_child_subreaper,
+};
 use tokio::time::{Instant, sleep};
 
 /// How often the table of processes is looked at.
 const INTERVAL: Duration = Duration::from_millis(20);
 
-/// A process: its number and when it started, as numbers are used again.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+/// A process: its number and when it started, as numbers are used again. Its name is its own to
+/// change, so it is the same under another.
+#[derive(Clone, Debug)]
 pub(crate) struct Process {
     pid: i32,
     started: u64,
     name: String,
+}
+
+impl Process {
+    fn identity(&self) -> (i32, u64) {
+        (self.pid, self.started)
+    }
+}
+
+impl PartialEq for Process {
+    fn eq(&self, other: &Self) -> bool {
+        self.identity() == other.identity()
+    }
+}
+
+impl Eq for Process {}
+
+impl PartialOrd for Process {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl Ord for Process {
+    fn cmp(&self, other: &Self) -> Ordering {
+        self.identity().cmp(&other.identity())
+    }
 }
 
 impl std::fmt::Display for Process {
@@ -44,8 +74,7 @@ pub(crate) fn descendants() -> BTreeSet<Process> {
         let pid = entry.file_name().to_str().and_then(|name| name.parse::<i32>().ok());
         let Some(pid) = pid else { continue };
         // It may have ended meanwhile.
-        let Ok(stat) = fs::read_to_string(entry.path().join("stat")) else { continue };
-        if let Some((parent, process, runs)) = parse(pid, &stat) {
+        if let Some((parent, process, runs)) = look(pid) {
             children.entry(parent).or_default().push((process, runs));
         }
     }
@@ -64,8 +93,7 @@ pub(crate) fn descendants() -> BTreeSet<Process> {
 
 /// Whether a process runs.
 pub(crate) fn runs(pid: u32) -> bool {
-    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok();
-    stat.and_then(|stat| Some(parse(pid.try_into().ok()?, &stat)?.2)).unwrap_or(false)
+    pid.try_into().ok().and_then(look).is_some_and(|(_, _, runs)| runs)
 }
 
 /// Waits until there are no processes below this one but the given ones, and returns those that are
@@ -110,16 +138,31 @@ fn surplus(given: &BTreeSet<Process>, now: &BTreeSet<Process>) -> BTreeSet<Proce
     now.difference(given).filter(is_more).cloned().collect()
 }
 
-/// Kills processes.
+/// Kills processes, and none that has got the number of one of them since.
 pub(crate) fn kill(processes: &BTreeSet<Process>) {
     for process in processes {
-        // Only one that is still the same: numbers are used again.
-        if descendants().contains(process)
-            && let Some(pid) = Pid::from_raw(process.pid)
-        {
-            let _ = kill_process(pid, Signal::KILL);
+        let Some(pid) = Pid::from_raw(process.pid) else { continue };
+        // Opened before the look: it stays with whoever had the number then.
+        let Ok(handle) = pidfd_open(pid, PidfdFlags::empty()) else { continue };
+        if look(process.pid).is_some_and(|(_, found, _)| found == *process) {
+            let _ = pidfd_send_signal(handle, Signal::KILL);
         }
     }
+}
+
+/// Kills every process below this one, and what those start meanwhile, for at most `limit`.
+pub(crate) async fn kill_all(limit: Duration) {
+    wait_until_none(limit, || {
+        let left = descendants();
+        kill(&left);
+        left
+    })
+    .await;
+}
+
+fn look(pid: i32) -> Option<(i32, Process, bool)> {
+    let stat = fs::read(format!("/proc/{pid}/stat")).ok()?;
+    parse(pid, &String::from_utf8_lossy(&stat))
 }
 
 /// The parent, the process, and whether it runs: one that only waits to be reaped does not.
@@ -171,6 +214,27 @@ mod tests {
         let process = is_there().unwrap();
         kill(&[process].into());
         child.wait().unwrap();
+        assert_eq!(is_there(), None);
+    }
+
+    #[test]
+    fn a_process_hides_behind_no_name_and_none_that_has_its_number_is_taken_for_it() {
+        // A name that is no text, and the name is changed while the process runs.
+        let script = "printf '\\377\\376' > /proc/self/comm; echo; read";
+        let mut shell = std::process::Command::new("bash")
+            .args(["-c", script])
+            .stdin(std::process::Stdio::piped())
+            .stdout(std::process::Stdio::piped())
+            .spawn()
+            .unwrap();
+        let id = i32::try_from(shell.id()).unwrap();
+        std::io::Read::read_exact(shell.stdout.as_mut().unwrap(), &mut [0]).unwrap();
+        let is_there = || descendants().into_iter().find(|process| process.pid == id);
+        let process = is_there().unwrap();
+        kill(&[Process { started: process.started + 1, ..process.clone() }].into());
+        assert_eq!(is_there().as_ref(), Some(&process));
+        kill(&[Process { name: "another".to_owned(), ..process }].into());
+        shell.wait().unwrap();
         assert_eq!(is_there(), None);
     }
 }

@@ -1,6 +1,7 @@
 //! From the command line to the report.
 
 use std::process::ExitCode;
+use std::time::Duration;
 
 use serde_json::json;
 
@@ -16,6 +17,9 @@ use crate::cli::exit::INTERRUPTED;
 use crate::cli::output::Output;
 use crate::cli::paint::Ink;
 use crate::tools::error::chain;
+
+/// How long what was left running may take to be gone once it is killed.
+const LAST_SWEEP: Duration = Duration::from_secs(2);
 
 /// The exit code where the binary could not be tested.
 const UNTESTABLE: u8 = 2;
@@ -63,7 +67,7 @@ async fn tried(options: &ConformOptions, output: Output) -> Result<Report, Ended
         _ = tokio::signal::ctrl_c() => Err(Ended::Interrupted),
     };
     // Nothing that was started outlives the trial, however it ended.
-    processes::kill(&processes::descendants());
+    processes::kill_all(LAST_SWEEP).await;
     ended.map(|()| trial.report)
 }
 

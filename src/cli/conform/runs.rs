@@ -9,6 +9,8 @@ use crate::tools::Payload;
 
 /// How many events of a call are looked at. More are no call that a checker makes.
 const MOST_EVENTS: usize = 100_000;
+/// And how many bytes of them: one event may have megabytes.
+const MOST_BYTES: usize = 128 << 20;
 
 /// What became of a call.
 #[derive(Debug)]
@@ -43,9 +45,13 @@ impl Run {
             Ok(Err(refusal)) => return Self { events, ending: Ending::Refused(refusal) },
             Err(_) => return Self { events, ending: Ending::Open },
         };
-        while events.len() < MOST_EVENTS {
+        let mut bytes = 0;
+        while events.len() < MOST_EVENTS && bytes < MOST_BYTES {
             match timeout_at(end, stream.next()).await {
-                Ok(Some(Ok(event))) => events.push(event),
+                Ok(Some(Ok(event))) => {
+                    bytes += weight(&event);
+                    events.push(event);
+                }
                 Ok(Some(Err(refusal))) => {
                     return Self { events, ending: Ending::Refused(refusal) };
                 }
@@ -140,4 +146,15 @@ pub(crate) fn category(number: i32) -> Option<&'static str> {
 
 pub(crate) fn category_name(number: i32) -> String {
     category(number).map_or_else(|| format!("category {number}"), str::to_owned)
+}
+
+/// About how many bytes an event keeps. A call has one end; what sends more of them, each with
+/// megabytes in it, is not listened to for long.
+fn weight(event: &SeenEvent) -> usize {
+    match event {
+        SeenEvent::Output { data, .. } => data.len(),
+        SeenEvent::Progress { message, .. } => message.len(),
+        SeenEvent::Result(_) | SeenEvent::Error(_) => MOST_BYTES / 8,
+        SeenEvent::Empty | SeenEvent::Partial | SeenEvent::Exit { .. } => 0,
+    }
 }

@@ -84,6 +84,11 @@ const NO_NETWORK: [&str; 12] = [
 /// At most this many refused paths are explained: the first ones tell the rest.
 const MOST_PATHS: usize = 2;
 
+/// At most this many texts are looked at as paths, and this much of a command for where it redirects
+/// output to. Both are written by whoever runs the command, and nothing interrupts the looking.
+const MOST_CANDIDATES: usize = 200;
+const MOST_COMMAND: usize = 16 * 1024;
+
 /// Why a command failed, as far as the jail or a limit had to do with it: one sentence each.
 pub(super) fn of_failure(facts: &Facts<'_>) -> Vec<String> {
     let mut notices = Vec::new();
@@ -193,10 +198,12 @@ fn limits(facts: &Facts<'_>) -> Option<String> {
 
 fn paths(facts: &Facts<'_>) -> Vec<String> {
     let mut notices: Vec<String> = Vec::new();
+    let mut left = MOST_CANDIDATES;
     for line in facts.output.lines() {
         for (refusal, accesses) in REFUSALS {
             let Some((before, after)) = line.split_once(refusal) else { continue };
-            let notice = candidates(before, after).find_map(|candidate| {
+            let notice = candidates(before, after).take(left).find_map(|candidate| {
+                left -= 1;
                 let path = normal(&facts.cwd.join(candidate));
                 let accesses =
                     if is_write(facts, line, candidate) { &[Access::Write] } else { accesses };
@@ -205,7 +212,7 @@ fn paths(facts: &Facts<'_>) -> Vec<String> {
             notices.extend(notice.filter(|notice| !notices.contains(notice)));
             break;
         }
-        if notices.len() == MOST_PATHS {
+        if notices.len() == MOST_PATHS || left == 0 {
             break;
         }
     }
@@ -232,9 +239,12 @@ fn is_write(facts: &Facts<'_>, line: &str, candidate: &str) -> bool {
         "tee: ",
     ];
     let redirects = || {
-        facts.command.match_indices(candidate).any(|(at, _)| {
-            let before = facts.command[..at].trim_end_matches(['"', '\'', ' ', '\t']);
-            before.ends_with(['>', '|']) && before.trim_end_matches('|').ends_with('>')
+        let command = facts.command.as_bytes();
+        let command = &command[..command.len().min(MOST_COMMAND)];
+        command.split(|byte| *byte == b'>').skip(1).any(|after| {
+            let is_before = |byte: &u8| b"|\"' \t".contains(byte);
+            let target = after.iter().position(|byte| !is_before(byte));
+            target.is_some_and(|at| after[at..].starts_with(candidate.as_bytes()))
         })
     };
     WORDS.iter().any(|word| line.contains(word)) || redirects()

@@ -204,7 +204,7 @@ impl Happened<'_> {
         add("streamed_stdout_bytes", finished.streamed_stdout_bytes.into());
         add("streamed_stderr_bytes", finished.streamed_stderr_bytes.into());
         events::emit_last(context, &Event::Partial(partial.clone()), patience);
-        with_details(ToolError::cancelled(what), partial)
+        with_details(ToolError::cancelled(what).logged(), partial)
     }
 }
 

@@ -99,6 +99,10 @@ async fn a_cancel_is_reported_to_the_kernels_log() {
     assert_eq!(outcome.unwrap()["output"], "fine\n");
     story.end().await;
     while let Ok(entry) = log.try_recv() {
+        let again = entry.message.contains("the command was ended because");
+        assert!(!again, "told twice: {entry:?}");
+    }
+    while let Ok(entry) = log.try_recv() {
         assert!(entry.text("command").is_none(), "{entry:?}");
     }
 }

@@ -174,3 +174,35 @@ fn a_git_folder_outside_is_named_for_bash_write() {
     let notices = of_failure(&facts);
     assert!(notices.iter().any(|notice| notice.contains("/main/.git into bash_write")));
 }
+
+#[test]
+fn what_is_looked_at_is_bounded_however_much_a_command_says() {
+    /// Counts how often it is asked.
+    struct Asked(std::cell::Cell<usize>);
+    impl Reasons for Asked {
+        fn explain(&self, _: Access, _: &Path) -> Option<Explanation> {
+            self.0.set(self.0.get() + 1);
+            None
+        }
+        fn exists(&self, _: &Path) -> Option<bool> {
+            None
+        }
+        fn explain_network(&self) -> Option<Explanation> {
+            None
+        }
+    }
+    // Each text is looked for in the command, which takes minutes where neither has a bound.
+    let command = "a".repeat(1 << 20);
+    for line in ["a: Permission denied\n".to_owned(), "/a ".repeat(50) + ": Permission denied\n"] {
+        let asked = Asked(std::cell::Cell::new(0));
+        let output = line.repeat(2000);
+        let facts = Facts { command: &command, reasons: &asked, ..failed(&output) };
+        assert_eq!(of_failure(&facts), [""; 0]);
+        assert!(asked.0.get() <= 3 * MOST_CANDIDATES, "asked {} times", asked.0.get());
+    }
+    let far = "#".repeat(100_000);
+    let command = format!("echo x >'/etc/passwd' {far}");
+    let line = "bash: line 1: /etc/passwd: Permission denied";
+    let notices = of_failure(&Facts { command: &command, ..failed(line) });
+    assert!(notices[0].contains("bash_write"), "{notices:?}");
+}
