@@ -1,14 +1,15 @@
-//! What searches cost beside ripgrep's, in time and in memory.
+//! What searches cost beside ripgrep's and fd's, in time and in memory.
 //!
-//! On a generated tree of 50,000 files and about 500 MB, warm in the cache: four searches through the
-//! library, on one of the jail's own threads, beside `rg` with the same rules and the same number of
-//! threads, once in the order of paths and once in any. All are run in turns, so that a busy machine
-//! slows all; what counts is the ratio of the medians. Ours ends its list where the call's limit is;
-//! `rg` is asked for everything (its `--max-count` counts in each file), and its output is read and
-//! dropped.
+//! On a generated tree of 50,000 files and about 500 MB, warm in the cache: searches through the
+//! library, on one of the jail's own threads, beside a program with the same rules and the same
+//! number of threads. All are run in turns, so that a busy machine slows all; what counts is the
+//! ratio of the medians. Both sides find the same, which is checked. A peer's time is that of its
+//! process, from its start to its end, because that is what a harness without a provider would wait
+//! for; its output is read and dropped. Where our call has a limit, the peer is killed after as many
+//! lines. Memory is that of a process that does nothing but this one search.
 //!
 //! `GREP_BENCH_FILES` and `GREP_BENCH_MB` name another size, `GREP_BENCH_DIR` another folder,
-//! `GREP_BENCH_ROUNDS` another number of rounds. Without `rg` its columns stay empty.
+//! `GREP_BENCH_ROUNDS` another number of rounds at most.
 #![expect(
     clippy::disallowed_methods,
     clippy::print_stdout,
@@ -16,28 +17,68 @@
     reason = "a bench prepares its own files, prints its figures, and stops where that fails"
 )]
 
+mod figure;
+mod peers;
 mod tree;
 
-use std::io::Read;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
 use std::sync::{Arc, Mutex, mpsc};
 use std::time::{Duration, Instant};
 
+use figure::{Figure, Goal};
+use peers::{Order, Peer, Taken};
 use provider_workspace::process::Secrets;
 use provider_workspace::tools::event::{EmitError, Event, EventSink};
-use provider_workspace::tools::{CancelToken, Context, Grep, Payload, Phase, Tool};
+use provider_workspace::tools::{CancelToken, Context, Glob, Grep, Payload, Phase, Tool};
 use provider_workspace::workspace::{RootsSpec, Session, Workspace};
 use sandbox::{Commands, Jail, Mode, Policy};
 use serde_json::{Value, json};
 use tree::{COMMON, RARE, Shape, grow};
 
+const ROUNDS: usize = 11;
+/// A busy machine does fewer of them: after this long a search has had enough, once it had a few.
+const ENOUGH: Duration = Duration::from_secs(12);
+const LEAST_ROUNDS: usize = 3;
+/// Runs whose peak of memory is taken.
+const PEAKS: usize = 3;
+/// The most that a result lists, so that a call for all of a few hits is a call for all.
+const ALL: usize = 10_000;
+/// As many as a call gets that names no limit.
+const FEW: usize = 100;
+/// The names of one file in a thousand.
+const SEVENS: &str = "*777.*";
+
+const MOST_OF_SORTED: f64 = 1.0;
+const MOST_OF_UNSORTED: f64 = 1.25;
+const MOST_OF_PEAK: f64 = 1.5;
+const MOST_FIRST_MS: f64 = 20.0;
+
+/// A call, and who else is asked.
+struct Search {
+    name: &'static str,
+    tool: &'static str,
+    call: Value,
+    /// With the most that ours takes of its time, where that was promised.
+    peers: Vec<(Peer, Option<f64>)>,
+    also: Also,
+}
+
+/// What is measured beside the time.
+#[derive(Clone, Copy, PartialEq)]
+enum Also {
+    Nothing,
+    Peak,
+    PeakAndFirst,
+}
+
 fn main() {
     let arguments: Vec<String> = std::env::args().collect();
-    if let [_, mode, folder, call] = &arguments[..]
-        && mode == "peak"
+    if let [_, mode, folder, tool, call] = &arguments[..]
+        && mode == "once"
     {
-        return peak(Path::new(folder), call);
+        let call: Value = serde_json::from_str(call).unwrap();
+        Ours::new(Path::new(folder)).search(tool, &call);
+        return;
     }
     let number = |name: &str, usual: usize| {
         std::env::var(name).ok().and_then(|text| text.parse().ok()).unwrap_or(usual)
@@ -46,88 +87,173 @@ fn main() {
         files: number("GREP_BENCH_FILES", 50_000),
         bytes: number("GREP_BENCH_MB", 500) * 1_000_000,
     };
-    let rounds = number("GREP_BENCH_ROUNDS", 15);
+    let rounds = number("GREP_BENCH_ROUNDS", ROUNDS);
     let place = std::env::var_os("GREP_BENCH_DIR").map(PathBuf::from);
     let place = place.unwrap_or_else(|| env!("CARGO_TARGET_TMPDIR").into());
     let folder = tempfile::tempdir_in(place).unwrap();
     grow(folder.path(), shape);
-    println!(
-        "{:<22} {:>10} {:>10} {:>7} {:>10} {:>7} {:>9} {:>9} {:>9} {:>7}",
-        "search", "ours", "rg sorted", "ratio", "rg", "ratio", "first", "peak", "peak rg", "ratio"
-    );
-    let searches = [
-        ("rare word", json!({"pattern": RARE, "limit": 10_000}), vec![RARE]),
-        ("common word, limit 100", json!({"pattern": COMMON, "limit": 100}), vec![COMMON]),
-        (
-            "regex with a class",
-            json!({"pattern": "z[a-z]n[^ ]{2}[a-d]+ar"}),
-            vec!["z[a-z]n[^ ]{2}[a-d]+ar"],
-        ),
-        ("no match", json!({"pattern": "nowhere_to_be_found"}), vec!["nowhere_to_be_found"]),
-    ];
     let ours = Ours::new(folder.path());
-    for (name, call, rg) in searches {
-        measure(name, &ours, folder.path(), &call, &rg, rounds);
+    for search in searches() {
+        search.measure(&ours, folder.path(), rounds);
     }
 }
 
-fn measure(name: &str, ours: &Ours, folder: &Path, call: &Value, rg: &[&str], rounds: usize) {
-    let (mut mine, mut first, mut sorted, mut any) = (vec![], vec![], vec![], vec![]);
-    for round in 0..=rounds {
-        let (took, came) = ours.search(call);
-        let times = (took, came, run_rg(folder, rg, true), run_rg(folder, rg, false));
-        // The first round warms the cache.
-        if round > 0 {
-            mine.push(times.0);
-            first.extend(times.1);
-            sorted.extend(times.2);
-            any.extend(times.3);
+fn searches() -> Vec<Search> {
+    let grep = |name, pattern: &str, limit, taken, also| Search {
+        name,
+        tool: "grep",
+        call: json!({ "pattern": pattern, "limit": limit }),
+        peers: vec![
+            (Peer::searching(pattern, Order::Path, taken), Some(MOST_OF_SORTED)),
+            (Peer::searching(pattern, Order::Any, taken), Some(MOST_OF_UNSORTED)),
+        ],
+        also,
+    };
+    let unsorted = Peer::listing(SEVENS, Order::Any);
+    vec![
+        grep("grep, rare word", RARE, ALL, Taken::All, Also::Peak),
+        grep("grep, common word, limit 100", COMMON, FEW, Taken::First(FEW), Also::PeakAndFirst),
+        grep("grep, regex with a class", "z[a-z]n[^ ]{2}[a-d]+ar", ALL, Taken::All, Also::Peak),
+        grep("grep, no match", "nowhere_to_be_found", ALL, Taken::All, Also::Peak),
+        Search {
+            name: "glob, one name in 1,000",
+            tool: "glob",
+            call: json!({ "pattern": SEVENS, "limit": ALL }),
+            peers: vec![
+                (unsorted, Some(MOST_OF_UNSORTED)),
+                (Peer::fd(SEVENS), Some(MOST_OF_UNSORTED)),
+            ],
+            also: Also::Peak,
+        },
+        Search {
+            name: "glob, the newest 100 of all files",
+            tool: "glob",
+            call: json!({ "pattern": "*.*", "sort": "modified", "limit": FEW }),
+            peers: vec![(Peer::listing("*.*", Order::Newest), None)],
+            also: Also::Nothing,
+        },
+    ]
+}
+
+impl Search {
+    fn measure(mut self, ours: &Ours, folder: &Path, rounds: usize) {
+        self.peers.retain(|(peer, _)| peer.is_here());
+        let (mut mine, mut first) = (Vec::new(), Vec::new());
+        let mut others = vec![(Vec::new(), Vec::new()); self.peers.len()];
+        let limit = self.call["limit"].as_u64().unwrap() as usize;
+        let start = Instant::now();
+        for round in 0..=rounds {
+            if round > LEAST_ROUNDS && start.elapsed() > ENOUGH {
+                break;
+            }
+            let answer = ours.search(self.tool, &self.call);
+            let runs: Vec<_> = self.peers.iter().map(|(peer, _)| peer.run(folder)).collect();
+            for ((peer, _), run) in self.peers.iter().zip(&runs) {
+                let theirs = run.lines.min(limit);
+                assert_eq!(
+                    answer.found, theirs,
+                    "{}: {} finds something else",
+                    self.name, peer.name
+                );
+            }
+            // The first round warms the cache.
+            if round > 0 {
+                mine.push(answer.took);
+                first.extend(answer.first);
+                for (other, run) in others.iter_mut().zip(runs) {
+                    other.0.push(run.took);
+                    other.1.extend(run.first);
+                }
+            }
+        }
+        let (mine, first) = (median(mine), median(first));
+        let others: Vec<_> =
+            others.into_iter().map(|(took, first)| (median(took), median(first))).collect();
+        if self.peers.is_empty() {
+            self.time(mine, None);
+        }
+        for ((peer, most), (took, _)) in self.peers.iter().zip(&others) {
+            self.time(mine, Some((peer, *most, *took)));
+        }
+        if self.also == Also::PeakAndFirst {
+            let peer = self.peers.last().zip(others.last());
+            let peer = peer.map(|((peer, _), (_, first))| (peer.full_name(), *first));
+            Figure {
+                name: &format!("{}: to the first partial_result", self.name),
+                value: first,
+                unit: "ms",
+                peer: peer.as_ref().map(|(name, first)| (name.as_str(), *first)),
+                goal: Goal::ValueAtMost(MOST_FIRST_MS),
+            }
+            .print();
+        }
+        if self.also != Also::Nothing {
+            self.peak(folder);
         }
     }
-    let (mine, first) = (median(mine), median(first));
-    let (sorted, any) = (median(sorted), median(any));
-    let ratio = |other: Option<Duration>| match (mine, other) {
-        (Some(mine), Some(other)) => format!("{:.2}", mine.as_secs_f64() / other.as_secs_f64()),
-        _ => "–".to_owned(),
-    };
-    let own = std::env::current_exe().unwrap();
-    let mut command = Command::new(own);
-    command.arg("peak").arg(folder).arg(call.to_string());
-    let peak = peak_of(command);
-    let peak_rg = peak_of(rg_command(folder, rg, false));
-    let kib = |peak: Option<u64>| {
-        peak.map_or_else(|| "–".to_owned(), |kib| format!("{} MiB", kib / 1024))
-    };
-    let memory = match (peak, peak_rg) {
-        (Some(mine), Some(other)) => format!("{:.2}", mine as f64 / other as f64),
-        _ => "–".to_owned(),
-    };
-    println!(
-        "{name:<22} {:>10} {:>10} {:>7} {:>10} {:>7} {:>9} {:>9} {:>9} {memory:>7}",
-        shown(mine),
-        shown(sorted),
-        ratio(sorted),
-        shown(any),
-        ratio(any),
-        shown(first),
-        kib(peak),
-        kib(peak_rg),
-    );
+
+    fn time(&self, mine: f64, other: Option<(&Peer, Option<f64>, f64)>) {
+        let full_name = other.as_ref().map(|(peer, ..)| peer.full_name());
+        let beside = other.as_ref().map(|(peer, ..)| format!(", beside {}", peer.name));
+        Figure {
+            name: &format!("{}{}", self.name, beside.unwrap_or_default()),
+            value: mine,
+            unit: "ms",
+            peer: full_name.as_deref().zip(other.as_ref().map(|(.., took)| *took)),
+            goal: other.and_then(|(_, most, _)| most).map_or(Goal::None, Goal::RatioAtMost),
+        }
+        .print();
+    }
+
+    /// The peak of memory beside that of the last `rg`, which uses as many threads.
+    fn peak(&self, folder: &Path) {
+        let own = std::env::current_exe().unwrap().display().to_string();
+        let text = |path: &Path| path.display().to_string();
+        let once = ["once".to_owned(), text(folder), self.tool.to_owned(), self.call.to_string()];
+        let mine = median_of_peaks(|| peers::peak(&own, &once, folder, "cat"));
+        let Some(mine) = mine else {
+            println!("/usr/bin/time is not installed: no peak of memory is measured");
+            return;
+        };
+        let rg = self.peers.iter().rev().find(|(peer, _)| peer.is_rg());
+        let theirs = rg.and_then(|(peer, _)| {
+            median_of_peaks(|| peer.peak(folder)).map(|kib| (peer.full_name(), kib))
+        });
+        Figure {
+            name: &format!("{}: peak memory", self.name),
+            value: mine / 1024.0,
+            unit: "MiB",
+            peer: theirs.as_ref().map(|(name, kib)| (name.as_str(), kib / 1024.0)),
+            goal: Goal::RatioAtMost(MOST_OF_PEAK),
+        }
+        .print();
+    }
 }
 
-fn shown(time: Option<Duration>) -> String {
-    time.map_or_else(|| "–".to_owned(), |time| format!("{:.1} ms", time.as_secs_f64() * 1e3))
+fn median_of_peaks(peak: impl Fn() -> Option<f64>) -> Option<f64> {
+    let mut peaks = (0..PEAKS).map(|_| peak()).collect::<Option<Vec<_>>>()?;
+    peaks.sort_by(f64::total_cmp);
+    Some(peaks[PEAKS / 2])
 }
 
-fn median(mut times: Vec<Duration>) -> Option<Duration> {
+/// In milliseconds; no number where nothing was measured.
+fn median(mut times: Vec<Duration>) -> f64 {
     times.sort();
-    times.get(times.len() / 2).copied()
+    times.get(times.len() / 2).map_or(f64::NAN, |time| time.as_secs_f64() * 1e3)
 }
 
-/// The tool on the jail's threads, as in the provider.
+/// The tools on the jail's threads, as in the provider.
 struct Ours {
     workspace: Arc<Workspace>,
     jail: Jail,
+}
+
+/// What a call gave.
+struct Answer {
+    took: Duration,
+    /// Until its first partial result.
+    first: Option<Duration>,
+    found: usize,
 }
 
 impl Ours {
@@ -144,22 +270,22 @@ impl Ours {
         Self { workspace, jail: Jail::build(&policy).unwrap() }
     }
 
-    /// How long a search takes, and how long its first partial result.
-    fn search(&self, call: &Value) -> (Duration, Option<Duration>) {
+    fn search(&self, tool: &str, call: &Value) -> Answer {
         let workspace = self.workspace.clone();
         let arguments = call.as_object().unwrap().clone();
+        let tool: Box<dyn Tool> = match tool {
+            "glob" => Box::new(Glob::new()),
+            _ => Box::new(Grep::new()),
+        };
         let (say, hear) = mpsc::channel();
         let start = Instant::now();
-        let job = move || {
-            let first = search(&workspace, &arguments, start);
-            say.send((start.elapsed(), first)).unwrap();
-        };
+        let job = move || say.send(run(&*tool, &workspace, &arguments, start)).unwrap();
         self.jail.submit(Box::new(job)).unwrap();
         hear.recv().unwrap()
     }
 }
 
-fn search(workspace: &Workspace, arguments: &Payload, start: Instant) -> Option<Duration> {
+fn run(tool: &dyn Tool, workspace: &Workspace, arguments: &Payload, start: Instant) -> Answer {
     struct First(Instant, Mutex<Option<Duration>>);
     impl EventSink for First {
         fn emit_until(&self, event: Event, _: Option<Instant>) -> Result<(), EmitError> {
@@ -181,49 +307,8 @@ fn search(workspace: &Workspace, arguments: &Payload, start: Instant) -> Option<
         phase: &phase,
         secrets: &Secrets::default(),
     };
-    Grep::new().run(arguments, &context).unwrap();
-    sink.1.into_inner().unwrap()
-}
-
-/// One search in a process of its own, for its memory.
-fn peak(folder: &Path, call: &str) {
-    let call: Value = serde_json::from_str(call).unwrap();
-    Ours::new(folder).search(&call);
-}
-
-fn rg_command(folder: &Path, arguments: &[&str], is_sorted: bool) -> Command {
-    let mut command = Command::new("rg");
-    let threads = std::thread::available_parallelism().unwrap().min(8.try_into().unwrap());
-    command.args(["--no-config", "--no-require-git", "--no-ignore-global", "--hidden", "-n"]);
-    command.args(["--column", "--no-heading", "-j", &threads.to_string()]);
-    if is_sorted {
-        command.args(["--sort", "path"]);
-    }
-    command.args(["-g", "!.git"]).args(arguments).arg(".").current_dir(folder);
-    command.stdin(Stdio::null());
-    command
-}
-
-fn run_rg(folder: &Path, arguments: &[&str], is_sorted: bool) -> Option<Duration> {
-    let start = Instant::now();
-    let mut child = rg_command(folder, arguments, is_sorted).stdout(Stdio::piped()).spawn().ok()?;
-    let mut output = child.stdout.take().unwrap();
-    let mut room = vec![0; 1 << 16];
-    while output.read(&mut room).unwrap() > 0 {}
-    child.wait().unwrap();
-    Some(start.elapsed())
-}
-
-/// The peak of a process's resident memory in KiB, as its parent is told.
-fn peak_of(mut command: Command) -> Option<u64> {
-    let mut shell = Command::new("/bin/sh");
-    // The child's own word: VmHWM is gone with it, so the shell's `time` would have to be asked.
-    shell.arg("-c").arg("exec /usr/bin/time -f %M \"$@\" 2>&1 >/dev/null").arg("sh");
-    shell.arg(command.get_program()).args(command.get_args());
-    if let Some(folder) = command.get_current_dir() {
-        shell.current_dir(folder);
-    }
-    command.stdin(Stdio::null());
-    let output = shell.stdin(Stdio::null()).output().ok()?;
-    String::from_utf8_lossy(&output.stdout).lines().last()?.trim().parse().ok()
+    let result = tool.run(arguments, &context).unwrap();
+    let took = start.elapsed();
+    let list = ["matches", "paths"].iter().find_map(|name| result.get(*name)?.as_array());
+    Answer { took, first: sink.1.into_inner().unwrap(), found: list.map_or(0, Vec::len) }
 }

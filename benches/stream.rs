@@ -10,12 +10,15 @@
 #![expect(clippy::disallowed_methods, reason = "the bare command is what this compares with")]
 #![expect(clippy::print_stdout, reason = "a bench prints its table")]
 
+mod figure;
+
 use std::error::Error;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
+use figure::{Figure, Goal};
 use futures_util::StreamExt as _;
 use provider_workspace::goplugin::host::{Launch, Plugin, Security};
 use provider_workspace::provider::Call;
@@ -149,6 +152,14 @@ async fn throughput(folder: &Path, root: &Path) -> Outcome<()> {
                 large.as_secs_f64() / ours.as_secs_f64(),
                 cpu.as_secs_f64(),
             );
+            Figure {
+                name: &format!("2 GiB of `{name}` to the host, {kind}"),
+                value: rate(ours),
+                unit: "GiB/s",
+                peer: Some(("piped into a bare reader", rate(default))),
+                goal: Goal::RatioAtLeast(LEAST_RATIO),
+            }
+            .print();
         }
         let peak = provider.peak()?;
         println!(
@@ -156,6 +167,7 @@ async fn throughput(folder: &Path, root: &Path) -> Outcome<()> {
             mebibytes(peak),
             verdict(peak <= MOST_PEAK_KIB)
         );
+        figure_of_peak(&format!("2 GiB to the host, {kind}: peak memory of the provider"), peak);
         provider.plugin.kill().await;
     }
     Ok(())
@@ -213,9 +225,16 @@ async fn slow_reader(folder: &Path, root: &Path) -> Outcome<()> {
             mebibytes(peak),
             verdict(peak <= MOST_PEAK_KIB)
         );
+        let name = format!("`{name}`, one message a second: peak memory of the provider");
+        figure_of_peak(&name, peak);
     }
     provider.plugin.kill().await;
     Ok(())
+}
+
+fn figure_of_peak(name: &str, kib: u64) {
+    let goal = Goal::ValueAtMost(mebibytes(MOST_PEAK_KIB));
+    Figure { name, value: mebibytes(kib), unit: "MiB", peer: None, goal }.print();
 }
 
 /// From the moment that a command writes to the moment that the host has it.
@@ -239,6 +258,7 @@ async fn first_bytes(folder: &Path, root: &Path) -> Outcome<()> {
         milliseconds(times[times.len() * 99 / 100]),
         verdict(middle <= MOST_FIRST),
     );
+    figure_of_time("first byte, after the command wrote it", middle, MOST_FIRST);
     provider.plugin.kill().await;
     Ok(())
 }
@@ -283,9 +303,16 @@ async fn cancels(folder: &Path, root: &Path) -> Outcome<()> {
             milliseconds(times[times.len() * 99 / 100]),
             verdict(middle <= MOST_CANCEL),
         );
+        let name = format!("cancel to the last process gone, {name}");
+        figure_of_time(&name, middle, MOST_CANCEL);
     }
     provider.plugin.kill().await;
     Ok(())
+}
+
+fn figure_of_time(name: &str, time: Duration, most: Duration) {
+    let goal = Goal::ValueAtMost(milliseconds(most));
+    Figure { name, value: milliseconds(time), unit: "ms", peer: None, goal }.print();
 }
 
 /// The processes that have `mark` among their arguments.

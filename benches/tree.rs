@@ -45,6 +45,8 @@ pub(crate) fn grow(folder: &Path, shape: Shape) {
     let mut numbers = Numbers(0x9e37_79b9_7f4a_7c15);
     let mean = shape.bytes / shape.files;
     fs::create_dir_all(folder).unwrap();
+    // Not every program heeds an ignore file outside a repository.
+    fs::create_dir(folder.join(".git")).unwrap();
     fs::write(folder.join(".gitignore"), "/ignored/\n*.bin.txt\n").unwrap();
     let mut text = Vec::new();
     for index in 0..shape.files {
