@@ -1,12 +1,14 @@
 //! What searches cost beside ripgrep's and fd's, in time and in memory.
 //!
 //! On a generated tree of 50,000 files and about 500 MB, warm in the cache: searches through the
-//! library, on one of the jail's own threads, beside a program with the same rules and the same
-//! number of threads. All are run in turns, so that a busy machine slows all; what counts is the
-//! ratio of the medians. Both sides find the same, which is checked. A peer's time is that of its
-//! process, from its start to its end, because that is what a harness without a provider would wait
-//! for; its output is read and dropped. Where our call has a limit, the peer is killed after as many
-//! lines. Memory is that of a process that does nothing but this one search.
+//! library, on one of the jail's own threads, without the provider and its transport, beside a
+//! program with the same rules that is allowed as many threads (`rg` with `--sort` takes one all the
+//! same). All are run in turns, so that a busy machine slows all; what counts is the ratio of the
+//! medians. That both sides find as many is checked, not that they find the same. A peer's time is
+//! that of its process, from its start to its end, because that is what a harness without a provider
+//! would wait for; its output is read and dropped. Where our call has a limit, the peer is killed
+//! after as many lines; only the newest files it must list to the end. Memory is that of a process
+//! that does nothing but this one search.
 //!
 //! `GREP_BENCH_FILES` and `GREP_BENCH_MB` name another size, `GREP_BENCH_DIR` another folder,
 //! `GREP_BENCH_ROUNDS` another number of rounds at most.
