@@ -20,7 +20,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
 const FENCED: &[(&str, &[&str])] = &[
     ("tonic", &["service", "goplugin", "telemetry"]),
     ("tonic_types", &["service"]),
-    ("tonic_prost", &["service", "goplugin"]),
+    ("tonic_prost", &["service", "goplugin", "telemetry"]),
     ("prost", &["service", "goplugin", "telemetry"]),
     ("prost_types", &["service", "goplugin"]),
     ("tokio", &["cli", "service", "goplugin", "telemetry", "provider", "process"]),
