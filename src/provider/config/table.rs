@@ -124,7 +124,8 @@ pub const ATTRIBUTES: &[Attribute] = &[
         kind: AttributeKind::TextList,
         presence: AttributePresence::Default("[]"),
         description: "Like env_passthrough, and their values never appear in an event, a log or \
-                      an error. Each must be set.",
+                      an error: [NAME] stands in their place, also for each line of 12 bytes or \
+                      more of a value of several lines. Each must be set.",
     },
     Attribute {
         name: "bash_timeout_ms",
