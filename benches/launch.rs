@@ -6,21 +6,21 @@
 #![expect(clippy::print_stdout, clippy::print_stderr, reason = "a bench prints its table")]
 
 mod figure;
+mod running;
 
-use std::error::Error;
 use std::ffi::OsStr;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-use provider_workspace::goplugin::host::{Launch, Plugin, Security};
-use provider_workspace::provider::Call;
+use provider_workspace::goplugin::host::{Plugin, Security};
 use provider_workspace::service::ToolClient;
 use provider_workspace::service::plugin::{COOKIE, PROTOCOL_VERSION};
-use serde_json::{Value, json};
+use serde_json::json;
 
 use figure::{Figure, Goal};
+use running::{Outcome, call, launch, mebibytes, median, memory, milliseconds, verdict};
 
 /// Launches of each kind that count, after a few that do not.
 const LAUNCHES: usize = 60;
@@ -37,15 +37,13 @@ const MOST_START_RATIO: f64 = 0.5;
 const MOST_CALL_RATIO: f64 = 1.5;
 const MOST_RESIDENT_KIB: u64 = 15 * 1024;
 
-type Outcome<T> = Result<T, Box<dyn Error>>;
-
 fn main() -> Outcome<()> {
     let folder = tempfile::tempdir()?;
     let provider = PathBuf::from(env!("CARGO_BIN_EXE_provider-workspace"));
     starts(&provider, build_go_plugin(folder.path()).as_deref(), folder.path())?;
     let runtime =
         tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build()?;
-    runtime.block_on(calls(&provider, folder.path()))
+    runtime.block_on(calls(folder.path()))
 }
 
 /// Exec to handshake line, all kinds interleaved.
@@ -96,18 +94,12 @@ fn starts(provider: &Path, go: Option<&Path>, folder: &Path) -> Outcome<()> {
 }
 
 /// Latency and memory of one launched provider.
-async fn calls(provider: &Path, folder: &Path) -> Outcome<()> {
+async fn calls(folder: &Path) -> Outcome<()> {
     let root = folder.join("root");
     let file = write_file(&root, "two-kib.txt", &"0123456789abcde\n".repeat(128))?;
     println!("calls, median of {} each", BLOCKS * BLOCK);
     for (name, security) in [("plain", Security::Plain), ("AutoMTLS", Security::AutoMtls)] {
-        let plugin = Launch::new(provider, COOKIE, [PROTOCOL_VERSION])
-            .env("TMPDIR", folder)
-            .security(security)
-            .start()
-            .await?;
-        let mut client = ToolClient::new(plugin.channel());
-        client.configure(object(json!({ "roots": [root], "sandbox": "best_effort" }))).await?;
+        let (plugin, mut client) = launch(folder, &root, security).await?;
         let pid = plugin.pid().unwrap_or_default();
         let (resident_before, _) = memory(pid)?;
         latencies(name, &plugin, &mut client, &file).await?;
@@ -179,14 +171,7 @@ async fn latencies(
 }
 
 async fn read(client: &mut ToolClient, file: &Path) -> Outcome<()> {
-    let call = Call {
-        id: "bench".to_owned(),
-        tool: "read_file".to_owned(),
-        arguments: object(json!({ "path": file })),
-        session_id: "bench".to_owned(),
-        ..Call::default()
-    };
-    let (_, result) = client.invoke_to_end(call).await?;
+    let (_, result) = client.invoke_to_end(call("read_file", json!({ "path": file }))).await?;
     match result {
         Ok(_) => Ok(()),
         Err(failure) => Err(failure.message.into()),
@@ -256,40 +241,4 @@ fn write_file(folder: &Path, name: &str, text: &str) -> Outcome<PathBuf> {
     let path = folder.join(name);
     std::fs::write(&path, text)?;
     Ok(path)
-}
-
-/// Resident memory and its peak, in KiB.
-#[expect(clippy::disallowed_methods, reason = "the kernel's own report of another process")]
-fn memory(pid: u32) -> Outcome<(u64, u64)> {
-    let status = std::fs::read_to_string(format!("/proc/{pid}/status"))?;
-    let field = |name: &str| -> Outcome<u64> {
-        let line = status.lines().find_map(|line| line.strip_prefix(name));
-        let number = line.and_then(|rest| rest.split_whitespace().next());
-        Ok(number.ok_or_else(|| format!("no {name} in /proc/{pid}/status"))?.parse()?)
-    };
-    Ok((field("VmRSS:")?, field("VmHWM:")?))
-}
-
-fn object(value: Value) -> serde_json::Map<String, Value> {
-    match value {
-        Value::Object(object) => object,
-        _ => serde_json::Map::new(),
-    }
-}
-
-fn median(times: &mut [Duration]) -> Duration {
-    times.sort_unstable();
-    times[times.len() / 2]
-}
-
-fn milliseconds(time: Duration) -> f64 {
-    time.as_secs_f64() * 1000.0
-}
-
-fn mebibytes(kib: u64) -> f64 {
-    kib as f64 / 1024.0
-}
-
-fn verdict(met: bool) -> &'static str {
-    if met { "met" } else { "NOT MET" }
 }

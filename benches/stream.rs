@@ -11,23 +11,22 @@
 #![expect(clippy::print_stdout, reason = "a bench prints its table")]
 
 mod figure;
+mod running;
 
-use std::error::Error;
 use std::io::Read;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use figure::{Figure, Goal};
 use futures_util::StreamExt as _;
-use provider_workspace::goplugin::host::{Launch, Plugin, Security};
-use provider_workspace::provider::Call;
-use provider_workspace::service::plugin::{COOKIE, PROTOCOL_VERSION};
+use provider_workspace::goplugin::host::{Plugin, Security};
 use provider_workspace::service::{InvokeItem, InvokeStream, ToolClient};
 use provider_workspace::tools::{Event, OutputStream};
+use running::{Outcome, call, launch, mebibytes, median, memory, milliseconds, verdict};
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::process::{Pid, PidfdFlags, pidfd_open};
-use serde_json::{Value, json};
+use serde_json::json;
 
 const BYTES: u64 = 2 << 30;
 const COMMANDS: [(&str, &str); 2] = [
@@ -47,8 +46,6 @@ const LEAST_RATIO: f64 = 0.4;
 const MOST_PEAK_KIB: u64 = 64 * 1024;
 const MOST_FIRST: Duration = Duration::from_millis(10);
 const MOST_CANCEL: Duration = Duration::from_millis(100);
-
-type Outcome<T> = Result<T, Box<dyn Error>>;
 
 fn main() -> Outcome<()> {
     let names: Vec<String> =
@@ -83,26 +80,12 @@ struct Provider {
 
 impl Provider {
     async fn launch(folder: &Path, root: &Path, security: Security) -> Outcome<Self> {
-        let program = PathBuf::from(env!("CARGO_BIN_EXE_provider-workspace"));
-        let plugin = Launch::new(&program, COOKIE, [PROTOCOL_VERSION])
-            .env("TMPDIR", folder)
-            .security(security)
-            .start()
-            .await?;
-        let mut client = ToolClient::new(plugin.channel());
-        client.configure(object(json!({ "roots": [root], "sandbox": "best_effort" }))).await?;
+        let (plugin, client) = launch(folder, root, security).await?;
         Ok(Self { plugin, client })
     }
 
     async fn start(&mut self, command: &str) -> Outcome<InvokeStream> {
-        let call = Call {
-            id: "bench".to_owned(),
-            tool: "bash".to_owned(),
-            arguments: object(json!({ "command": command })),
-            session_id: "bench".to_owned(),
-            ..Call::default()
-        };
-        Ok(self.client.invoke(call).await?)
+        Ok(self.client.invoke(call("bash", json!({ "command": command }))).await?)
     }
 
     /// The processor time that the provider's process took so far, without its commands'.
@@ -118,11 +101,8 @@ impl Provider {
 
     /// The most memory that the provider's process had so far, in KiB.
     fn peak(&self) -> Outcome<u64> {
-        let pid = self.plugin.pid().ok_or("the provider runs elsewhere")?;
-        let status = std::fs::read_to_string(format!("/proc/{pid}/status"))?;
-        let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));
-        let number = line.and_then(|rest| rest.split_whitespace().next());
-        Ok(number.ok_or("no VmHWM")?.parse()?)
+        let (_, peak) = memory(self.plugin.pid().ok_or("the provider runs elsewhere")?)?;
+        Ok(peak)
     }
 }
 
@@ -330,31 +310,7 @@ fn marked(mark: &str) -> Outcome<Vec<Pid>> {
     Ok(found)
 }
 
-fn object(value: Value) -> serde_json::Map<String, Value> {
-    match value {
-        Value::Object(object) => object,
-        _ => serde_json::Map::new(),
-    }
-}
-
-fn median(times: &mut [Duration]) -> Duration {
-    times.sort_unstable();
-    times[times.len() / 2]
-}
-
 /// Gibibytes a second.
 fn rate(time: Duration) -> f64 {
     BYTES as f64 / f64::from(1 << 30) / time.as_secs_f64()
-}
-
-fn milliseconds(time: Duration) -> f64 {
-    time.as_secs_f64() * 1000.0
-}
-
-fn mebibytes(kib: u64) -> f64 {
-    kib as f64 / 1024.0
-}
-
-fn verdict(met: bool) -> &'static str {
-    if met { "met" } else { "NOT MET" }
 }

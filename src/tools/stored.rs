@@ -63,6 +63,11 @@ pub(super) mod tests {
         })
     }
 
+    /// The payload that `json!` made.
+    pub(in crate::tools) fn of(value: Value) -> Payload {
+        serde_json::from_value(value).unwrap()
+    }
+
     /// Any payload, with fields of these names among it.
     pub(in crate::tools) fn any_payload(
         names: &'static [&'static str],

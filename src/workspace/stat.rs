@@ -28,6 +28,21 @@ pub enum FileKind {
     Special(Special),
 }
 
+impl From<FileType> for FileKind {
+    fn from(known: FileType) -> Self {
+        match known {
+            FileType::RegularFile => FileKind::Regular,
+            FileType::Directory => FileKind::Folder,
+            FileType::Symlink => FileKind::Link,
+            FileType::Fifo => FileKind::Special(Special::Fifo),
+            FileType::Socket => FileKind::Special(Special::Socket),
+            FileType::CharacterDevice => FileKind::Special(Special::CharacterDevice),
+            FileType::BlockDevice => FileKind::Special(Special::BlockDevice),
+            FileType::Unknown => FileKind::Special(Special::Unknown),
+        }
+    }
+}
+
 /// The kinds of files that are not read or written: they may block, or act when opened.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Special {
@@ -94,19 +109,9 @@ impl FileStat {
     }
 
     pub(super) fn from_raw(stat: &Stat) -> Self {
-        let kind = match FileType::from_raw_mode(stat.st_mode) {
-            FileType::RegularFile => FileKind::Regular,
-            FileType::Directory => FileKind::Folder,
-            FileType::Symlink => FileKind::Link,
-            FileType::Fifo => FileKind::Special(Special::Fifo),
-            FileType::Socket => FileKind::Special(Special::Socket),
-            FileType::CharacterDevice => FileKind::Special(Special::CharacterDevice),
-            FileType::BlockDevice => FileKind::Special(Special::BlockDevice),
-            FileType::Unknown => FileKind::Special(Special::Unknown),
-        };
         Self {
             id: FileId { device: wide(stat.st_dev), inode: wide(stat.st_ino) },
-            kind,
+            kind: FileType::from_raw_mode(stat.st_mode).into(),
             size: u64::try_from(stat.st_size).unwrap_or(0),
             mode: stat.st_mode & 0o7777,
             uid: stat.st_uid,

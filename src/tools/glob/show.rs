@@ -70,11 +70,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::tools::stored::tests::any_payload;
-
-    fn of(value: Value) -> Payload {
-        serde_json::from_value(value).unwrap()
-    }
+    use crate::tools::stored::tests::{any_payload, of};
 
     #[test]
     fn a_call_is_one_line() {

@@ -143,7 +143,7 @@ impl Folder {
                         Err(_) => FileKind::Special(Special::Unknown),
                     }
                 }
-                known => kind_of(known),
+                known => known.into(),
             };
             let start = u32::try_from(names.len()).map_err(|_| Errno::OVERFLOW)?;
             entries.push(Listed { start, len: short(bytes.len()), kind, entered: Entered::Yes });
@@ -282,17 +282,4 @@ fn bytes_at(names: &[u8], entry: Listed) -> &[u8] {
 /// No system has names as long as this can count.
 fn short(len: usize) -> u16 {
     u16::try_from(len).unwrap_or(u16::MAX)
-}
-
-fn kind_of(known: FileType) -> FileKind {
-    match known {
-        FileType::RegularFile => FileKind::Regular,
-        FileType::Directory => FileKind::Folder,
-        FileType::Symlink => FileKind::Link,
-        FileType::Fifo => FileKind::Special(Special::Fifo),
-        FileType::Socket => FileKind::Special(Special::Socket),
-        FileType::CharacterDevice => FileKind::Special(Special::CharacterDevice),
-        FileType::BlockDevice => FileKind::Special(Special::BlockDevice),
-        FileType::Unknown => FileKind::Special(Special::Unknown),
-    }
 }

@@ -76,15 +76,23 @@ fn cases() -> Vec<Case> {
     ]
 }
 
-#[tokio::test]
-async fn grep_finds_what_ripgrep_finds() {
-    if !Ripgrep::found("grep_finds_what_ripgrep_finds") {
-        return;
+/// A provider and ripgrep in one tree; nothing where ripgrep is missing.
+async fn beside_ripgrep(test: &str) -> Option<(Story, Ripgrep)> {
+    if !Ripgrep::found(test) {
+        return None;
     }
     let mut story = Story::launched().await;
     tree::grow(&story.path(""));
     story.configure(json!({})).await.unwrap();
     let ripgrep = Ripgrep { folder: story.path("") };
+    Some((story, ripgrep))
+}
+
+#[tokio::test]
+async fn grep_finds_what_ripgrep_finds() {
+    let Some((mut story, ripgrep)) = beside_ripgrep("grep_finds_what_ripgrep_finds").await else {
+        return;
+    };
     let mut differences = Vec::new();
     for (arguments, flags) in cases() {
         let ours = all_pages(&mut story, &arguments).await;
@@ -116,13 +124,9 @@ async fn grep_finds_what_ripgrep_finds() {
 
 #[tokio::test]
 async fn glob_finds_what_ripgrep_lists() {
-    if !Ripgrep::found("glob_finds_what_ripgrep_lists") {
+    let Some((mut story, ripgrep)) = beside_ripgrep("glob_finds_what_ripgrep_lists").await else {
         return;
-    }
-    let mut story = Story::launched().await;
-    tree::grow(&story.path(""));
-    story.configure(json!({})).await.unwrap();
-    let ripgrep = Ripgrep { folder: story.path("") };
+    };
     let mut differences = Vec::new();
     for pattern in [
         "*.rs",
