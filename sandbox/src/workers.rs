@@ -194,16 +194,18 @@ impl Pool {
         state.workers -= 1;
     }
 
-    /// Keeps the processor for a moment after a job: calls come in bursts, and waking a thread costs
-    /// more than the work of a short one. Never longer than [`LINGER`], one worker at a time, and not
-    /// where there is no second processor for whoever would bring the next job.
+    /// Stays awake for a moment after a job: calls come in bursts, and waking a thread costs more than
+    /// the work of a short one. Never longer than [`LINGER`], one worker at a time, and not where there
+    /// is no second processor for whoever would bring the next job. The processor is offered to others
+    /// between looks: one that is held until the end of its slice is missed by the very thread that
+    /// would bring the job.
     fn linger(&self) {
         if self.processors < 2 || self.lingering.swap(true, Ordering::Relaxed) {
             return;
         }
         let start = Instant::now();
         while self.queued.load(Ordering::Relaxed) == 0 && start.elapsed() < LINGER {
-            std::hint::spin_loop();
+            thread::yield_now();
         }
         self.lingering.store(false, Ordering::Relaxed);
     }

@@ -170,10 +170,11 @@ enum Reader {
 const LOOK: Duration = Duration::from_micros(50);
 
 impl Shared {
+    /// Offers the processor to others between looks: the worker may need this very one.
     fn look_for_the_end(&self) {
         let start = Instant::now();
         while !self.ended.load(Ordering::Acquire) && start.elapsed() < LOOK {
-            std::hint::spin_loop();
+            std::thread::yield_now();
         }
     }
 
