@@ -22,6 +22,8 @@ pub(crate) struct ToolCall {
     bare: Option<String>,
     /// The argument that it means where it is no JSON.
     main: Option<&'static str>,
+    /// What stands behind that: where to look.
+    place: Option<String>,
     flags: Payload,
 }
 
@@ -55,6 +57,12 @@ impl ToolCall {
             (Some(bare), _) => source.object("arguments", bare)?,
         };
         arguments.extend(self.flags.clone());
+        if let Some(place) = &self.place {
+            if self.flags.contains_key(PLACE) {
+                return Err(CliError::Twice { name: PLACE });
+            }
+            arguments.insert(PLACE.to_owned(), Value::String(place.clone()));
+        }
         Ok(arguments)
     }
 }
@@ -122,6 +130,10 @@ impl FromArgMatches for ChangingTool {
 }
 
 const BARE: &str = "tool";
+const BARE_PLACE: &str = "tool place";
+
+/// The argument of a searching tool that says where, which a second bare word is, as with `grep`.
+const PLACE: &str = "path";
 
 fn tool_command(spec: &ToolSpec) -> Command {
     let about = spec.description.split(". ").next().unwrap_or_default();
@@ -143,6 +155,9 @@ fn tool_command(spec: &ToolSpec) -> Command {
         ),
     };
     command = command.arg(Arg::new(BARE).value_name(value).help(help));
+    if has_place(spec) {
+        command = command.arg(Arg::new(BARE_PLACE).value_name("PATH").help("What --path is"));
+    }
     for property in properties(spec) {
         command = command.args(flags(spec.name, property));
     }
@@ -155,6 +170,12 @@ fn main_of(spec: &ToolSpec) -> Option<&Property> {
         .iter()
         .find(|property| property.presence == Presence::Required)
         .filter(|property| matches!(property.schema.kind, Kind::String(_)))
+}
+
+fn has_place(spec: &ToolSpec) -> bool {
+    properties(spec)
+        .iter()
+        .any(|property| property.name == PLACE && property.presence == Presence::Optional)
 }
 
 fn properties(spec: &ToolSpec) -> &[Property] {
@@ -302,6 +323,7 @@ fn read(matches: &ArgMatches) -> Result<ToolCall, clap::Error> {
         tool: tool.to_owned(),
         bare: given.get_one::<String>(BARE).cloned(),
         main: main_of(spec).map(|main| main.name),
+        place: has_place(spec).then(|| given.get_one::<String>(BARE_PLACE).cloned()).flatten(),
         flags,
     })
 }
@@ -384,6 +406,21 @@ mod tests {
     }
 
     #[test]
+    fn a_search_is_told_where_as_grep_is() {
+        let expected = json!({"pattern": "fn main", "path": "src", "word": true});
+        let lines: [&[&str]; 3] = [
+            &["grep", "fn main", "src", "--word"],
+            &["grep", "--word", "fn main", "--path", "src"],
+            &["grep", r#"{"pattern":"fn main","path":"lib","word":true}"#, "src"],
+        ];
+        for line in lines {
+            assert_eq!(arguments(line).map(Value::Object), Ok(expected.clone()), "{line:?}");
+        }
+        let found = arguments(&["glob", "*.rs", "src"]);
+        assert_eq!(found.map(Value::Object), Ok(json!({"pattern": "*.rs", "path": "src"})));
+    }
+
+    #[test]
     fn an_option_of_every_call_keeps_its_name() {
         let given =
             arguments(&["bash", "ls", "--cwd", "a", "--bash-cwd", "b", "--timeout-ms", "5"]);
@@ -395,11 +432,13 @@ mod tests {
 
     #[test]
     fn slips_are_named() {
-        let cases: [(&[&str], &str); 6] = [
+        let cases: [(&[&str], &str); 8] = [
             (&["raed_file"], "read_file"),
             (&["read_file", "--ofset", "1"], "--offset"),
             (&["read_file", "a", "--offset", "x"], "not a whole number"),
             (&["read_file", "a", "--path", "b"], "path is given twice"),
+            (&["grep", "a", "b", "--path", "c"], "path is given twice"),
+            (&["read_file", "a", "b"], "unexpected argument 'b'"),
             (&["edit_file", "a", "--edits", "{}"], "not a JSON list"),
             (&["read_file", "{"], "not a JSON object"),
         ];
