@@ -45,6 +45,8 @@ const MOST_CONTENT: u64 = 1 << 20;
 pub(crate) struct Ground {
     folder: PathBuf,
     handle: OwnedFd,
+    /// What is the provider's own in `work`: its state, which it relies on finding again.
+    own: Vec<OsString>,
 }
 
 /// What is in a folder: each entry's path, and what would change if it were touched.
@@ -68,7 +70,7 @@ impl Ground {
         }
         let folder = fresh_folder(&base)?;
         let handle = open_folder(CWD, &folder)?;
-        let ground = Self { folder, handle };
+        let ground = Self { folder, handle, own: Vec::new() };
         fs::create_dir(ground.tmp())?;
         ground.reset()?;
         Ok(ground)
@@ -84,7 +86,19 @@ impl Ground {
         self.folder.join(TMP)
     }
 
-    /// Brings `work` back to what it was at first.
+    /// Takes what a provider made in `work` while it was configured for its own.
+    pub(crate) fn adopt(&mut self) -> io::Result<()> {
+        let work = self.open(WORK)?;
+        for entry in fs::read_dir(through(&work))? {
+            let name = entry?.file_name();
+            if name != KNOWN && name != INNER && name != TICKS && !self.own.contains(&name) {
+                self.own.push(name);
+            }
+        }
+        Ok(())
+    }
+
+    /// Brings `work` back to what it was at first, but for what is the provider's own.
     pub(crate) fn reset(&self) -> io::Result<()> {
         // The folder itself stays: a provider may hold it open.
         let work = match self.open(WORK) {
@@ -99,6 +113,9 @@ impl Ground {
         let work = through(&work);
         for entry in fs::read_dir(&work)? {
             let entry = entry?;
+            if self.own.contains(&entry.file_name()) {
+                continue;
+            }
             if entry.file_type()?.is_dir() {
                 fs::remove_dir_all(entry.path())?;
             } else {
@@ -257,6 +274,18 @@ mod tests {
         let folder = ground.folder.clone();
         drop(ground);
         assert!(!folder.exists());
+    }
+
+    #[test]
+    fn what_a_provider_made_when_it_was_configured_stays() {
+        let mut ground = Ground::new().unwrap();
+        fs::write(ground.work().join("state.db"), "").unwrap();
+        ground.adopt().unwrap();
+        fs::write(ground.work().join("of-a-call"), "").unwrap();
+        fs::remove_file(ground.work().join(KNOWN)).unwrap();
+        ground.reset().unwrap();
+        assert!(ground.work().join("state.db").exists() && ground.work().join(KNOWN).exists());
+        assert!(!ground.work().join("of-a-call").exists());
     }
 
     #[test]

@@ -42,6 +42,11 @@ impl<T> Heard<T> {
         items.extend(more.into_iter().take(room));
     }
 
+    /// Whether there may have been more than these.
+    pub(crate) fn is_full(&self, taken: &[T]) -> bool {
+        taken.len() >= self.most
+    }
+
     /// Takes what came so far.
     pub(crate) fn take(&self) -> Vec<T> {
         std::mem::take(&mut *self.items.lock().unwrap_or_else(PoisonError::into_inner))

@@ -87,7 +87,9 @@ impl Provider {
     fn check(&self, config: &Struct) -> Result<(), Status> {
         let refused = |message: &str| {
             Err(match () {
-                () if self.fault.is("gives-no-details") => Status::invalid_argument(message),
+                () if self.fault.is("gives-unreadable-details") => {
+                    Status::with_details(Code::InvalidArgument, message, vec![0xff; 9].into())
+                }
                 () => status(Code::InvalidArgument, message),
             })
         };
@@ -105,7 +107,13 @@ impl Provider {
                 ("roots", Some(Kind::ListValue(_)))
                 | ("token", Some(Kind::StringValue(_)))
                 | ("verbose", Some(Kind::BoolValue(_))) => true,
+                ("roots" | "token" | "verbose", _) if self.fault.is("breaks-at-any-type") => {
+                    return Err(status(Code::Internal, "broken"));
+                }
                 ("roots" | "token" | "verbose", _) => self.fault.is("takes-any-type"),
+                _ if self.fault.is("breaks-at-any-key") => {
+                    return Err(status(Code::Internal, "broken"));
+                }
                 _ => self.fault.is("takes-any-key"),
             };
             if !fits {
@@ -116,6 +124,9 @@ impl Provider {
             config.fields.get("roots"),
             Some(Value { kind: Some(Kind::ListValue(_) | Kind::NumberValue(_)) })
         );
+        if !has_roots && self.fault.is("refuses-by-an-unknown-status") {
+            return Err(Status::unknown("roots is missing"));
+        }
         if !has_roots && !self.fault.is("requires-nothing") {
             return refused("roots is missing");
         }
@@ -208,6 +219,9 @@ impl ToolService for Provider {
         &self,
         _: Request<wire::GetSchemaRequest>,
     ) -> Result<Response<wire::GetSchemaResponse>, Status> {
+        if self.fault.is("lists-nothing-yet") {
+            return Err(status(Code::FailedPrecondition, "not configured"));
+        }
         let asked = self.state.asked.fetch_add(1, Ordering::Relaxed);
         Ok(Response::new(declared::schema(&self.fault, asked)))
     }
@@ -273,6 +287,9 @@ impl ToolService for Provider {
         request: Request<wire::RenderRequest>,
     ) -> Result<Response<wire::RenderResponse>, Status> {
         let wire::RenderRequest { payload, schema_version } = request.into_inner();
+        if schema_version != "1" && self.fault.is("breaks-at-a-version") {
+            return Err(status(Code::Internal, "broken"));
+        }
         if schema_version != "1" && !self.fault.is("knows-any-version") {
             return Err(status(Code::InvalidArgument, "the version is not known"));
         }
@@ -302,6 +319,7 @@ impl ToolService for Provider {
             return Err(match () {
                 () if self.fault.is("answers-unavailable") => Status::unavailable("later"),
                 () if self.fault.is("breaks-at-a-probe") => status(Code::Internal, "broken"),
+                () if self.fault.is("denies-its-previews") => status(Code::Unimplemented, "none"),
                 () => status(Code::InvalidArgument, "something is missing"),
             });
         };
