@@ -43,7 +43,7 @@ func (r report) ids(outcome string) []string {
 func desk(t *testing.T) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "desk")
-	if output, err := exec.Command("go", "build", "-o", path, "./provider").CombinedOutput(); err != nil {
+	if output, err := exec.Command("go", "build", "-buildvcs=false", "-o", path, "./provider").CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, output)
 	}
 	return path

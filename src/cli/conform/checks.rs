@@ -133,6 +133,8 @@ checks! {
         "kernel: an action's call has no working directory; and nothing that is left out may crash a provider";
     ReadOnly = "invoke.read_only", "changes nothing by a data source",
         "a data_source is read-only: it runs without anybody's approval";
+    Idempotent = "invoke.idempotent", "ends up the same when it is called again, where it says so",
+        "idempotent is true only where the same call again cannot produce another end state: a kernel retries by it";
     WorkingDirectory = "invoke.working_directory", "takes relative paths from the working directory",
         "a process-backed operation, or one that reads files, MUST resolve relative paths against call_context.working_directory";
     ChunkOrder = "invoke.chunk_order", "keeps the order of output",

@@ -4,7 +4,7 @@
     reason = "the checker is a host: it prepares the folder that it hands to a provider, and reads the file that its user named"
 )]
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsString;
 use std::fs;
 use std::io::{self, Read as _};
@@ -183,6 +183,19 @@ impl Drop for Ground {
 }
 
 impl State {
+    /// What is another thing in `after`, or holds another: when it was written does not matter.
+    pub(crate) fn differences(&self, after: &State) -> Vec<String> {
+        let paths: BTreeSet<&PathBuf> = self.0.keys().chain(after.0.keys()).collect();
+        let differs = |path: &&&PathBuf| {
+            let told = |state: &State| {
+                let entry = state.0.get(**path)?;
+                Some((entry.mode, entry.size, entry.content.clone()))
+            };
+            told(self) != told(after)
+        };
+        paths.iter().filter(differs).map(|path| path.display().to_string()).collect()
+    }
+
     /// What is different in `after`, a line each.
     pub(crate) fn changes(&self, after: &State) -> Vec<String> {
         let mut changes = Vec::new();
@@ -269,7 +282,9 @@ mod tests {
         assert_eq!(changes.iter().filter(|change| change.ends_with("was made")).count(), 1);
         assert_eq!(changes.iter().filter(|change| change.ends_with("was removed")).count(), 1);
         assert!(changes.iter().any(|change| change.ends_with("known.txt was changed")));
+        assert_eq!(before.differences(&ground.state().unwrap()).len(), 3);
         ground.reset().unwrap();
+        assert_eq!(before.differences(&ground.state().unwrap()), [""; 0]);
         assert!(ground.work().join(INNER).join(INNER_FILE).is_file());
         let folder = ground.folder.clone();
         drop(ground);

@@ -18,7 +18,7 @@ use super::settings::{Samples, Settings};
 use super::shapes;
 use crate::goplugin::Cookie;
 use crate::goplugin::host::{Environment, Launch, LaunchError, OutputChunk, Plugin};
-use crate::service::kernel_callbacks;
+use crate::service::kernel_callbacks_keeping;
 use crate::service::observe::{
     Details, Observer, Origin, Refusal, SeenError, SeenEvent, SeenTool, SeenTree,
 };
@@ -135,7 +135,11 @@ impl Trial {
             .start()
             .await?;
         if callbacks == Callbacks::Served {
-            let routes = kernel_callbacks(move |entry| kernel.push([entry]));
+            let events = said.events.clone();
+            let routes = kernel_callbacks_keeping(
+                move |entry| kernel.push([entry]),
+                move |event| events.push([event]),
+            );
             // Without a socket for them the provider is one whose kernel serves none.
             let _ = plugin.serve_callbacks(KERNEL_CALLBACKS, routes).await;
         }

@@ -41,6 +41,7 @@ pub(crate) fn schema(fault: &Fault, asked: usize) -> GetSchemaResponse {
         () if fault.is("ends-the-turn-by-looking") => tool.terminates_turn = true,
         () if fault.is("has-no-time") => tool.default_timeout = Some(Duration::default()),
         () if fault.is("has-nothing") => tools.clear(),
+        () if fault.is("has-no-key-field") => tools[1] = keyless(),
         () if fault.is("shuffles") => tools.rotate_left(asked % 4),
         () => {}
     }
@@ -93,7 +94,18 @@ fn look() -> ToolSchema {
 
 fn put() -> ToolSchema {
     let arguments = ["path", "content"];
-    tool("put", ToolKind::Resource, RiskClass::Moderate, &arguments, Some(&["path"]))
+    ToolSchema {
+        idempotent: true,
+        ..tool("put", ToolKind::Resource, RiskClass::Moderate, &arguments, Some(&["path"]))
+    }
+}
+
+fn keyless() -> ToolSchema {
+    ToolSchema {
+        idempotent: false,
+        concurrency: Some(ConcurrencySpec { safe: true, key_fields: Vec::new() }),
+        ..put()
+    }
 }
 
 fn run() -> ToolSchema {

@@ -7,7 +7,7 @@ use super::super::derive::{self, COUNTED, Shell};
 use super::super::ground::{INNER, INNER_FILE};
 use super::super::runs::{self, Run};
 use super::super::session::{Session, call};
-use super::super::trial::{DATA_SOURCE, INTERACTIVE, Operation, Trial};
+use super::super::trial::{DATA_SOURCE, INTERACTIVE, Operation, RESOURCE, Trial};
 use crate::service::observe::SeenEvent;
 use crate::tools::Payload;
 
@@ -56,7 +56,9 @@ pub(super) async fn learn(trial: &mut Trial, session: &Session, operations: &mut
             }
             outcome = run.outcome();
         }
-        if operation.good.is_none() {
+        if operation.good.is_some() {
+            again(trial, session, operation).await;
+        } else {
             let why =
                 format!("{name} gave no result but {outcome}; give calls.{name}.good in --config");
             trial.report.not_reached(Check::OutputSchema, why);
@@ -89,8 +91,42 @@ pub(super) async fn learn(trial: &mut Trial, session: &Session, operations: &mut
     if operations.iter().all(|operation| operation.tool.kind != DATA_SOURCE) {
         trial.report.pass_with(Check::ReadOnly, "there is no data source");
     }
+    let is_idempotent = |one: &Operation| one.tool.kind == RESOURCE && one.tool.idempotent;
+    match operations.iter().any(is_idempotent) {
+        true => {
+            let why = "no resource that is idempotent gave a result";
+            trial.report.not_reached_unless_tried(Check::Idempotent, why);
+        }
+        false => {
+            trial.report.pass_with(Check::Idempotent, "no resource says that it is idempotent")
+        }
+    }
     if operations.iter().all(|operation| operation.tool.streaming) {
         trial.report.pass_with(Check::LeadEvents, "every operation streams");
+    }
+}
+
+/// A call once more, of a resource that says that this makes no difference.
+async fn again(trial: &mut Trial, session: &Session, operation: &Operation) {
+    let Some((good, _)) = &operation.good else { return };
+    if operation.tool.kind != RESOURCE || !operation.tool.idempotent {
+        return;
+    }
+    let once = trial.ground.state();
+    let what = format!("{} {} once more", operation.tool.name, shown(good));
+    let sent = call(&operation.tool.name, good, &trial.folder());
+    let run = session.run(sent, None, trial.limit).await;
+    trial.judge(&what, Some(operation), &run);
+    match (once, trial.ground.state()) {
+        (Ok(once), Ok(twice)) => {
+            let differences = once.differences(&twice);
+            let seen = differences.into_iter().map(|path| format!("{what}: {path} is another"));
+            let wanted = "the folder as it was after the first, or idempotent = false";
+            trial.report.judge(Check::Idempotent, seen, wanted);
+        }
+        (Err(error), _) | (_, Err(error)) => {
+            trial.report.not_reached(Check::Idempotent, error.to_string());
+        }
     }
 }
 

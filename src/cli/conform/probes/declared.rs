@@ -137,6 +137,14 @@ fn judge(trial: &mut Trial, schema: &SeenSchema) {
     report.judge(Check::KeyFields, each(&key_fields), "names of properties of input_schema");
     let better = "key fields only where safe is true, once each";
     report.weigh(Check::KeyFields, each(&idle_key_fields), better);
+    let keyless = |tool: &SeenTool| {
+        let is_keyless = matches!(&tool.concurrency, Some((true, keys)) if keys.is_empty());
+        let may_conflict = tool.kind == RESOURCE && !tool.idempotent && is_keyless;
+        may_conflict.then(|| "a resource, safe and without key fields".to_owned())
+    };
+    let better = "key_fields (or safe = false) if two calls could target the same thing: without them \
+                  it is asserted that none ever do";
+    report.weigh(Check::KeyFields, each(&keyless), better);
     let ends = |tool: &SeenTool| {
         (tool.terminates_turn && tool.kind != RESOURCE).then(|| format!("kind {}", tool.kind))
     };

@@ -213,6 +213,9 @@ pub(super) async fn no_orphans(trial: &mut Trial, before: &BTreeSet<Process>) {
 
 /// What the kernel heard.
 fn callbacks(trial: &mut Trial, said: &Said) {
+    for event in said.events.take() {
+        trial.listen("an emitted event", &String::from_utf8_lossy(&event.payload));
+    }
     let entries = said.kernel.take();
     if entries.is_empty() {
         return;

@@ -24,8 +24,8 @@ use super::declared;
 use super::fault::Fault;
 use super::run::{self, Groups};
 use crate::pb::event::v1::{ToolCallEvent, ToolResultEvent};
-use crate::pb::kernel::v1::LogRequest;
 use crate::pb::kernel::v1::kernel_callback_service_client::KernelCallbackServiceClient;
+use crate::pb::kernel::v1::{EmitRequest, LogRequest};
 use crate::pb::log::v1::{LogEntry, LogLevel};
 use crate::pb::render::v1::{RenderNode, RenderTree, TextNode, render_node::Node};
 use crate::pb::tool::v1::tool_event::{Event, ExitStatus, Progress};
@@ -69,7 +69,7 @@ impl Provider {
     }
 
     /// Says something to the kernel.
-    async fn log(&self) {
+    async fn log(&self, token: String) {
         let Some(broker) = self.state.broker.get() else { return };
         let Ok(channel) = broker.dial(KERNEL_CALLBACKS).await else { return };
         let is_nameless = self.fault.is("logs-without-a-level");
@@ -81,7 +81,12 @@ impl Provider {
             ..LogEntry::default()
         };
         let request = LogRequest { entry: Some(entry), ..LogRequest::default() };
-        let _ = KernelCallbackServiceClient::new(channel).log(request).await;
+        let mut kernel = KernelCallbackServiceClient::new(channel);
+        let _ = kernel.log(request).await;
+        if self.fault.is("emits-a-secret") {
+            let payload = token.into_bytes().into();
+            let _ = kernel.emit(EmitRequest { payload, ..EmitRequest::default() }).await;
+        }
     }
 
     fn check(&self, config: &Struct) -> Result<(), Status> {
@@ -143,7 +148,10 @@ impl Provider {
         }
         file.push(&path);
         if call.tool_name == "put" {
-            let content = text(&arguments, "content")?;
+            let mut content = text(&arguments, "content")?;
+            if self.fault.is("puts-more-each-time") {
+                content += &std::fs::read_to_string(&file).unwrap_or_default();
+            }
             return std::fs::write(file, content)
                 .map(|()| "written".to_owned())
                 .map_err(|failure| error(ToolErrorCategory::NotFound, &failure.to_string()));
@@ -232,15 +240,13 @@ impl ToolService for Provider {
     ) -> Result<Response<wire::ConfigureResponse>, Status> {
         let config = request.into_inner().config.unwrap_or_default();
         self.check(&config)?;
-        if self.fault.is("leaks-a-secret")
-            && let Some(Kind::StringValue(token)) =
-                config.fields.get("token").and_then(|token| token.kind.as_ref())
-        {
+        let token = text(&config, "token").unwrap_or_default();
+        if self.fault.is("leaks-a-secret") && !token.is_empty() {
             let _ = writeln!(std::io::stderr(), "the token is {token}");
         }
         self.state.configured.store(true, Ordering::Relaxed);
         let provider = self.clone();
-        tokio::spawn(async move { provider.log().await });
+        tokio::spawn(async move { provider.log(token).await });
         Ok(Response::new(wire::ConfigureResponse {}))
     }
 
