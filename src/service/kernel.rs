@@ -98,7 +98,7 @@ impl server::KernelCallbackService for Callbacks {
             return Err(Status::unimplemented("this kernel keeps no events"));
         };
         let wire::EmitRequest { session_id, schema_version, payload, .. } = request.into_inner();
-        on_emit(KernelEvent { session_id, schema_version, payload: payload.into() });
+        on_emit(KernelEvent { session_id, schema_version, payload });
         Ok(Response::new(wire::EmitResult { id: "kept".to_owned(), sequence: 0 }))
     }
 }

@@ -84,7 +84,7 @@ impl Provider {
         let mut kernel = KernelCallbackServiceClient::new(channel);
         let _ = kernel.log(request).await;
         if self.fault.is("emits-a-secret") {
-            let payload = token.into_bytes().into();
+            let payload = token.into_bytes();
             let _ = kernel.emit(EmitRequest { payload, ..EmitRequest::default() }).await;
         }
     }
