@@ -199,9 +199,13 @@ pub(crate) struct DocsOptions {
 #[derive(Debug, Args)]
 #[command(
     after_help = "The provider is called with made-up arguments, in a scratch folder that is removed \
-                  afterwards; operations of critical risk only with arguments from --config.\n\n\
-                  Exit code: 0 when no check failed (those not reached are counted), 1 when one did, \
-                  2 when the binary could not be tested."
+                  afterwards; operations of critical risk only with arguments from --config. What it \
+                  does elsewhere is not seen. Before a call the folder is put back to what it was, \
+                  but for what the provider made there while it was configured.\n\n\
+                  A check fails where the protocol's words are broken; what they allow and hosts or \
+                  people would rather not have is a remark.\n\n\
+                  Exit code: 0 when no check failed (those not reached are counted, remarks too), 1 \
+                  when one did, 2 when the binary could not be tested."
 )]
 pub(crate) struct ConformOptions {
     /// The provider, in whatever language.

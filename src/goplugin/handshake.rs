@@ -72,7 +72,10 @@ impl Address {
     pub(super) fn parse(network: &str, location: &str) -> Result<Self, LineError> {
         match network {
             "unix" => Ok(Address::Unix(location.into())),
+            // A Go host looks names up; of those this one has a fixed answer.
             "tcp" => location
+                .strip_prefix("localhost:")
+                .map_or_else(|| location.to_owned(), |port| format!("127.0.0.1:{port}"))
                 .parse()
                 .map(Address::Tcp)
                 .map_err(|_| LineError::Address { address: location.to_owned() }),
@@ -116,7 +119,9 @@ pub struct HandshakeLine {
 #[derive(Debug, thiserror::Error, PartialEq, Eq)]
 pub enum LineError {
     /// Too few fields: most likely the program is no plugin and printed something else.
-    #[error("not a handshake line: {line:?} (a plugin must print nothing else first)")]
+    #[error(
+        "not a handshake line: {line:?} (a plugin's first line is CORE|VERSION|unix or tcp|ADDRESS|grpc, and nothing comes before it)"
+    )]
     Fields {
         /// The line, shortened.
         line: String,
@@ -287,6 +292,8 @@ mod tests {
         assert!(matches!(line("1|x|unix|/s|grpc|"), Err(LineError::Version { .. })));
         assert!(matches!(line("1|1|udp|/s|grpc|"), Err(LineError::Network { .. })));
         assert!(matches!(line("1|1|tcp|nowhere|grpc|"), Err(LineError::Address { .. })));
+        let local = line("1|1|tcp|localhost:7|grpc").unwrap().address;
+        assert_eq!(local.to_string(), "tcp:127.0.0.1:7");
         assert!(matches!(line("1|1|unix|/s|netrpc|"), Err(LineError::Protocol { .. })));
         assert!(matches!(line("1|1|unix|/s"), Err(LineError::Protocol { .. })));
     }

@@ -1,7 +1,5 @@
 //! The kernel's side of the log, for tests and examples: what a kernel serves on its broker.
 
-use std::sync::Arc;
-
 use serde_json::Value;
 use tonic::service::Routes;
 use tonic::{Request, Response, Status};
@@ -36,14 +34,38 @@ impl KernelLogEntry {
     }
 }
 
-/// A callback service that hands every log entry to `on_log`. Serve it on the broker under
-/// [`super::plugin::KERNEL_CALLBACKS`].
+/// An event that a plugin has a kernel keep.
+#[derive(Clone, Debug, PartialEq)]
+pub struct KernelEvent {
+    /// The session that it belongs to.
+    pub session_id: String,
+    /// How the plugin writes its payload.
+    pub schema_version: String,
+    /// What only the plugin can read.
+    pub payload: Vec<u8>,
+}
+
+/// A callback service that hands every log entry to `on_log`, and keeps no events. Serve it on the
+/// broker under [`super::plugin::KERNEL_CALLBACKS`].
 pub fn kernel_callbacks(on_log: impl Fn(KernelLogEntry) + Send + Sync + 'static) -> Routes {
-    Routes::new(server::KernelCallbackServiceServer::new(Callbacks { on_log: Arc::new(on_log) }))
+    routes(Callbacks { on_log: Box::new(on_log), on_emit: None })
+}
+
+/// [`kernel_callbacks`] that hands every event to `on_emit` besides, as if it were kept.
+pub fn kernel_callbacks_keeping(
+    on_log: impl Fn(KernelLogEntry) + Send + Sync + 'static,
+    on_emit: impl Fn(KernelEvent) + Send + Sync + 'static,
+) -> Routes {
+    routes(Callbacks { on_log: Box::new(on_log), on_emit: Some(Box::new(on_emit)) })
+}
+
+fn routes(callbacks: Callbacks) -> Routes {
+    Routes::new(server::KernelCallbackServiceServer::new(callbacks))
 }
 
 struct Callbacks {
-    on_log: Arc<dyn Fn(KernelLogEntry) + Send + Sync>,
+    on_log: Box<dyn Fn(KernelLogEntry) + Send + Sync>,
+    on_emit: Option<Box<dyn Fn(KernelEvent) + Send + Sync>>,
 }
 
 #[tonic::async_trait]
@@ -70,8 +92,13 @@ impl server::KernelCallbackService for Callbacks {
 
     async fn emit(
         &self,
-        _: Request<wire::EmitRequest>,
+        request: Request<wire::EmitRequest>,
     ) -> Result<Response<wire::EmitResult>, Status> {
-        Err(Status::unimplemented("this kernel keeps no events"))
+        let Some(on_emit) = &self.on_emit else {
+            return Err(Status::unimplemented("this kernel keeps no events"));
+        };
+        let wire::EmitRequest { session_id, schema_version, payload, .. } = request.into_inner();
+        on_emit(KernelEvent { session_id, schema_version, payload });
+        Ok(Response::new(wire::EmitResult { id: "kept".to_owned(), sequence: 0 }))
     }
 }

@@ -26,7 +26,7 @@ pub use client::{
     ToolClient,
 };
 pub use convert::ConvertError;
-pub use kernel::{KernelLogEntry, kernel_callbacks};
+pub use kernel::{KernelEvent, KernelLogEntry, kernel_callbacks, kernel_callbacks_keeping};
 pub use kernel_log::{DialError, KernelLog, KernelLogLayer};
 pub use persisted::{persisted_call, persisted_result};
 pub use status::grpc_code;

@@ -17,9 +17,10 @@ pub(crate) struct Checked {
 }
 
 impl Checked {
-    /// Checks the small provider with a fault, or with none where it is empty.
-    pub(crate) fn bad(fault: &str, arguments: &[&str]) -> Self {
-        let (_folder, file) = settings(fault);
+    /// Checks the small provider with a fault, or with none where it is empty. `more` is what else
+    /// the settings hold, as JSON.
+    pub(crate) fn bad(fault: &str, more: &str, arguments: &[&str]) -> Self {
+        let (_folder, file) = settings(fault, more);
         let file = file.to_str().unwrap();
         Self::of(&this_program(), &[&["--config", file], arguments].concat())
     }
@@ -67,11 +68,12 @@ pub(crate) fn this_program() -> PathBuf {
     std::env::current_exe().unwrap()
 }
 
-/// A file that makes this program a provider with a fault; it goes with the folder.
-pub(crate) fn settings(fault: &str) -> (tempfile::TempDir, PathBuf) {
+/// A file that makes this program a provider with a fault, and holds `more`; it goes with the folder.
+pub(crate) fn settings(fault: &str, more: &str) -> (tempfile::TempDir, PathBuf) {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("conform.json");
-    let settings = json!({"environment": {VARIABLE: fault}});
+    let mut settings: Value = serde_json::from_str(more).unwrap();
+    settings["environment"] = json!({VARIABLE: fault});
     std::fs::write(&file, settings.to_string()).unwrap();
     (folder, file)
 }

@@ -12,6 +12,7 @@ pub(crate) fn stories() -> Vec<(String, Story)> {
             ("ours_keeps_every_rule_and_nothing_is_left_untried", ours),
             ("ours_keeps_them_as_the_example_configures_it", ours_as_in_the_example),
             ("a_small_provider_keeps_them_too", small),
+            ("a_configuration_that_cannot_be_guessed_is_no_failure", not_guessed),
             ("a_person_reads_what_was_checked", for_a_person),
         ],
     )
@@ -33,13 +34,22 @@ fn ours_as_in_the_example() {
 }
 
 fn small() {
-    let checked = Checked::bad("", &["--limit", "60"]);
+    let checked = Checked::bad("", "{}", &["--limit", "60"]);
     assert!(checked.not_passed().is_empty(), "{:#?}", checked.not_passed());
     assert_eq!(checked.code, Some(0));
 }
 
+fn not_guessed() {
+    let checked = Checked::bad("accepts-no-configuration", "{}", &["--limit", "60"]);
+    assert_eq!(checked.code, Some(0), "{:#}", checked.report);
+    let why = |id| checked.check(id)["why"].to_string();
+    assert!(why("config.accepted").contains("--config"), "{:#}", checked.report);
+    // Whoever reads of another check learns where to look.
+    assert!(why("invoke.output_schema").contains("config.accepted"), "{:#}", checked.report);
+}
+
 fn for_a_person() {
-    let (_folder, file) = settings("");
+    let (_folder, file) = settings("", "{}");
     let arguments =
         ["--config", file.to_str().unwrap(), "--only", "describe", "--only", "schema.kind"];
     let output = conform(&this_program(), &arguments);

@@ -127,13 +127,16 @@ func (*toolPlugin) GRPCServer(*plugin.GRPCBroker, *grpc.Server) error { return n
 func (p *toolPlugin) GRPCClient(_ context.Context, broker *plugin.GRPCBroker, conn *grpc.ClientConn) (any, error) {
 	go broker.AcceptAndServe(callbackID, func(options []grpc.ServerOption) *grpc.Server {
 		server := grpc.NewServer(options...)
-		err := services.Serve(server, wire.KernelService, "Log", func(request wire.Object) {
+		log := func(_ context.Context, request wire.Object) (wire.Object, error) {
 			select {
 			case p.logs <- request:
 			default: // A test that does not look must not hold the plugin up.
 			}
-		})
-		if err != nil {
+			return nil, nil
+		}
+		type unary = map[string]func(context.Context, wire.Object) (wire.Object, error)
+		handlers := wire.Handlers{Unary: unary{"Log": log}}
+		if err := services.Register(server, wire.KernelService, handlers); err != nil {
 			panic(err)
 		}
 		return server

@@ -40,11 +40,11 @@ macro_rules! checks {
 
 checks! {
     Cookie = "launch.cookie", "refuses to run without the host's cookie",
-        "go-plugin: without the exact cookie a plugin says so on stderr, prints nothing on stdout and exits with an error";
+        "go-plugin: without the exact cookie (PLUGGABLEHARNESS_AGENT_PLUGIN) a plugin says so on stderr, prints nothing on stdout and exits with an error";
     Line = "launch.line", "prints a handshake line that a host can use",
         "go-plugin: the first line is 1|VERSION|unix or tcp|ADDRESS|grpc|, with a certificate or a seventh field only when asked for";
     Stdout = "launch.stdout", "prints nothing else on stdout, ever",
-        "go-plugin: standard output belongs to the handshake; a host reads one line and no more";
+        "go-plugin: standard output belongs to the handshake; a host throws away what follows, and stops reading at a line of 64 KiB";
     Stderr = "launch.stderr", "writes nothing on stderr that crashes a host",
         "hclog: in a JSON line the keys @level, @message and @timestamp are strings; another type panics a Go host";
     Version = "launch.version", "chooses a protocol version that the host offers",
@@ -52,21 +52,21 @@ checks! {
     Health = "launch.health", "reports its health under go-plugin's name",
         "go-plugin: grpc.health.v1 answers SERVING for the service \"plugin\"";
     Foreign = "launch.foreign_service", "answers UNIMPLEMENTED for a service that it lacks",
-        "kernel: a dev override's category is found by asking each service in turn";
+        "kernel: a dev override's category is found by asking each category's service in turn";
     AutoMtls = "launch.tls", "speaks TLS when asked, and with nobody but the host",
         "go-plugin: with PLUGIN_CLIENT_CERT set both sides show a certificate, and no other client is served";
     Multiplexing = "launch.multiplex", "multiplexes when asked, or says that it cannot",
         "go-plugin: a seventh field of true means that connections share one; a plugin that cannot leaves it out or says false";
 
     Identity = "describe.identity", "says who it is",
-        "Describe MUST be implemented; its producer has a name and a source, as a lock file has";
+        "Describe MUST be implemented; its producer stands in for a lock file's name, version and source";
     SemanticVersion = "describe.version", "has a semantic version",
         "ProducerRef: version is a semantic version";
     Category = "describe.category", "says that it is a tool provider of protocol version 1",
         "ProducerRef: category TOOL, protocol_version that of the tool protocol";
 
     SchemaAnswers = "schema.answers", "lists its operations before it is configured",
-        "GetSchema MUST be answered cheaply and at any time, with one ToolSchema an operation";
+        "GetSchema MUST be answered cheaply, and kernels ask before Configure; one ToolSchema an operation";
     SchemaStable = "schema.stable", "lists the same operations again",
         "GetSchema MUST be re-queryable: what is declared is static";
     Names = "schema.names", "gives every operation a name of its own",
@@ -78,9 +78,9 @@ checks! {
     Risks = "schema.risk", "gives every operation a risk that fits its kind",
         "a resource is low to critical, never read_only; data_source and interactive are read_only";
     InputShapes = "schema.input", "declares arguments in the common subset",
-        "input_schema MUST be an object in the subset: no other types, required names exist, enums are of strings";
+        "input_schema MUST be in the common subset of JSON Schema: an object, of five types and no others";
     OutputShapes = "schema.output", "declares results in the common subset",
-        "output_schema MUST be there for every operation, an object in the same subset";
+        "output_schema MUST be there for every operation: an object in the same subset, as a payload is one";
     Concurrency = "schema.concurrency", "declares concurrency where it belongs",
         "ConcurrencySpec MUST be declared but for interactive operations, where it MUST NOT be";
     KeyFields = "schema.key_fields", "names key fields that exist",
@@ -90,57 +90,61 @@ checks! {
     DefaultTimeout = "schema.default_timeout", "declares deadlines that are times",
         "default_timeout is the deadline that a kernel applies: more than nothing, and a valid Duration";
     Extras = "schema.extras", "declares slash commands and hook points that exist",
-        "a slash command has a name of its own and a template; a hook point is one of the eight, once";
+        "supported_hook_points names some of the eight hook points; a slash command has a name and a template";
 
     ConfigSchema = "config.schema", "declares its configuration properly",
-        "ConfigAttribute: names are unique, types known, inner keys only in objects, a secret is one string";
+        "ConfigAttribute: a block has each name once, types are known, inner keys only in objects, a secret is one string";
     ConfigDefaults = "config.defaults", "has defaults that are what they say",
-        "default_json is a JSON text of the attribute's type; a required attribute has none";
+        "default_json is a JSON text: what holds where the attribute is left out";
     Accepted = "config.accepted", "accepts a configuration that fits",
         "Configure takes what the provider's own ConfigSchema allows";
     NullIsLeftOut = "config.null", "takes null for left out",
         "kernel: every attribute that is not written arrives as null";
-    UnknownKey = "config.unknown_key", "refuses a key that it does not know",
-        "Configure MUST reject what is wrong rather than leave the failure to the first Invoke";
-    WrongType = "config.wrong_type", "refuses a value of another type",
-        "Configure MUST reject what is wrong rather than leave the failure to the first Invoke";
+    UnknownKey = "config.unknown_key", "answers a key that it does not know",
+        "kernel: it checks names itself, but hands an object over unchecked; a slip in there must break nothing";
+    WrongType = "config.wrong_type", "answers a value of another type",
+        "kernel: it checks types itself, but hands an object over unchecked; a slip in there must break nothing";
     MissingRequired = "config.missing_required", "refuses a configuration that lacks what is required",
-        "Configure MUST reject missing required fields with a structured error";
+        "Configure MUST reject missing required fields with a structured error; null is missing";
     Secrets = "config.secrets", "never repeats a secret",
         "a received secret MUST NOT be in an event, rendered output, a log line or an error";
 
     Unconfigured = "invoke.unconfigured", "answers a call before it is configured",
-        "every failure is classified: also that there is no configuration yet";
+        "a plugin MUST classify every failure: also that there is no configuration yet";
     OneEnd = "invoke.one_end", "ends every call with one result or error",
         "exactly one of result or error MUST close the stream, and nothing follows it";
     Events = "invoke.events", "sends events that say what they are",
-        "a ToolEvent has one of its six choices set, and an output chunk its stream";
+        "a ToolEvent has one of its six choices set, an output chunk its stream, a result its payload";
     LeadEvents = "invoke.lead_events", "sends lead-up events only where it said so",
-        "streaming = false: exactly one terminal event and nothing before it";
+        "streaming = false: no output_chunk, progress or partial_result before the terminal event";
     ExitStatus = "invoke.exit_status", "reports an exit status for processes, and only for them",
         "exit_status MUST come once from an operation that is a child process, and MUST NOT from any other";
+    ExitCode = "invoke.exit_code", "reports what the process exited with",
+        "exit_status is the child process's: its exit_code, or the signal that ended it";
     OutputSchema = "invoke.output_schema", "gives results that fit their schema",
         "result.payload MUST conform to output_schema; a kernel throws away one that does not";
     Failures = "invoke.failures", "fails by an error event, not by a status",
-        "a failed operation is a ToolError that closes the stream; a broken stream reads as a crash";
+        "exactly one of result or error MUST close the stream: one that ends with a status is an unknown failure to a kernel";
     UnknownOperation = "invoke.unknown_operation", "refuses an operation that it does not have",
-        "tool_name matches a ToolSchema.name; any other is not_found or invalid_arguments";
+        "tool_name matches a ToolSchema.name; a call of any other has no result";
     InvalidArguments = "invoke.invalid_arguments", "refuses arguments that do not fit",
-        "input that fails input_schema is invalid_arguments, which MUST NOT be retried as it is";
+        "a failure is classified: of input that fails input_schema it is invalid_arguments, which MUST NOT be retried as it is";
     Sparse = "invoke.sparse", "answers a request that lacks what it should have",
-        "kernel: calls come without a context, and with nothing in it; none may crash a provider";
+        "kernel: an action's call has no working directory; and nothing that is left out may crash a provider";
     ReadOnly = "invoke.read_only", "changes nothing by a data source",
         "a data_source is read-only: it runs without anybody's approval";
+    Idempotent = "invoke.idempotent", "ends up the same when it is called again, where it says so",
+        "idempotent is true only where the same call again cannot produce another end state: a kernel retries by it";
     WorkingDirectory = "invoke.working_directory", "takes relative paths from the working directory",
-        "a relative path MUST be resolved against call_context.working_directory";
+        "a process-backed operation, or one that reads files, MUST resolve relative paths against call_context.working_directory";
     ChunkOrder = "invoke.chunk_order", "keeps the order of output",
         "output_chunk ordering within a stream MUST be preserved";
     Concurrent = "invoke.concurrent", "runs what it calls safe side by side",
         "safe = true: concurrent calls are generally safe";
     Cancelled = "invoke.cancel", "stops a call whose stream is closed",
-        "a cancelled call ends: its processes are gone and the provider answers";
+        "a cancel lands: nothing of the call goes on, and the provider answers the next";
     Deadline = "invoke.deadline", "ends a call at its deadline",
-        "a call that exceeds its deadline is a timeout, never a result, and nothing of it goes on";
+        "a call that exceeds a kernel's deadline (grpc-timeout) is a timeout, and nothing of it goes on";
 
     ErrorCategory = "error.category", "classifies every failure",
         "ToolError.category MUST be one of the taxonomy; unspecified is never sent";
@@ -150,31 +154,31 @@ checks! {
         "process_crashed is made by kernels alone";
     UnknownDetails = "error.unknown_details", "shows what is behind an unknown failure",
         "an unknown error MUST include the raw underlying error in details";
-    StatusDetails = "status.details", "explains a refused call in the status's details",
-        "a refusal is structured: google.rpc.ErrorInfo and ToolError in grpc-status-details-bin";
+    StatusDetails = "status.details", "has details that can be read, if a status has some",
+        "gRPC: grpc-status-details-bin is a google.rpc.Status of the same code; a ToolError has a category and a message";
     Unavailable = "status.unavailable", "never answers UNAVAILABLE",
         "UNAVAILABLE reads as a crashed plugin and feeds a circuit breaker";
 
     PreviewProbe = "preview.probe", "answers a preview without arguments",
-        "kernel: every operation's preview is probed with nothing, before Configure: a refusal, a tree or UNIMPLEMENTED";
+        "kernel: every operation's preview is probed without arguments, before Configure; UNIMPLEMENTED means that it has none";
     PreviewTree = "preview.tree", "previews what a call would do",
-        "Preview describes the call's effect as a well-formed RenderTree, or is UNIMPLEMENTED";
+        "Preview describes the call's effect as a RenderTree, or is UNIMPLEMENTED";
     PreviewSideEffects = "preview.side_effects", "changes nothing by a preview",
         "Preview MUST NOT mutate anything, whatever the call's kind";
     PreviewFailing = "preview.failing", "previews a call that would fail",
-        "Preview of a call that fails is shown or refused in order, and changes nothing";
+        "Preview of a call that would fail is a tree or a refusal, and changes nothing";
 
     RenderPersisted = "render.persisted", "shows what a kernel stored",
-        "Render takes the stored events of before and after a call, also of failures that a kernel made, or is UNIMPLEMENTED";
+        "kernel: Render gets the stored events of before and after a call, also of failures that a kernel made; or it is UNIMPLEMENTED";
     RenderVersion = "render.unknown_version", "refuses a schema version that it does not know",
         "RenderRequest.schema_version names how the payload is written; another than known cannot be read";
     RenderGarbage = "render.garbage", "survives a payload that is none",
         "Render of any bytes is a tree or a refusal";
 
     CallbackLog = "callbacks.log", "logs to the kernel properly, if it does",
-        "KernelCallbackService.Log: an entry has a level and a message, and names only sessions that there are";
-    CallbacksOptional = "callbacks.optional", "works with a kernel that serves no callbacks",
-        "go-plugin: the broker is dialled lazily, and nothing waits for it";
+        "KernelCallbackService.Log: an entry has a level, and a session is the one of the call";
+    CallbacksOptional = "callbacks.optional", "starts before the kernel serves callbacks",
+        "kernel: its stream of the broker is dialled from inside a handler, never while starting up";
 
     Survives = "life.survives", "lives through all of this",
         "a provider that dies in a call misbehaves itself: it is process_crashed to the kernel";
@@ -185,13 +189,13 @@ checks! {
     Busy = "end.busy", "ends when it is told to in the middle of a call",
         "Shutdown ends running calls, with all their processes";
     Terminate = "end.terminate", "ends at SIGTERM",
-        "SIGTERM ends a plugin";
+        "go-plugin: SIGTERM keeps its default, which ends a process";
     HostDeath = "end.host_death", "ends when its host dies",
-        "a plugin whose host is gone has nobody to end it, so it ends itself";
+        "go-plugin leaves an orphan then, which nobody ends; so the best end themselves";
     Orphans = "end.orphans", "leaves no process behind",
         "nothing that a provider started outlives it";
     Sockets = "end.sockets", "leaves no socket behind",
-        "go-plugin: nobody but the plugin removes its sockets";
+        "go-plugin: nobody but the plugin removes its sockets, and it does at Shutdown";
 }
 
 #[cfg(test)]

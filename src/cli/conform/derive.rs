@@ -24,6 +24,8 @@ pub(crate) const COUNTED: usize = 300;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Role {
     Command,
+    Program,
+    Words,
     OldText,
     NewText,
     Content,
@@ -37,6 +39,8 @@ enum Role {
 /// The parts of names that tell, looked for in this order.
 const HINTS: &[(Role, &[&str])] = &[
     (Role::Command, &["command", "cmd", "script"]),
+    (Role::Program, &["program", "executable", "binary", "exe"]),
+    (Role::Words, &["arg", "argv", "argument"]),
     (Role::OldText, &["old", "find"]),
     (Role::NewText, &["new", "replace"]),
     (Role::Folder, &["dir", "directory", "directorie", "folder", "cwd", "root", "workspace"]),
@@ -125,6 +129,7 @@ pub(crate) fn arguments(shape: &Shape, folder: &str) -> Vec<Payload> {
         let role = role(name);
         inner.kind == STRING
             && matches!(role, Role::Command | Role::OldText | Role::NewText | Role::Content)
+            || is_words(name, inner)
     });
     let full = made(shape, folder, |_, _| true);
     let mut candidates = vec![sparing];
@@ -143,54 +148,117 @@ fn made(shape: &Shape, folder: &str, also: impl Fn(&str, &Shape) -> bool + Copy)
         true => format!("{folder}/written.txt"),
         false => format!("{folder}/{KNOWN}"),
     };
+    // What has its words apart takes a program alone.
+    let command = match shape.properties.iter().any(|(name, inner)| is_words(name, inner)) {
+        true => "echo",
+        false => "echo conform",
+    };
+    let texts = Texts { folder, file: &file, command };
     let wanted = shape
         .properties
         .iter()
         .filter(|(name, inner)| shape.required.contains(name) || also(name, inner));
-    wanted.map(|(name, inner)| (name.clone(), value(name, inner, folder, &file))).collect()
+    wanted.map(|(name, inner)| (name.clone(), value(name, inner, &texts))).collect()
 }
 
-fn value(name: &str, shape: &Shape, folder: &str, file: &str) -> Value {
+/// What stands for what in made-up arguments.
+struct Texts<'a> {
+    folder: &'a str,
+    file: &'a str,
+    command: &'a str,
+}
+
+fn value(name: &str, shape: &Shape, texts: &Texts<'_>) -> Value {
     match shape.kind {
         NUMBER => json!(1),
         BOOLEAN => json!(false),
+        ARRAY if role(name) == Role::Command => json!(["echo", "conform"]),
         ARRAY => match &shape.items {
-            Some(items) => json!([value(name, items, folder, file)]),
+            Some(items) => json!([value(name, items, texts)]),
             None => json!([]),
         },
-        OBJECT => Value::Object(made(shape, folder, |_, _| false)),
+        OBJECT => Value::Object(made(shape, texts.folder, |_, _| false)),
         _ => match shape.words.first() {
             Some(word) => json!(word),
-            None => json!(text(role(name), folder, file)),
+            None => json!(text(role(name), texts)),
         },
     }
 }
 
-fn text(role: Role, folder: &str, file: &str) -> String {
+fn text<'a>(role: Role, texts: &Texts<'a>) -> &'a str {
     match role {
-        Role::Command => "echo conform".to_owned(),
-        Role::OldText | Role::Pattern => "beta".to_owned(),
-        Role::NewText => "delta".to_owned(),
-        Role::Content => "delta\n".to_owned(),
-        Role::Folder => folder.to_owned(),
-        Role::File => file.to_owned(),
-        Role::Address => "http://127.0.0.1:9/".to_owned(),
-        Role::Other => "conform".to_owned(),
+        Role::Command => texts.command,
+        Role::Program => "echo",
+        Role::OldText | Role::Pattern => "beta",
+        Role::NewText => "delta",
+        Role::Content => "delta\n",
+        Role::Folder => texts.folder,
+        Role::File => texts.file,
+        Role::Address => "http://127.0.0.1:9/",
+        Role::Words | Role::Other => "conform",
     }
 }
 
-/// The argument that holds a shell's command, where an operation has one.
-pub(crate) fn command_argument(shape: &Shape) -> Option<&str> {
-    let mut texts = shape.properties.iter().filter(|(_, inner)| inner.kind == STRING);
-    texts.find(|(name, _)| role(name) == Role::Command).map(|(name, _)| name.as_str())
+/// Whether an argument is a list of a program's arguments.
+fn is_words(name: &str, shape: &Shape) -> bool {
+    role(name) == Role::Words && is_texts(shape)
 }
 
-/// `good` with another command.
-pub(crate) fn with_command(good: &Payload, argument: &str, command: &str) -> Payload {
-    let mut arguments = good.clone();
-    arguments.insert(argument.to_owned(), command.into());
-    arguments
+fn is_texts(shape: &Shape) -> bool {
+    shape.kind == ARRAY && shape.items.as_ref().is_some_and(|items| items.kind == STRING)
 }
+
+/// How an operation may take a shell's command. Whether it does is seen by trying.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Shell {
+    /// In one text.
+    Text(String),
+    /// In a program and a list of arguments.
+    Program { program: String, words: String },
+    /// In a list, the program first.
+    Words(String),
+}
+
+impl Shell {
+    /// What an operation's arguments look like.
+    pub(crate) fn of(shape: &Shape) -> Option<Self> {
+        let named = |is_it: &dyn Fn(&str, &Shape) -> bool| {
+            let found = shape.properties.iter().find(|(name, inner)| is_it(name, inner));
+            found.map(|(name, _)| name.clone())
+        };
+        let command = named(&|name, inner| inner.kind == STRING && role(name) == Role::Command);
+        let program = named(&|name, inner| inner.kind == STRING && role(name) == Role::Program);
+        if let (Some(words), Some(program)) = (named(&is_words), program.or(command.clone())) {
+            return Some(Shell::Program { program, words });
+        }
+        let list = || named(&|name, inner| is_texts(inner) && role(name) == Role::Command);
+        command.map(Shell::Text).or_else(|| list().map(Shell::Words))
+    }
+
+    /// `good` with this command.
+    pub(crate) fn arguments(&self, good: &Payload, command: &str) -> Payload {
+        const SHELL: &str = "/bin/sh";
+        let mut arguments = good.clone();
+        match self {
+            Shell::Text(name) => {
+                arguments.insert(name.clone(), command.into());
+            }
+            Shell::Program { program, words } => {
+                arguments.insert(program.clone(), SHELL.into());
+                arguments.insert(words.clone(), json!(["-c", command]));
+            }
+            Shell::Words(name) => {
+                arguments.insert(name.clone(), json!([SHELL, "-c", command]));
+            }
+        }
+        arguments
+    }
+}
+
+/// What only a shell makes [`COMPUTED`] of.
+pub(crate) const COMPUTING: &str = "echo conform-$((6*7))";
+/// What a shell prints for [`COMPUTING`].
+pub(crate) const COMPUTED: &str = "conform-42";
 
 /// `good` with another file in the place of the known one, where it names that.
 pub(crate) fn with_file(good: &Payload, folder: &str, file: &str) -> Option<Payload> {
@@ -263,9 +331,35 @@ mod tests {
             arguments(&write, "/f").into_iter().map(Value::Object).collect::<Vec<_>>(),
             [json!({"path": "/f/written.txt", "content": "delta\n"})]
         );
-        assert_eq!(command_argument(&object(&[("cmd", 2)], &[])), Some("cmd"));
-        assert_eq!(command_argument(&edit), None);
+        assert_eq!(Shell::of(&object(&[("cmd", 2)], &[])), Some(Shell::Text("cmd".to_owned())));
+        assert_eq!(Shell::of(&edit), None);
         assert!(with_file(&candidates[0], "/f", "x").is_some_and(|of| of["path"] == "x"));
+    }
+
+    #[test]
+    fn a_command_is_given_as_the_shape_asks_for_it() {
+        let list = Shape {
+            kind: ARRAY,
+            items: Some(Box::new(Shape { kind: STRING, ..Shape::default() })),
+            ..Shape::default()
+        };
+        let with = |name: &str, mut shape: Shape| {
+            shape.properties.insert(name.to_owned(), list.clone());
+            shape
+        };
+        let given = |shape: &Shape| {
+            let good = arguments(shape, "/f").pop().unwrap();
+            let shell = Shell::of(shape).unwrap();
+            (Value::Object(good.clone()), Value::Object(shell.arguments(&good, "x")))
+        };
+        for program in ["program", "command"] {
+            let (good, commanded) = given(&with("args", object(&[(program, 2)], &[program])));
+            assert_eq!(good, json!({program: "echo", "args": ["conform"]}));
+            assert_eq!(commanded, json!({program: "/bin/sh", "args": ["-c", "x"]}));
+        }
+        let (good, commanded) = given(&with("command", object(&[], &["command"])));
+        assert_eq!(good, json!({"command": ["echo", "conform"]}));
+        assert_eq!(commanded, json!({"command": ["/bin/sh", "-c", "x"]}));
     }
 
     #[test]

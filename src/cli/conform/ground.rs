@@ -4,7 +4,7 @@
     reason = "the checker is a host: it prepares the folder that it hands to a provider, and reads the file that its user named"
 )]
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsString;
 use std::fs;
 use std::io::{self, Read as _};
@@ -45,6 +45,8 @@ const MOST_CONTENT: u64 = 1 << 20;
 pub(crate) struct Ground {
     folder: PathBuf,
     handle: OwnedFd,
+    /// What is the provider's own in `work`: its state, which it relies on finding again.
+    own: Vec<OsString>,
 }
 
 /// What is in a folder: each entry's path, and what would change if it were touched.
@@ -68,7 +70,7 @@ impl Ground {
         }
         let folder = fresh_folder(&base)?;
         let handle = open_folder(CWD, &folder)?;
-        let ground = Self { folder, handle };
+        let ground = Self { folder, handle, own: Vec::new() };
         fs::create_dir(ground.tmp())?;
         ground.reset()?;
         Ok(ground)
@@ -84,7 +86,19 @@ impl Ground {
         self.folder.join(TMP)
     }
 
-    /// Brings `work` back to what it was at first.
+    /// Takes what a provider made in `work` while it was configured for its own.
+    pub(crate) fn adopt(&mut self) -> io::Result<()> {
+        let work = self.open(WORK)?;
+        for entry in fs::read_dir(through(&work))? {
+            let name = entry?.file_name();
+            if name != KNOWN && name != INNER && name != TICKS && !self.own.contains(&name) {
+                self.own.push(name);
+            }
+        }
+        Ok(())
+    }
+
+    /// Brings `work` back to what it was at first, but for what is the provider's own.
     pub(crate) fn reset(&self) -> io::Result<()> {
         // The folder itself stays: a provider may hold it open.
         let work = match self.open(WORK) {
@@ -99,6 +113,9 @@ impl Ground {
         let work = through(&work);
         for entry in fs::read_dir(&work)? {
             let entry = entry?;
+            if self.own.contains(&entry.file_name()) {
+                continue;
+            }
             if entry.file_type()?.is_dir() {
                 fs::remove_dir_all(entry.path())?;
             } else {
@@ -166,6 +183,19 @@ impl Drop for Ground {
 }
 
 impl State {
+    /// What is another thing in `after`, or holds another: when it was written does not matter.
+    pub(crate) fn differences(&self, after: &State) -> Vec<String> {
+        let paths: BTreeSet<&PathBuf> = self.0.keys().chain(after.0.keys()).collect();
+        let differs = |path: &&&PathBuf| {
+            let told = |state: &State| {
+                let entry = state.0.get(**path)?;
+                Some((entry.mode, entry.size, entry.content.clone()))
+            };
+            told(self) != told(after)
+        };
+        paths.iter().filter(differs).map(|path| path.display().to_string()).collect()
+    }
+
     /// What is different in `after`, a line each.
     pub(crate) fn changes(&self, after: &State) -> Vec<String> {
         let mut changes = Vec::new();
@@ -252,11 +282,25 @@ mod tests {
         assert_eq!(changes.iter().filter(|change| change.ends_with("was made")).count(), 1);
         assert_eq!(changes.iter().filter(|change| change.ends_with("was removed")).count(), 1);
         assert!(changes.iter().any(|change| change.ends_with("known.txt was changed")));
+        assert_eq!(before.differences(&ground.state().unwrap()).len(), 3);
         ground.reset().unwrap();
+        assert_eq!(before.differences(&ground.state().unwrap()), [""; 0]);
         assert!(ground.work().join(INNER).join(INNER_FILE).is_file());
         let folder = ground.folder.clone();
         drop(ground);
         assert!(!folder.exists());
+    }
+
+    #[test]
+    fn what_a_provider_made_when_it_was_configured_stays() {
+        let mut ground = Ground::new().unwrap();
+        fs::write(ground.work().join("state.db"), "").unwrap();
+        ground.adopt().unwrap();
+        fs::write(ground.work().join("of-a-call"), "").unwrap();
+        fs::remove_file(ground.work().join(KNOWN)).unwrap();
+        ground.reset().unwrap();
+        assert!(ground.work().join("state.db").exists() && ground.work().join(KNOWN).exists());
+        assert!(!ground.work().join("of-a-call").exists());
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! The report for a person.
 
 use super::checks::Check;
-use super::report::{Report, Verdict};
+use super::report::{Finding, Report, Verdict};
 use crate::cli::paint::{Escape, Ink, Paint, Painter};
 
 /// How wide the column of ids is.
@@ -12,26 +12,37 @@ pub(crate) fn text(report: &Report, painter: Painter) -> String {
     let Painter { paint, escape, .. } = painter;
     let mut text = String::new();
     for (check, verdict) in report.verdicts() {
-        text.push_str(&one(check, &verdict, paint, escape));
+        text.push_str(&one(check, &verdict, report.remarks(check), paint, escape));
     }
     let counts = report.counts();
-    let total = counts.passed + counts.failed + counts.not_reached;
+    let kept = counts.passed + counts.remarked;
+    let total = kept + counts.failed + counts.not_reached;
     let ink = match (counts.failed, counts.not_reached) {
         (1.., _) => Ink::Red,
         (0, 1..) => Ink::Yellow,
         (0, 0) => Ink::Green,
     };
+    let remarked = match counts.remarked {
+        0 => String::new(),
+        remarked => format!(" ({remarked} with a remark)"),
+    };
     let summary = format!(
-        "{total} checks: {} passed, {} failed, {} not reached",
-        counts.passed, counts.failed, counts.not_reached
+        "{total} checks: {kept} passed{remarked}, {} failed, {} not reached",
+        counts.failed, counts.not_reached
     );
     text.push_str(&format!("\n{}\n", paint.ink(ink, &summary)));
     text
 }
 
-fn one(check: Check, verdict: &Verdict, paint: Paint, escape: Escape) -> String {
+fn one(
+    check: Check,
+    verdict: &Verdict,
+    remarks: &[Finding],
+    paint: Paint,
+    escape: Escape,
+) -> String {
     let (mark, ink) = match verdict {
-        Verdict::Pass(_) => ("pass", Ink::Green),
+        Verdict::Pass(_) | Verdict::Remark(_) => ("pass", Ink::Green),
         Verdict::Fail(_) => ("FAIL", Ink::Red),
         Verdict::NotReached(_) => ("----", Ink::Yellow),
     };
@@ -44,6 +55,7 @@ fn one(check: Check, verdict: &Verdict, paint: Paint, escape: Escape) -> String 
     };
     match verdict {
         Verdict::Pass(notes) => notes.iter().for_each(|note| line("note", note)),
+        Verdict::Remark(_) => line("rule", check.rule()),
         Verdict::NotReached(reasons) => {
             line("rule", check.rule());
             reasons.iter().for_each(|why| line("unreached", why));
@@ -55,6 +67,10 @@ fn one(check: Check, verdict: &Verdict, paint: Paint, escape: Escape) -> String 
                 line("expected", &finding.expected);
             }
         }
+    }
+    for remark in remarks {
+        line("remark", &remark.seen);
+        line("better", &remark.expected);
     }
     text
 }
@@ -68,15 +84,18 @@ mod tests {
     fn a_report_tells_what_was_seen_and_what_was_expected() {
         let only = vec!["launch.line".to_owned(), "launch.std".to_owned()];
         let mut report = Report::new(Selection { only, skip: Vec::new() });
-        report.pass_with(Check::Line, "fine");
+        report.pass(Check::Line);
         report.fail(Check::Stdout, "\u{1b}[2J\nmore", "nothing");
+        report.remark(Check::Line, "allowed", "best");
         let painter = Painter { paint: Paint::Plain, escape: Escape::Controls, width: None };
         let text = text(&report, painter);
         let expected = "\
 pass  launch.line                prints a handshake line that a host can use
-      note      fine
+      rule      go-plugin: the first line is 1|VERSION|unix or tcp|ADDRESS|grpc|, with a certificate or a seventh field only when asked for
+      remark    allowed
+      better    best
 FAIL  launch.stdout              prints nothing else on stdout, ever
-      rule      go-plugin: standard output belongs to the handshake; a host reads one line and no more
+      rule      go-plugin: standard output belongs to the handshake; a host throws away what follows, and stops reading at a line of 64 KiB
       seen      \\u{1b}[2J
                 more
       expected  nothing
@@ -84,7 +103,7 @@ FAIL  launch.stdout              prints nothing else on stdout, ever
       rule      hclog: in a JSON line the keys @level, @message and @timestamp are strings; another type panics a Go host
       unreached the run did not get this far
 
-3 checks: 1 passed, 1 failed, 1 not reached
+3 checks: 1 passed (1 with a remark), 1 failed, 1 not reached
 ";
         assert_eq!(text, expected);
     }

@@ -24,18 +24,23 @@ pub(crate) struct Finding {
 pub(crate) enum Verdict {
     /// The rule was kept, perhaps with something to say about it.
     Pass(Vec<String>),
+    /// It was kept, and something was seen that the protocol allows and hosts or people would
+    /// rather not have.
+    Remark(Vec<Finding>),
     /// It was broken.
     Fail(Vec<Finding>),
     /// It could not be tried, or not everywhere.
     NotReached(Vec<String>),
 }
 
-/// All verdicts. A check may be tried many times: one failure makes it fail, and a part that was not
-/// reached makes it not reached.
+/// All verdicts. A check may be tried many times: one failure makes it fail, a part that was not
+/// reached makes it not reached, and what is left is a remark where there is one.
 #[derive(Debug)]
 pub(crate) struct Report {
     selection: Selection,
     entries: BTreeMap<Check, Entry>,
+    /// Why what was not tried was not.
+    stopped: Option<String>,
 }
 
 /// Which checks are run.
@@ -67,17 +72,23 @@ struct Entry {
     kept: bool,
     notes: Vec<String>,
     findings: Vec<Finding>,
+    remarks: Vec<Finding>,
     not_reached: Vec<String>,
 }
 
 impl Report {
     pub(crate) fn new(selection: Selection) -> Self {
-        Self { selection, entries: BTreeMap::new() }
+        Self { selection, entries: BTreeMap::new(), stopped: None }
     }
 
     /// Whether any of these is to be run.
     pub(crate) fn wants(&self, checks: &[Check]) -> bool {
         checks.iter().any(|&check| self.selection.wants(check))
+    }
+
+    /// The run cannot go on as it should; what it does not get to is not reached because of this.
+    pub(crate) fn stop(&mut self, why: impl Into<String>) {
+        self.stopped.get_or_insert_with(|| shorten(why.into()));
     }
 
     /// The rule was kept.
@@ -93,7 +104,14 @@ impl Report {
     }
 
     /// The rule was kept if nothing else was seen.
-    pub(crate) fn pass_unless_tried(&mut self, check: Check, note: &str) {
+    pub(crate) fn pass_unless_tried(&mut self, check: Check) {
+        if !self.entries.contains_key(&check) {
+            self.pass(check);
+        }
+    }
+
+    /// The rule was kept if nothing else was seen, and there is something to say.
+    pub(crate) fn pass_with_unless_tried(&mut self, check: Check, note: &str) {
         if !self.entries.contains_key(&check) {
             self.pass_with(check, note);
         }
@@ -110,9 +128,40 @@ impl Report {
         push_new(&mut self.entries.entry(check).or_default().findings, finding);
     }
 
+    /// The rule was kept, but not as well as it could be.
+    pub(crate) fn remark(
+        &mut self,
+        check: Check,
+        seen: impl Into<String>,
+        better: impl Into<String>,
+    ) {
+        let remark = Finding { seen: shorten(seen.into()), expected: shorten(better.into()) };
+        push_new(&mut self.entries.entry(check).or_default().remarks, remark);
+    }
+
+    /// The rule was kept, the better for there being nothing among these.
+    pub(crate) fn weigh(
+        &mut self,
+        check: Check,
+        remarks: impl IntoIterator<Item = String>,
+        better: &str,
+    ) {
+        self.pass(check);
+        for seen in remarks {
+            self.remark(check, seen, better);
+        }
+    }
+
     /// The rule could not be tried.
     pub(crate) fn not_reached(&mut self, check: Check, why: impl Into<String>) {
         push_new(&mut self.entries.entry(check).or_default().not_reached, shorten(why.into()));
+    }
+
+    /// The rule could not be tried if nothing was seen.
+    pub(crate) fn not_reached_unless_tried(&mut self, check: Check, why: &str) {
+        if !self.entries.contains_key(&check) {
+            self.not_reached(check, why);
+        }
     }
 
     /// The rule was kept if nothing is among the problems.
@@ -147,17 +196,27 @@ impl Report {
             Some(entry) if !entry.not_reached.is_empty() => {
                 Verdict::NotReached(entry.not_reached.clone())
             }
+            Some(entry) if !entry.remarks.is_empty() => Verdict::Remark(entry.remarks.clone()),
             Some(Entry { kept: true, notes, .. }) => Verdict::Pass(notes.clone()),
-            _ => Verdict::NotReached(vec!["the run did not get this far".to_owned()]),
+            _ => {
+                let why = self.stopped.as_deref().unwrap_or("the run did not get this far");
+                Verdict::NotReached(vec![why.to_owned()])
+            }
         }
     }
 
-    /// How many passed, failed and were not reached.
+    /// What there is to remark besides a verdict that weighs more.
+    pub(crate) fn remarks(&self, check: Check) -> &[Finding] {
+        self.entries.get(&check).map_or(&[], |entry| &entry.remarks)
+    }
+
+    /// How many ended in which way.
     pub(crate) fn counts(&self) -> Counts {
         let mut counts = Counts::default();
         for (_, verdict) in self.verdicts() {
             match verdict {
                 Verdict::Pass(_) => counts.passed += 1,
+                Verdict::Remark(_) => counts.remarked += 1,
                 Verdict::Fail(_) => counts.failed += 1,
                 Verdict::NotReached(_) => counts.not_reached += 1,
             }
@@ -170,6 +229,7 @@ impl Report {
         let checks = self.verdicts().into_iter().map(|(check, verdict)| {
             let mut json = json!({
                 "id": check.id(), "title": check.title(), "rule": check.rule(),
+                "remarks": as_json(self.remarks(check)),
             });
             match verdict {
                 Verdict::Pass(notes) => {
@@ -178,11 +238,9 @@ impl Report {
                 }
                 Verdict::Fail(findings) => {
                     json["outcome"] = "fail".into();
-                    json["findings"] = findings
-                        .into_iter()
-                        .map(|finding| json!({"seen": finding.seen, "expected": finding.expected}))
-                        .collect();
+                    json["findings"] = as_json(&findings);
                 }
+                Verdict::Remark(_) => json["outcome"] = "remark".into(),
                 Verdict::NotReached(why) => {
                     json["outcome"] = "not_reached".into();
                     json["why"] = why.into();
@@ -193,7 +251,8 @@ impl Report {
         let checks: Vec<Value> = checks.collect();
         let counts = self.counts();
         json!({
-            "binary": binary, "checks": checks, "passed": counts.passed, "failed": counts.failed,
+            "binary": binary, "checks": checks, "passed": counts.passed,
+            "remarked": counts.remarked, "failed": counts.failed,
             "not_reached": counts.not_reached,
         })
     }
@@ -203,8 +262,14 @@ impl Report {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Counts {
     pub(crate) passed: usize,
+    pub(crate) remarked: usize,
     pub(crate) failed: usize,
     pub(crate) not_reached: usize,
+}
+
+fn as_json(findings: &[Finding]) -> Value {
+    let one = |finding: &Finding| json!({"seen": finding.seen, "expected": finding.expected});
+    findings.iter().map(one).collect()
 }
 
 fn push_new<T: PartialEq>(list: &mut Vec<T>, item: T) {
@@ -229,7 +294,11 @@ mod tests {
         let mut report = Report::new(Selection::default());
         report.pass(Check::Line);
         assert_eq!(report.verdict(Check::Line), Verdict::Pass(Vec::new()));
+        report.weigh(Check::Line, ["could be".to_owned()], "better");
+        assert!(matches!(report.verdict(Check::Line), Verdict::Remark(_)));
+        assert_eq!(report.counts().remarked, 1);
         report.not_reached(Check::Line, "no");
+        assert_eq!(report.remarks(Check::Line).len(), 1);
         assert_eq!(report.verdict(Check::Line), Verdict::NotReached(vec!["no".to_owned()]));
         report.judge(Check::Line, ["x".to_owned()], "y");
         let finding = Finding { seen: "x".to_owned(), expected: "y".to_owned() };

@@ -1,5 +1,6 @@
 //! From the command line to the report.
 
+use std::collections::BTreeSet;
 use std::process::ExitCode;
 use std::time::Duration;
 
@@ -92,5 +93,13 @@ fn prepared(options: &ConformOptions) -> Result<Trial, String> {
     processes::adopt_orphans()
         .map_err(|error| format!("orphans cannot be watched for: {error}"))?;
     let report = Report::new(selection);
-    Ok(Trial { binary, settings, limit: options.limit, ground, report, secrets: Vec::new() })
+    Ok(Trial {
+        binary,
+        settings,
+        limit: options.limit,
+        ground,
+        report,
+        exited: BTreeSet::new(),
+        secrets: Vec::new(),
+    })
 }

@@ -122,8 +122,8 @@ pub(crate) fn shown(error: &SeenError) -> String {
 }
 
 pub(crate) const INVALID_ARGUMENTS: i32 = 1;
-pub(crate) const NOT_FOUND: i32 = 2;
 pub(crate) const TIMEOUT: i32 = 5;
+pub(crate) const CONCURRENCY_CONFLICT: i32 = 6;
 pub(crate) const CANCELLED: i32 = 7;
 pub(crate) const PROCESS_CRASHED: i32 = 8;
 pub(crate) const UNKNOWN: i32 = 9;

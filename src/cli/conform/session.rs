@@ -7,8 +7,8 @@ use std::time::Duration;
 use super::processes::Process;
 use super::runs::Run;
 use crate::goplugin::host::{LogLine, Plugin};
-use crate::service::KernelLogEntry;
 use crate::service::observe::{Observer, Sent, SentContext};
+use crate::service::{KernelEvent, KernelLogEntry};
 use crate::tools::Payload;
 
 /// The session that every call belongs to.
@@ -42,6 +42,11 @@ impl<T> Heard<T> {
         items.extend(more.into_iter().take(room));
     }
 
+    /// Whether there may have been more than these.
+    pub(crate) fn is_full(&self, taken: &[T]) -> bool {
+        taken.len() >= self.most
+    }
+
     /// Takes what came so far.
     pub(crate) fn take(&self) -> Vec<T> {
         std::mem::take(&mut *self.items.lock().unwrap_or_else(PoisonError::into_inner))
@@ -66,6 +71,7 @@ pub(crate) struct Said {
     /// What it printed, as go-plugin carries it.
     pub(crate) printed: Heard<u8>,
     pub(crate) kernel: Heard<KernelLogEntry>,
+    pub(crate) events: Heard<KernelEvent>,
 }
 
 impl Default for Said {
@@ -75,6 +81,7 @@ impl Default for Said {
             stray: Heard::at_most(MOST_BYTES),
             printed: Heard::at_most(MOST_BYTES),
             kernel: Heard::at_most(MOST_ENTRIES),
+            events: Heard::at_most(MOST_ENTRIES),
         }
     }
 }

@@ -14,26 +14,38 @@ pub(crate) const ARRAY: i32 = 5;
 /// Deepest nesting of a shape that is looked at.
 const DEEPEST: usize = 32;
 
-/// What is wrong with the shape of an operation's arguments or result.
-pub(crate) fn problems(what: &str, shape: Option<&Shape>) -> Vec<String> {
-    let Some(shape) = shape else { return vec![format!("{what}: not there")] };
-    let mut problems = Vec::new();
-    if shape.kind != OBJECT {
-        problems.push(format!("{what}: of type {}, not an object", type_name(shape.kind)));
-    }
-    look_at(what, shape, 0, &mut problems);
-    problems
+/// What there is to say about a shape.
+#[derive(Debug, Default)]
+pub(crate) struct Looked {
+    /// What is no shape of the subset.
+    pub(crate) problems: Vec<String>,
+    /// What is one, and means nothing or says it twice: JSON Schema allows it.
+    pub(crate) remarks: Vec<String>,
 }
 
-fn look_at(place: &str, shape: &Shape, depth: usize, problems: &mut Vec<String>) {
+/// Looks at the shape of an operation's arguments or result.
+pub(crate) fn look(what: &str, shape: Option<&Shape>) -> Looked {
+    let mut looked = Looked::default();
+    let Some(shape) = shape else {
+        looked.problems.push(format!("{what}: not there"));
+        return looked;
+    };
+    if shape.kind != OBJECT {
+        looked.problems.push(format!("{what}: of type {}, not an object", type_name(shape.kind)));
+    }
+    look_at(what, shape, 0, &mut looked);
+    looked
+}
+
+fn look_at(place: &str, shape: &Shape, depth: usize, looked: &mut Looked) {
     if depth > DEEPEST {
-        problems.push(format!("{place}: nested deeper than {DEEPEST} levels"));
+        looked.remarks.push(format!("{place}: nested deeper than {DEEPEST} levels"));
         return;
     }
-    let mut problem = |text: String| problems.push(format!("{place}: {text}"));
     if !(OBJECT..=ARRAY).contains(&shape.kind) {
-        problem(format!("type {} is none of the five", shape.kind));
+        looked.problems.push(format!("{place}: type {} is none of the five", shape.kind));
     }
+    let mut problem = |text: String| looked.remarks.push(format!("{place}: {text}"));
     if shape.kind != OBJECT && !(shape.properties.is_empty() && shape.required.is_empty()) {
         problem(format!("properties on {}", type_name(shape.kind)));
     }
@@ -57,10 +69,10 @@ fn look_at(place: &str, shape: &Shape, depth: usize, problems: &mut Vec<String>)
         }
     }
     for (name, inner) in &shape.properties {
-        look_at(&format!("{place}.{name}"), inner, depth + 1, problems);
+        look_at(&format!("{place}.{name}"), inner, depth + 1, looked);
     }
     if let Some(items) = &shape.items {
-        look_at(&format!("{place}[]"), items, depth + 1, problems);
+        look_at(&format!("{place}[]"), items, depth + 1, looked);
     }
 }
 
@@ -146,15 +158,20 @@ mod tests {
 
     #[test]
     fn a_shape_of_the_subset_has_no_problem_and_others_have() {
-        assert_eq!(problems("x", Some(&sample())), Vec::<String>::new());
-        assert_eq!(problems("x", None).len(), 1);
+        let said = |shape: Option<&Shape>| {
+            let looked = look("x", shape);
+            (looked.problems.len(), looked.remarks.len())
+        };
+        assert_eq!(said(Some(&sample())), (0, 0));
+        assert_eq!(said(None), (1, 0));
         let mut wrong = sample();
         wrong.required.push("no".to_owned());
         wrong.properties.insert("n".to_owned(), Shape { words: vec!["1".to_owned()], ..shape(3) });
         wrong.properties.insert("m".to_owned(), shape(6));
         wrong.properties.insert("i".to_owned(), Shape { items: Some(Box::default()), ..shape(2) });
-        assert_eq!(problems("x", Some(&wrong)).len(), 5, "{:?}", problems("x", Some(&wrong)));
-        assert_eq!(problems("x", Some(&shape(ARRAY))).len(), 1);
+        // Two types that there are not; and what JSON Schema allows and nobody means.
+        assert_eq!(said(Some(&wrong)), (2, 3), "{:?}", look("x", Some(&wrong)));
+        assert_eq!(said(Some(&shape(ARRAY))), (1, 0));
     }
 
     #[test]

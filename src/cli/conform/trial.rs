@@ -1,5 +1,6 @@
 //! The trial of one provider: what is known of it, and what every answer of it is held to.
 
+use std::collections::BTreeSet;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -7,7 +8,7 @@ use futures_util::StreamExt as _;
 use tokio::time::timeout;
 
 use super::checks::Check;
-use super::derive::command_argument;
+use super::derive::Shell;
 use super::ground::Ground;
 use super::processes;
 use super::report::Report;
@@ -17,7 +18,7 @@ use super::settings::{Samples, Settings};
 use super::shapes;
 use crate::goplugin::Cookie;
 use crate::goplugin::host::{Environment, Launch, LaunchError, OutputChunk, Plugin};
-use crate::service::kernel_callbacks;
+use crate::service::kernel_callbacks_keeping;
 use crate::service::observe::{
     Details, Observer, Origin, Refusal, SeenError, SeenEvent, SeenTool, SeenTree,
 };
@@ -40,6 +41,8 @@ pub(crate) struct Trial {
     pub(crate) limit: Duration,
     pub(crate) ground: Ground,
     pub(crate) report: Report,
+    /// The operations that reported an exit status.
+    pub(crate) exited: BTreeSet<String>,
     /// Texts that must never come back.
     pub(crate) secrets: Vec<String>,
 }
@@ -55,6 +58,10 @@ pub(crate) enum Callbacks {
 pub(crate) struct Operation {
     pub(crate) tool: SeenTool,
     pub(crate) samples: Samples,
+    /// How it runs a shell's command, where it was seen to run one.
+    pub(crate) shell: Option<Shell>,
+    /// Whether the preview without arguments was answered by UNIMPLEMENTED.
+    pub(crate) probed_without_preview: bool,
     /// Arguments with which it gave a result, and that result.
     pub(crate) good: Option<(Payload, Payload)>,
     /// Arguments with which it failed, and the failure.
@@ -68,15 +75,24 @@ impl Operation {
         self.tool.kind != INTERACTIVE && (self.tool.risk != CRITICAL || self.samples.good.is_some())
     }
 
-    /// The argument that holds a command.
-    pub(crate) fn command(&self) -> Option<&str> {
-        self.tool.input.as_ref().and_then(command_argument)
+    /// Arguments with which it runs a shell's command, where it is known how.
+    pub(crate) fn commanded(&self, command: &str) -> Option<Payload> {
+        let (good, _) = self.good.as_ref()?;
+        Some(self.shell.as_ref()?.arguments(good, command))
     }
 
-    /// Whether it is a child process.
-    pub(crate) fn is_process(&self) -> bool {
-        self.samples.process.unwrap_or_else(|| self.command().is_some())
+    /// Whether it is a child process, where that is known: as the user says, or as it was seen to run
+    /// a shell's command.
+    pub(crate) fn is_process(&self) -> Option<bool> {
+        self.samples.process.or_else(|| self.shell.as_ref().map(|_| true))
     }
+}
+
+/// Whether a status says that the provider broke, rather than that it refuses: an unhandled error or
+/// exception becomes UNKNOWN, a caught crash INTERNAL.
+pub(crate) fn is_broken(refusal: &Refusal) -> bool {
+    refusal.origin == Origin::Connection
+        || matches!(refusal.code, "UNKNOWN" | "INTERNAL" | "UNAVAILABLE" | "DATA_LOSS")
 }
 
 impl Trial {
@@ -119,7 +135,11 @@ impl Trial {
             .start()
             .await?;
         if callbacks == Callbacks::Served {
-            let routes = kernel_callbacks(move |entry| kernel.push([entry]));
+            let events = said.events.clone();
+            let routes = kernel_callbacks_keeping(
+                move |entry| kernel.push([entry]),
+                move |event| events.push([event]),
+            );
             // Without a socket for them the provider is one whose kernel serves none.
             let _ = plugin.serve_callbacks(KERNEL_CALLBACKS, routes).await;
         }
@@ -175,19 +195,12 @@ impl Trial {
         if refusal.origin == Origin::Connection || refusal.code == "UNIMPLEMENTED" {
             return;
         }
-        let wanted = "a google.rpc.Status with the same code, an ErrorInfo with reason and \
-                      domain, and a ToolError with category and message";
+        let wanted = "no details, or a google.rpc.Status with the same code; a ToolError in it has a \
+                      category and a message";
         let seen = match &refusal.details {
-            Details::Absent => Some("no details".to_owned()),
+            Details::Absent => return,
             Details::Unreadable => Some("details that are no google.rpc.Status".to_owned()),
             Details::Read { same_code: false, .. } => Some("details of another code".to_owned()),
-            Details::Read { info: None, .. } => Some("no ErrorInfo".to_owned()),
-            Details::Read { info: Some((reason, domain)), .. }
-                if reason.is_empty() || domain.is_empty() =>
-            {
-                Some(format!("an ErrorInfo of reason {reason:?} and domain {domain:?}"))
-            }
-            Details::Read { error: None, .. } => Some("no ToolError".to_owned()),
             Details::Read { error: Some(error), .. }
                 if runs::category(error.category).is_none() || error.message.is_empty() =>
             {
@@ -197,6 +210,12 @@ impl Trial {
         };
         let problem = seen.map(|seen| format!("{what}: {refusal}: {seen}"));
         self.report.judge(Check::StatusDetails, problem, wanted);
+        if let Details::Read { info: Some((reason, domain)), .. } = &refusal.details
+            && (reason.is_empty() || domain.is_empty())
+        {
+            let seen = format!("{what}: an ErrorInfo of reason {reason:?} and domain {domain:?}");
+            self.report.remark(Check::StatusDetails, seen, "a reason and a domain, for programs");
+        }
     }
 
     /// Looks at the code of any status.
@@ -243,6 +262,36 @@ impl Trial {
         }
     }
 
+    /// Holds a call that no kernel makes to what is left to ask: an answer that is no crash. A status
+    /// will do.
+    pub(crate) fn judge_stray(
+        &mut self,
+        check: Check,
+        what: &str,
+        operation: Option<&Operation>,
+        run: &Run,
+    ) {
+        let wanted = "an error event, or at least a status that says what is wrong";
+        if let Ending::Refused(refusal) = &run.ending
+            && run.events.is_empty()
+        {
+            self.refused(what, refusal);
+            let seen = format!("{what}: {refusal}");
+            if is_broken(refusal) {
+                self.report.fail(check, seen, wanted);
+            } else {
+                let better = "an error event of some category: a kernel takes a status in its place \
+                              for an unknown failure";
+                self.report.weigh(check, [seen], better);
+            }
+            return;
+        }
+        self.judge(what, operation, run);
+        let is_answered = run.result().is_some() || run.error().is_some();
+        let seen = (!is_answered).then(|| format!("{what}: {}", run.outcome()));
+        self.report.judge(check, seen, wanted);
+    }
+
     fn judge_ending(&mut self, what: &str, run: &Run) {
         let wanted = "one result or error, and then the end of the stream";
         let is_last =
@@ -253,7 +302,9 @@ impl Trial {
                 self.status(what, refusal);
                 if refusal.origin == Origin::Provider {
                     let seen = format!("{what}: {}", run.outcome());
-                    self.report.fail(Check::Failures, seen, "an error event");
+                    let wanted =
+                        "an error event with a category, then the end of the stream with OK";
+                    self.report.fail(Check::Failures, seen, wanted);
                 }
             }
             Ending::Open => {
@@ -277,11 +328,6 @@ impl Trial {
             SeenEvent::Output { stream, .. } if !(1..=2).contains(stream) => {
                 Some(format!("{what}: output of stream {stream}"))
             }
-            SeenEvent::Progress { fraction: Some(fraction), .. }
-                if !(0.0..=1.0).contains(fraction) =>
-            {
-                Some(format!("{what}: progress of {fraction}"))
-            }
             SeenEvent::Result(None) => Some(format!("{what}: a result without a payload")),
             SeenEvent::Result(Some(Err(error))) => {
                 Some(format!("{what}: a payload that is no JSON: {error}"))
@@ -289,29 +335,50 @@ impl Trial {
             _ => None,
         });
         let problems: Vec<_> = problems.collect();
-        let wanted = "one of the six choices, complete: stdout or stderr, a share of 0 to 1";
+        let wanted = "one of the six choices, complete: a chunk of stdout (1) or stderr (2), a result \
+                      with a payload";
         self.report.judge(Check::Events, problems, wanted);
+        for event in &run.events {
+            if let SeenEvent::Progress { fraction: Some(fraction), .. } = event
+                && !(0.0..=1.0).contains(fraction)
+            {
+                let seen = format!("{what}: progress of {fraction}");
+                self.report.remark(Check::Events, seen, "a fraction from 0 to 1");
+            }
+        }
     }
 
     fn judge_operation(&mut self, what: &str, operation: &Operation, run: &Run) {
         let tool = &operation.tool;
         if !tool.streaming {
-            let problem =
-                (run.events.len() > 1).then(|| format!("{what}: {} events", run.events.len()));
-            self.report.judge(Check::LeadEvents, problem, "one, as streaming is false");
+            // An exit status is none of them: a process has to report it, streaming or not.
+            let leads = run.events.iter().filter(|event| {
+                matches!(
+                    event,
+                    SeenEvent::Output { .. } | SeenEvent::Progress { .. } | SeenEvent::Partial
+                )
+            });
+            let leads = leads.count();
+            let problem = (leads > 0)
+                .then(|| format!("{what}: {leads} of output_chunk, progress or partial_result"));
+            let wanted = "none of these, or streaming declared true";
+            self.report.judge(Check::LeadEvents, problem, wanted);
         }
         let exits =
             run.events.iter().filter(|event| matches!(event, SeenEvent::Exit { .. })).count();
+        if exits > 0 {
+            self.exited.insert(tool.name.clone());
+        }
         let is_result = run.result().is_some();
         let problem = match (operation.is_process(), exits) {
-            (false, 1..) => Some("an exit status, of what is no process"),
-            (true, 0) if is_result => Some("a result without an exit status"),
-            (true, 2..) => Some("more than one exit status"),
+            (Some(false), 1..) => Some("an exit status, of what is no process"),
+            (Some(true), 0) if is_result => Some("a result without an exit status"),
+            (_, 2..) => Some("more than one exit status"),
             _ => None,
         };
         let problem = problem.map(|problem| format!("{what}: {problem}"));
-        let wanted = "exactly one from a process, none from anything else (calls.NAME.process in \
-                      --config tells which it is)";
+        let wanted = "exactly one from a child process, none from anything else (calls.NAME.process \
+                      in --config tells which it is)";
         self.report.judge(Check::ExitStatus, problem, wanted);
         if let (Some(payload), Some(shape)) = (run.result(), &tool.output) {
             let misfits = shapes::misfits(shape, payload);

@@ -68,7 +68,7 @@ pub enum LaunchError {
         source: io::Error,
     },
     /// It ended, or closed its standard output, without a handshake line.
-    #[error("{program} is not a plugin of ours, or could not start: it ended {} without a handshake line{}", described(*status), quoted(stderr))]
+    #[error("{program} is no plugin for this host, or could not start: it ended {} without a handshake line on its standard output{}", described(*status), quoted(stderr))]
     NoHandshake {
         /// The program.
         program: PathBuf,

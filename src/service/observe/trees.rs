@@ -56,9 +56,6 @@ impl SeenTree {
             }
             Some(Node::Table(table)) => {
                 for row in &table.rows {
-                    if !table.headers.is_empty() && row.cells.len() != table.headers.len() {
-                        self.problem("a table's row has not as many cells as the header");
-                    }
                     self.say(&row.cells.join("\t"));
                 }
             }

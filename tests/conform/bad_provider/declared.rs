@@ -31,7 +31,7 @@ pub(crate) fn schema(fault: &Fault, asked: usize) -> GetSchemaResponse {
         () if fault.is("has-no-kind") => tool.kind = 0,
         () if fault.is("risks-by-looking") => tool.set_risk(RiskClass::Low),
         () if fault.is("has-a-wrong-input-schema") => {
-            input(tool).required.push("nothing".to_owned());
+            input(tool).properties.insert("nothing".to_owned(), Schema::default());
         }
         () if fault.is("has-no-output-schema") => tool.output_schema = None,
         () if fault.is("has-no-concurrency") => tool.concurrency = None,
@@ -41,6 +41,8 @@ pub(crate) fn schema(fault: &Fault, asked: usize) -> GetSchemaResponse {
         () if fault.is("ends-the-turn-by-looking") => tool.terminates_turn = true,
         () if fault.is("has-no-time") => tool.default_timeout = Some(Duration::default()),
         () if fault.is("has-nothing") => tools.clear(),
+        () if fault.is("has-no-key-field") => tools[1] = keyless(),
+        () if fault.is("shuffles") => tools.rotate_left(asked % 4),
         () => {}
     }
     let mut hook_points = vec![1, 4];
@@ -92,7 +94,18 @@ fn look() -> ToolSchema {
 
 fn put() -> ToolSchema {
     let arguments = ["path", "content"];
-    tool("put", ToolKind::Resource, RiskClass::Moderate, &arguments, Some(&["path"]))
+    ToolSchema {
+        idempotent: true,
+        ..tool("put", ToolKind::Resource, RiskClass::Moderate, &arguments, Some(&["path"]))
+    }
+}
+
+fn keyless() -> ToolSchema {
+    ToolSchema {
+        idempotent: false,
+        concurrency: Some(ConcurrencySpec { safe: true, key_fields: Vec::new() }),
+        ..put()
+    }
 }
 
 fn run() -> ToolSchema {

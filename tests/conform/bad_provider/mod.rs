@@ -65,11 +65,20 @@ async fn serve_with(fault: Fault, environment: HandshakeEnvironment) -> Result<(
             .stderr(Stdio::null())
             .spawn()?;
     }
+    if fault.is("leaves-a-socket") {
+        // Closed at once; its name stays.
+        std::os::unix::net::UnixListener::bind(std::env::temp_dir().join("plugin-left"))?;
+    }
     let provider = Provider::new(fault.clone());
     if fault.is("serves-nothing-of-go-plugin") || fault.is("is-deaf-to-sigterm") {
         return raw::serve(provider, &fault).await;
     }
-    let prints = fault.is("prints-on-stdout");
+    let word = match () {
+        () if fault.is("floods-stdout") => "a".repeat(70 << 10),
+        () if fault.is("prints-on-stdout") => "hello".to_owned(),
+        () => String::new(),
+    };
+    let prints = !word.is_empty();
     let settings = Settings {
         environment,
         versions: vec![if fault.is("speaks-another-version") { 2 } else { 1 }],
@@ -87,7 +96,7 @@ async fn serve_with(fault: Fault, environment: HandshakeEnvironment) -> Result<(
     let services = |broker| {
         provider.has_broker(broker);
         if prints {
-            let _ = writeln!(std::io::stdout(), "hello");
+            let _ = writeln!(std::io::stdout(), "{word}");
         }
         let routes = Routes::new(provider.clone().into_server());
         match fault.is("serves-any-service") {

@@ -96,7 +96,10 @@ pub(crate) async fn run(
         text = reading.await.ok();
     }
     let code = tokio::task::spawn_blocking(move || child.wait()).await;
-    let code = code.ok().and_then(Result::ok).and_then(|status| status.code()).unwrap_or(-1);
+    let mut code = code.ok().and_then(Result::ok).and_then(|status| status.code()).unwrap_or(-1);
+    if fault.is("exits-with-another-code") {
+        code = code.min(1);
+    }
     let _ = events.send(Event::ExitStatus(ExitStatus { exit_code: code, signal: None })).await;
     let end = match is_late {
         true => Event::Error(error(ToolErrorCategory::Timeout, "too late")),

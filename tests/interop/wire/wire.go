@@ -1,4 +1,4 @@
-// Package wire lets a Go host speak the plugin's protocol without generated code: it compiles the
+// Package wire lets a Go host, or a provider, speak the plugin's protocol without generated code: it compiles the
 // repository's own .proto files when it is loaded, and takes and gives messages as JSON.
 package wire
 
@@ -12,6 +12,8 @@ import (
 
 	"github.com/bufbuild/protocompile"
 	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/encoding/protojson"
 	"google.golang.org/protobuf/reflect/protoreflect"
 	"google.golang.org/protobuf/types/dynamicpb"
@@ -152,31 +154,71 @@ func (s *Stream) All() ([]Object, error) {
 	}
 }
 
-// Serve registers a unary method that hands each request to handle and answers with an empty
-// message.
-func (s Services) Serve(server *grpc.Server, service, name string, handle func(Object)) error {
-	method, err := s.method(service, name)
-	if err != nil {
-		return err
-	}
-	server.RegisterService(&grpc.ServiceDesc{
-		ServiceName: service,
-		HandlerType: (*any)(nil),
-		Methods: []grpc.MethodDesc{{
+// Handlers answer the methods of a service, by name. An error that is no status of gRPC becomes one.
+type Handlers struct {
+	Unary     map[string]func(context.Context, Object) (Object, error)
+	Streaming map[string]func(context.Context, Object, func(Object) error) error
+}
+
+// Register has a server answer a service with these handlers; methods without one are unimplemented.
+func (s Services) Register(server grpc.ServiceRegistrar, service string, handlers Handlers) error {
+	desc := grpc.ServiceDesc{ServiceName: service, HandlerType: (*any)(nil)}
+	for name, handle := range handlers.Unary {
+		method, err := s.method(service, name)
+		if err != nil {
+			return err
+		}
+		desc.Methods = append(desc.Methods, grpc.MethodDesc{
 			MethodName: name,
-			Handler: func(_ any, _ context.Context, decodeInto func(any) error, _ grpc.UnaryServerInterceptor) (any, error) {
-				in := dynamicpb.NewMessage(method.Input())
-				if err := decodeInto(in); err != nil {
-					return nil, err
-				}
-				request, err := decode(in)
+			Handler: func(_ any, ctx context.Context, decodeInto func(any) error, _ grpc.UnaryServerInterceptor) (any, error) {
+				request, err := receive(method, decodeInto)
 				if err != nil {
 					return nil, err
 				}
-				handle(request)
-				return dynamicpb.NewMessage(method.Output()), nil
+				response, err := handle(ctx, request)
+				if err != nil {
+					return nil, err
+				}
+				return encode(method.Output(), response)
 			},
-		}},
-	}, nil)
+		})
+	}
+	for name, handle := range handlers.Streaming {
+		method, err := s.method(service, name)
+		if err != nil {
+			return err
+		}
+		desc.Streams = append(desc.Streams, grpc.StreamDesc{
+			StreamName:    name,
+			ServerStreams: true,
+			Handler: func(_ any, stream grpc.ServerStream) error {
+				request, err := receive(method, stream.RecvMsg)
+				if err != nil {
+					return err
+				}
+				return handle(stream.Context(), request, func(response Object) error {
+					out, err := encode(method.Output(), response)
+					if err != nil {
+						return err
+					}
+					return stream.SendMsg(out)
+				})
+			},
+		})
+	}
+	server.RegisterService(&desc, nil)
 	return nil
+}
+
+func receive(method protoreflect.MethodDescriptor, decodeInto func(any) error) (Object, error) {
+	in := dynamicpb.NewMessage(method.Input())
+	if err := decodeInto(in); err != nil {
+		return nil, err
+	}
+	request, err := decode(in)
+	if err != nil {
+		// A number that is none, for one, has no form in JSON.
+		return nil, status.Error(codes.InvalidArgument, err.Error())
+	}
+	return request, nil
 }

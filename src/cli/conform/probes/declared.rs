@@ -4,7 +4,7 @@ use super::super::checks::Check;
 use super::super::session::Session;
 use super::super::shapes;
 use super::super::trial::{DATA_SOURCE, INTERACTIVE, RESOURCE, Trial};
-use crate::service::observe::{SeenSchema, SeenTool, Shape};
+use crate::service::observe::{SeenAttribute, SeenSchema, SeenTool, Shape};
 
 /// The number of the category TOOL.
 const TOOL: i32 = 2;
@@ -16,7 +16,7 @@ const LONGEST: i64 = 315_576_000_000;
 /// Describe.
 pub(super) async fn identity(trial: &mut Trial, session: &Session) {
     let mut observer = session.observer.clone();
-    let wanted = "a producer with a name and a source";
+    let wanted = "a producer with a name";
     let producer = match trial.within(observer.describe()).await {
         None => {
             let seen = trial.no_answer();
@@ -29,9 +29,13 @@ pub(super) async fn identity(trial: &mut Trial, session: &Session) {
         Some(Ok(None)) => return trial.report.fail(Check::Identity, "no producer", wanted),
         Some(Ok(Some(producer))) => producer,
     };
-    let problem = (producer.name.is_empty() || producer.source.is_empty())
-        .then(|| format!("name {:?}, source {:?}", producer.name, producer.source));
+    let problem = producer.name.is_empty().then(|| "an empty name".to_owned());
     trial.report.judge(Check::Identity, problem, wanted);
+    if producer.source.is_empty() {
+        let better = "where the provider comes from, as a lock file has it: a dev override has no \
+                      other way to tell";
+        trial.report.remark(Check::Identity, "an empty source", better);
+    }
     let problem = (!is_semantic(&producer.version)).then(|| format!("{:?}", producer.version));
     trial.report.judge(Check::SemanticVersion, problem, "MAJOR.MINOR.PATCH");
     let problem = (producer.category != TOOL || producer.protocol_version != VERSION).then(|| {
@@ -57,12 +61,22 @@ pub(super) async fn schema(trial: &mut Trial, session: &Session) -> Option<SeenS
         }
         Some(Ok(schema)) => schema,
     };
-    let problem = schema.tools.is_empty().then(|| "no operation".to_owned());
-    trial.report.judge(Check::SchemaAnswers, problem, wanted);
-    let again = trial.within(observer.schema()).await;
-    let is_same = matches!(&again, Some(Ok(again)) if *again == schema);
-    let problem = (!is_same).then(|| "another answer to the same question".to_owned());
-    trial.report.judge(Check::SchemaStable, problem, "the same answer");
+    let remark = schema.tools.is_empty().then(|| "no operation".to_owned());
+    trial.report.weigh(Check::SchemaAnswers, remark, "an operation that a model can call");
+    let wanted = "the same answer";
+    match trial.within(observer.schema()).await {
+        Some(Ok(again)) if again == schema => trial.report.pass(Check::SchemaStable),
+        Some(Ok(again)) if sorted(&again) == sorted(&schema) => {
+            let seen = "the same operations and keys in another order, as a map's iteration gives";
+            let better = "one order: what a model is told changes with it, and its cache is lost";
+            trial.report.remark(Check::SchemaStable, seen, better);
+        }
+        answer => {
+            let fault = trial.fault_of(answer);
+            let seen = fault.unwrap_or_else(|| "another answer to the same question".to_owned());
+            trial.report.fail(Check::SchemaStable, seen, wanted);
+        }
+    }
     judge(trial, &schema);
     Some(schema)
 }
@@ -101,20 +115,36 @@ fn judge(trial: &mut Trial, schema: &SeenSchema) {
     };
     let wanted = "low (2) to critical (5) for a resource, read_only (1) for any other kind";
     report.judge(Check::Risks, each(&risky), wanted);
-    let shapes_of = |of: &dyn Fn(&SeenTool) -> Option<&Shape>| -> Vec<String> {
-        tools.iter().flat_map(|tool| shapes::problems(tool_name(tool), of(tool))).collect()
+    let mut shapes_of = |check, of: &dyn Fn(&SeenTool) -> Option<&Shape>| {
+        for tool in tools {
+            let looked = shapes::look(tool_name(tool), of(tool));
+            let wanted = "an object (1) whose parts are of the five types: object (1), string (2), \
+                          number (3), boolean (4), array (5)";
+            report.judge(check, looked.problems, wanted);
+            let better = "its absence: it says nothing, or no value fits it";
+            report.weigh(check, looked.remarks, better);
+        }
+        report.pass(check);
     };
-    let inputs = shapes_of(&|tool| tool.input.as_ref());
-    report.judge(Check::InputShapes, inputs, "an object in the common subset");
-    let outputs = shapes_of(&|tool| tool.output.as_ref());
-    report.judge(Check::OutputShapes, outputs, "an object in the common subset");
+    shapes_of(Check::InputShapes, &|tool| tool.input.as_ref());
+    shapes_of(Check::OutputShapes, &|tool| tool.output.as_ref());
     let misplaced = |tool: &SeenTool| match (tool.kind, &tool.concurrency) {
         (INTERACTIVE, Some(_)) => Some("concurrency on an interactive operation".to_owned()),
         (RESOURCE | DATA_SOURCE, None) => Some("no concurrency".to_owned()),
         _ => None,
     };
     report.judge(Check::Concurrency, each(&misplaced), "it on all but interactive operations");
-    report.judge(Check::KeyFields, each(&key_fields), "properties of input_schema, once each");
+    report.judge(Check::KeyFields, each(&key_fields), "names of properties of input_schema");
+    let better = "key fields only where safe is true, once each";
+    report.weigh(Check::KeyFields, each(&idle_key_fields), better);
+    let keyless = |tool: &SeenTool| {
+        let is_keyless = matches!(&tool.concurrency, Some((true, keys)) if keys.is_empty());
+        let may_conflict = tool.kind == RESOURCE && !tool.idempotent && is_keyless;
+        may_conflict.then(|| "a resource, safe and without key fields".to_owned())
+    };
+    let better = "key_fields (or safe = false) if two calls could target the same thing: without them \
+                  it is asserted that none ever do";
+    report.weigh(Check::KeyFields, each(&keyless), better);
     let ends = |tool: &SeenTool| {
         (tool.terminates_turn && tool.kind != RESOURCE).then(|| format!("kind {}", tool.kind))
     };
@@ -127,25 +157,63 @@ fn judge(trial: &mut Trial, schema: &SeenSchema) {
         (!is_time).then(|| format!("{seconds} s and {nanos} ns"))
     };
     report.judge(Check::DefaultTimeout, each(&timeless), "more than nothing");
-    report.judge(Check::Extras, extras(schema), "names of their own, and the points 1 to 8");
+    let unknown = schema.hook_points.iter().filter(|point| !(1..=8).contains(*point));
+    let unknown: Vec<_> = unknown.map(|point| format!("hook point {point}")).collect();
+    report.judge(Check::Extras, unknown, "the hook points 1 to 8");
+    report.weigh(Check::Extras, extras(schema), "a name of its own and a template, each once");
+}
+
+/// What is declared, in an order of its own: the protocol says nothing of one.
+fn sorted(schema: &SeenSchema) -> SeenSchema {
+    let mut schema = schema.clone();
+    schema.tools.sort_by(|one, other| one.name.cmp(&other.name));
+    for tool in &mut schema.tools {
+        for shape in [&mut tool.input, &mut tool.output].into_iter().flatten() {
+            sort_shape(shape);
+        }
+        if let Some((_, keys)) = &mut tool.concurrency {
+            keys.sort_unstable();
+        }
+    }
+    sort_attributes(&mut schema.config);
+    schema.slash_commands.sort_unstable();
+    schema.hook_points.sort_unstable();
+    schema
+}
+
+fn sort_shape(shape: &mut Shape) {
+    shape.required.sort_unstable();
+    shape.words.sort_unstable();
+    shape.properties.values_mut().for_each(sort_shape);
+    if let Some(items) = &mut shape.items {
+        sort_shape(items);
+    }
+}
+
+fn sort_attributes(attributes: &mut [SeenAttribute]) {
+    attributes.sort_by(|one, other| one.name.cmp(&other.name));
+    for attribute in attributes {
+        sort_attributes(&mut attribute.attributes);
+    }
 }
 
 fn key_fields(tool: &SeenTool) -> Option<String> {
+    let (_, fields) = tool.concurrency.as_ref()?;
+    let is_there =
+        |field: &String| tool.input.as_ref().is_some_and(|of| of.properties.contains_key(field));
+    let stray = fields.iter().find(|field| !is_there(field))?;
+    Some(format!("key field {stray:?}, which is no argument"))
+}
+
+/// Key fields that change nothing.
+fn idle_key_fields(tool: &SeenTool) -> Option<String> {
     let (safe, fields) = tool.concurrency.as_ref()?;
     if !safe && !fields.is_empty() {
         return Some("key fields though it is not safe".to_owned());
     }
-    for (index, field) in fields.iter().enumerate() {
-        let is_there =
-            tool.input.as_ref().is_some_and(|input| input.properties.contains_key(field));
-        if !is_there {
-            return Some(format!("key field {field:?}, which is no argument"));
-        }
-        if fields[..index].contains(field) {
-            return Some(format!("key field {field:?} twice"));
-        }
-    }
-    None
+    let twice =
+        fields.iter().enumerate().find(|(index, field)| fields[..*index].contains(field))?;
+    Some(format!("key field {:?} twice", twice.1))
 }
 
 fn extras(schema: &SeenSchema) -> Vec<String> {
@@ -159,8 +227,8 @@ fn extras(schema: &SeenSchema) -> Vec<String> {
         }
     }
     for (index, point) in schema.hook_points.iter().enumerate() {
-        if !(1..=8).contains(point) || schema.hook_points[..index].contains(point) {
-            problems.push(format!("hook point {point}, unknown or once more"));
+        if schema.hook_points[..index].contains(point) {
+            problems.push(format!("hook point {point} twice"));
         }
     }
     problems

@@ -4,8 +4,9 @@ use super::super::checks::Check;
 use super::super::runs::{self, Ending, Run};
 use super::super::session::{Session, bare, call};
 use super::super::shapes;
-use super::super::trial::{Operation, Trial};
-use crate::service::observe::{Origin, Sent};
+use super::super::trial::{Operation, Trial, is_broken};
+use super::calls::shown;
+use crate::service::observe::Sent;
 use crate::tools::Payload;
 
 /// An operation that no provider has.
@@ -18,12 +19,10 @@ pub(super) async fn refusals(trial: &mut Trial, session: &Session, operations: &
     if trial.report.wants(&[Check::UnknownOperation]) {
         let sent = call(NO_OPERATION, &Payload::new(), &trial.folder());
         let run = session.run(sent, None, trial.limit).await;
-        trial.judge("an unknown operation", None, &run);
-        let is_refused = run.error().is_some_and(|error| {
-            matches!(error.category, runs::NOT_FOUND | runs::INVALID_ARGUMENTS)
-        });
-        let seen = (!is_refused).then(|| run.outcome());
-        trial.report.judge(Check::UnknownOperation, seen, "not_found or invalid_arguments");
+        let what = format!("the operation {NO_OPERATION}");
+        trial.judge_stray(Check::UnknownOperation, &what, None, &run);
+        let seen = run.result().is_some().then(|| format!("{what}: {}", run.outcome()));
+        trial.report.judge(Check::UnknownOperation, seen, "a failure: there is no such operation");
     }
     if trial.report.wants(&[Check::Sparse]) {
         sparse(trial, session, operations).await;
@@ -33,21 +32,24 @@ pub(super) async fn refusals(trial: &mut Trial, session: &Session, operations: &
     }
     // Every failure above was looked at; that none was of this kind is no fault.
     trial.report.pass(Check::UnknownDetails);
+    for check in [Check::ErrorCategory, Check::ErrorMessage, Check::ProcessCrashed] {
+        trial.report.not_reached_unless_tried(check, "no call ended with an error event");
+    }
 }
 
 /// Requests that lack something.
 async fn sparse(trial: &mut Trial, session: &Session, operations: &[Operation]) {
     let run = Run::of(session.observer.clone(), None, None, trial.limit).await;
-    // There is no call that an event could belong to: a status will do.
+    // There is no call that an event could belong to: a status is as good.
     let is_answered = match &run.ending {
         Ending::Refused(refusal) => {
             trial.refused("a request without a call", refusal);
-            refusal.origin == Origin::Provider
+            !is_broken(refusal)
         }
         Ending::Closed => run.error().is_some(),
         Ending::Open => false,
     };
-    let seen = (!is_answered).then(|| format!("without a call: {}", run.outcome()));
+    let seen = (!is_answered).then(|| format!("a request without a call: {}", run.outcome()));
     trial.report.judge(Check::Sparse, seen, "a failure, by an event or a status");
     for operation in operations.iter().filter(|operation| operation.is_callable()) {
         let name = &operation.tool.name;
@@ -57,12 +59,18 @@ async fn sparse(trial: &mut Trial, session: &Session, operations: &[Operation]) 
             calls.push(("without a context", bare(name, good)));
         }
         for (what, sent) in calls {
-            let what = format!("{name} {what}");
             let run = session.run(sent, None, trial.limit).await;
+            let what = format!("{name} {what}");
+            trial.judge_stray(Check::Sparse, &what, Some(operation), &run);
+        }
+        // As a click on an action makes it, so this one a kernel does send.
+        if let Some((good, _)) = &operation.good {
+            let what = format!("{name} without a working directory");
+            let run = session.run(call(name, good, ""), None, trial.limit).await;
             trial.judge(&what, Some(operation), &run);
             let is_answered = run.result().is_some() || run.error().is_some();
             let seen = (!is_answered).then(|| format!("{what}: {}", run.outcome()));
-            trial.report.judge(Check::Sparse, seen, "a result or a classified error");
+            trial.report.judge(Check::Sparse, seen, "a result, or an error event");
         }
     }
 }
@@ -88,10 +96,15 @@ async fn invalid(trial: &mut Trial, session: &Session, operations: &[Operation])
         }
         for (what, arguments) in wrong {
             tried = true;
-            let what = format!("{} {what}", operation.tool.name);
+            let what = format!("{} {what}, {}", operation.tool.name, shown(&arguments));
             let sent = call(&operation.tool.name, &arguments, &folder);
             let run = session.run(sent, None, trial.limit).await;
             trial.judge(&what, Some(operation), &run);
+            if run.result().is_some() {
+                let better = "invalid_arguments, so that a model learns of its slip";
+                trial.report.weigh(Check::InvalidArguments, [format!("{what}: a result")], better);
+                continue;
+            }
             let is_refused = run
                 .error()
                 .is_some_and(|error| error.category == runs::INVALID_ARGUMENTS && !error.retryable);

@@ -7,15 +7,18 @@ use super::super::ground;
 use super::super::processes;
 use super::super::session::Session;
 use super::super::trial::{Callbacks, Trial};
-use super::{Life, ends};
+use super::{Life, config, ends};
 use crate::goplugin::host::{LaunchError, Multiplex, Plugin, Security};
 use crate::goplugin::{Address, Cookie, LineError, MultiplexField};
-use crate::service::observe::Observer;
+use crate::service::observe::{Observer, Refusal};
 use crate::service::plugin::{COOKIE, PROTOCOL_VERSION};
 use crate::tools::error::chain;
 
 /// A version that no tool provider speaks.
-const NO_VERSION: u32 = 4_000_000_000;
+const NO_VERSION: u32 = 1_000_000;
+
+/// Longest line on standard output that a host reads on after, in bytes.
+const LONGEST_LINE: usize = 64 << 10;
 
 /// Why a binary could not be tested at all: it is no plugin.
 #[derive(Debug, thiserror::Error)]
@@ -68,8 +71,13 @@ pub(super) async fn first(trial: &mut Trial) -> Result<Option<Session>, Untestab
 /// What go-plugin itself serves, over a connection that stands.
 pub(super) async fn connected(trial: &mut Trial, session: &Session) {
     if trial.report.wants(&[Check::Health]) {
-        let seen = trial.fault_of(trial.within(session.plugin.ping()).await);
-        trial.report.judge(Check::Health, seen, "SERVING for the service \"plugin\"");
+        let answer = trial.within(session.plugin.ping()).await;
+        let seen = match answer {
+            Some(Err(status)) => Some(Refusal::from(status).to_string()),
+            other => trial.fault_of(other),
+        };
+        let wanted = "SERVING from grpc.health.v1.Health/Check for the service \"plugin\"";
+        trial.report.judge(Check::Health, seen, wanted);
     }
     if trial.report.wants(&[Check::Foreign]) {
         let mut observer = session.observer.clone();
@@ -87,6 +95,9 @@ pub(super) async fn connected(trial: &mut Trial, session: &Session) {
 pub(super) async fn others(trial: &mut Trial, life: Option<&Life>) {
     if trial.report.wants(&[Check::Cookie]) {
         without_cookie(trial).await;
+    }
+    if let Some(life) = life {
+        config::refusals(trial, life).await;
     }
     if trial.report.wants(&[Check::Version, Check::CallbacksOptional, Check::Terminate]) {
         among_versions(trial, life).await;
@@ -155,15 +166,18 @@ async fn among_versions(trial: &mut Trial, life: Option<&Life>) {
         let config = life.map(|life| life.config.clone());
         let asked = async {
             observer.describe().await?;
-            observer.schema().await?;
-            match config {
-                Some(config) => observer.configure(config).await,
-                None => Ok(()),
-            }
+            observer.schema().await
         };
         let seen = trial.fault_of(trial.within(asked).await);
-        let wanted = "answers, although nobody serves the broker's stream 1";
+        let wanted = "answers to Describe and GetSchema, although the host does not serve the \
+                      broker's stream 1 yet";
         trial.report.judge(Check::CallbacksOptional, seen, wanted);
+        if let Some(config) = config {
+            let seen = trial.fault_of(trial.within(observer.configure(config)).await);
+            let seen = seen.map(|seen| format!("Configure: {seen}"));
+            let better = "that a kernel without callbacks can configure it too";
+            trial.report.weigh(Check::CallbacksOptional, seen, better);
+        }
     }
     ends::terminate(trial, session).await;
 }
@@ -174,7 +188,9 @@ async fn encrypted(trial: &mut Trial) {
     let session = match trial.start(launch, Callbacks::Served).await {
         Ok(session) => session,
         Err(error) => {
-            trial.report.fail(Check::AutoMtls, chain(&error), "a line with a certificate");
+            let wanted = "a sixth field with a certificate (its DER in unpadded base64), as \
+                          PLUGIN_CLIENT_CERT is set, and TLS";
+            trial.report.fail(Check::AutoMtls, chain(&error), wanted);
             return;
         }
     };
@@ -190,7 +206,7 @@ async fn encrypted(trial: &mut Trial) {
     let seen = trial.within(intruder).await.flatten();
     let seen = seen.map(|_| "an answer to a client without a certificate".to_owned());
     trial.report.judge(Check::AutoMtls, seen, "that nobody but the host is served");
-    ends::shut_down(trial, session).await;
+    ends::shut_down(trial, session, ends::Leftovers::Judged).await;
 }
 
 /// A host that multiplexes.
@@ -210,7 +226,8 @@ async fn multiplexed(trial: &mut Trial) {
     let mut observer = session.observer.clone();
     let seen = trial.fault_of(trial.within(observer.schema()).await);
     trial.report.judge(Check::Multiplexing, seen, "an answer over the one connection");
-    ends::shut_down(trial, session).await;
+    // go-plugin's own servers leave theirs.
+    ends::shut_down(trial, session, ends::Leftovers::Remarked).await;
 }
 
 /// What a provider said on standard output and standard error.
@@ -218,11 +235,26 @@ pub(super) fn said(trial: &mut Trial, session_said: &super::super::session::Said
     let stray = session_said.stray.take();
     let seen = (!stray.is_empty())
         .then(|| format!("{:?}", String::from_utf8_lossy(&stray[..stray.len().min(200)])));
-    trial.report.judge(Check::Stdout, seen, "nothing after the handshake line");
+    if stray.split(|&byte| byte == b'\n').any(|line| line.len() > LONGEST_LINE) {
+        let wanted =
+            "no line longer than 64 KiB: a host stops to read there, and the provider blocks";
+        trial.report.judge(Check::Stdout, seen, wanted);
+    } else {
+        let better = "nothing after the handshake line: a host throws it away";
+        trial.report.weigh(Check::Stdout, seen, better);
+    }
     let printed = session_said.printed.take();
     trial.listen("printed output", &String::from_utf8_lossy(&printed));
     let mut problems = Vec::new();
-    for line in session_said.logs.take() {
+    let lines = session_said.logs.take();
+    if session_said.logs.is_full(&lines) {
+        let note = format!("only the first {} lines were looked at", lines.len());
+        if !trial.secrets.is_empty() {
+            trial.report.pass_with(Check::Secrets, note.clone());
+        }
+        trial.report.pass_with(Check::Stderr, note);
+    }
+    for line in lines {
         trial.listen("a log line", &line.message);
         trial.listen("a log line", &Value::Object(line.fields.clone()).to_string());
         if let Some(key) = crashing_key(&line.message, &line.fields) {

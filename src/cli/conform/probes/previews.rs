@@ -4,41 +4,47 @@
 use super::super::checks::Check;
 use super::super::ground::State;
 use super::super::session::{Session, bare};
-use super::super::trial::{Operation, Trial};
-use crate::service::observe::{Origin, Refusal, SeenTree};
+use super::super::trial::{Operation, Trial, is_broken};
+use super::calls::shown;
+use crate::service::observe::{Refusal, SeenTree};
 use crate::tools::Payload;
 
 /// A kernel's probe: every operation with nothing.
-pub(super) async fn probe(trial: &mut Trial, session: &Session, operations: &[Operation]) {
+pub(super) async fn probe(trial: &mut Trial, session: &Session, operations: &mut [Operation]) {
     if !trial.report.wants(&[Check::PreviewProbe, Check::StatusDetails]) {
         return;
     }
-    let wanted = "a tree, UNIMPLEMENTED, or INVALID_ARGUMENT where something is required";
+    let wanted = "INVALID_ARGUMENT where something is required, UNIMPLEMENTED, or a tree";
     for operation in operations {
-        let name = &operation.tool.name;
-        let what = format!("the empty preview of {name}");
-        let seen = match ask(trial, session, &what, name, &Payload::new()).await {
+        let name = operation.tool.name.clone();
+        let what = format!("the preview of {name} without arguments");
+        let seen = match ask(trial, session, &what, &name, &Payload::new()).await {
             None => Some(trial.no_answer()),
-            Some(Err(refusal))
-                if refusal.is_unimplemented() || refusal.code == "INVALID_ARGUMENT" =>
-            {
+            Some(Err(refusal)) if refusal.is_unimplemented() => {
+                operation.probed_without_preview = true;
                 None
             }
-            Some(Err(refusal)) => Some(refusal.to_string()),
+            Some(Err(refusal)) if refusal.code == "INVALID_ARGUMENT" => None,
+            Some(Err(refusal)) if is_broken(&refusal) => Some(refusal.to_string()),
+            Some(Err(refusal)) => {
+                let seen = format!("{what}: {refusal}");
+                trial.report.remark(Check::PreviewProbe, seen, wanted);
+                None
+            }
             Some(Ok(tree)) => {
                 trial.tree(Check::PreviewTree, &what, tree.as_ref());
                 None
             }
         };
-        let seen = seen.map(|seen| format!("{name}: {seen}"));
+        let seen = seen.map(|seen| format!("{what}: {seen}"));
         trial.report.judge(Check::PreviewProbe, seen, wanted);
     }
 }
 
 /// Previews of calls that are known to succeed, and of calls that are known to fail.
 pub(super) async fn all(trial: &mut Trial, session: &Session, operations: &[Operation]) {
-    const CHECKS: [Check; 3] =
-        [Check::PreviewTree, Check::PreviewSideEffects, Check::PreviewFailing];
+    const CHECKS: [Check; 4] =
+        [Check::PreviewProbe, Check::PreviewTree, Check::PreviewSideEffects, Check::PreviewFailing];
     if !trial.report.wants(&CHECKS) {
         return;
     }
@@ -54,7 +60,7 @@ pub(super) async fn all(trial: &mut Trial, session: &Session, operations: &[Oper
         let name = &operation.tool.name;
         if let Some((good, _)) = &operation.good {
             tried = true;
-            let what = format!("the preview of {name}");
+            let what = format!("the preview of {name} {}", shown(good));
             match ask(trial, session, &what, name, good).await {
                 None => {
                     let seen = format!("{what}: {}", trial.no_answer());
@@ -64,22 +70,33 @@ pub(super) async fn all(trial: &mut Trial, session: &Session, operations: &[Oper
                     let note = format!("{name} has no preview, which is optional");
                     trial.report.pass_with(Check::PreviewTree, note);
                 }
-                Some(Err(refusal)) => {
+                Some(Err(refusal)) if is_broken(&refusal) => {
                     let seen = format!("{what}: {refusal}");
-                    trial.report.fail(Check::PreviewTree, seen, "a tree");
+                    trial.report.fail(Check::PreviewTree, seen, "a tree, or UNIMPLEMENTED");
                 }
-                Some(Ok(tree)) => trial.tree(Check::PreviewTree, &what, tree.as_ref()),
+                Some(Err(refusal)) => {
+                    let seen = format!("{what}: {refusal}; the call itself gives a result");
+                    let better = "a tree: a kernel previews without a call_context";
+                    trial.report.weigh(Check::PreviewTree, [seen], better);
+                }
+                Some(Ok(tree)) => {
+                    trial.tree(Check::PreviewTree, &what, tree.as_ref());
+                    let seen = operation.probed_without_preview.then(|| {
+                        format!("{name}: UNIMPLEMENTED without arguments, a tree with some")
+                    });
+                    let wanted = "INVALID_ARGUMENT without arguments, as UNIMPLEMENTED tells a kernel \
+                                  that there is no preview";
+                    trial.report.judge(Check::PreviewProbe, seen, wanted);
+                }
             }
             unchanged(trial, &before, &what);
         }
         if let Some((failing, _)) = &operation.failing {
             failed = true;
-            let what = format!("the preview of a {name} that fails");
+            let what = format!("the preview of {name} {}, which fails", shown(failing));
             let seen = match ask(trial, session, &what, name, failing).await {
                 None => Some(trial.no_answer()),
-                Some(Err(refusal)) if refusal.origin == Origin::Connection => {
-                    Some(refusal.to_string())
-                }
+                Some(Err(refusal)) if is_broken(&refusal) => Some(refusal.to_string()),
                 Some(Err(_)) => None,
                 Some(Ok(tree)) => {
                     trial.tree(Check::PreviewFailing, &what, tree.as_ref());
@@ -97,7 +114,8 @@ pub(super) async fn all(trial: &mut Trial, session: &Session, operations: &[Oper
         }
     }
     if !failed {
-        let why = "no call is known to fail: give calls.NAME.failing in --config";
+        let why =
+            "no call is known to fail; where there is one, give calls.NAME.failing in --config";
         trial.report.not_reached(Check::PreviewFailing, why);
     }
 }

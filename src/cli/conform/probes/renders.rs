@@ -3,7 +3,7 @@
 use super::super::checks::Check;
 use super::super::runs;
 use super::super::session::{SESSION, Session};
-use super::super::trial::{Operation, Trial};
+use super::super::trial::{Operation, Trial, is_broken};
 use crate::provider::Call;
 use crate::service::observe::{Origin, Refusal, SeenTree};
 use crate::service::{Failure, persisted_call, persisted_result};
@@ -28,22 +28,33 @@ pub(super) async fn all(trial: &mut Trial, session: &Session, operations: &[Oper
                     let note = "Render is not there, which is optional";
                     trial.report.pass_with(Check::RenderPersisted, note);
                 }
+                Err(refusal) if is_broken(&refusal) => {
+                    let seen = format!("{what}: {refusal}");
+                    trial.report.fail(Check::RenderPersisted, seen, "a tree, or UNIMPLEMENTED");
+                }
                 Err(refusal) => {
                     let seen = format!("{what}: {refusal}");
-                    trial.report.fail(Check::RenderPersisted, seen, "a tree");
+                    let better = "a tree: without one a kernel shows the bare JSON";
+                    trial.report.weigh(Check::RenderPersisted, [seen], better);
                 }
             }
         }
     }
     if trial.report.wants(&[Check::RenderVersion]) {
         let payload = persisted_result("conform-1", &Ok(Payload::new()));
+        let what = format!("Render of schema_version {NO_VERSION:?}");
         let seen = match ask(trial, session, "an unknown version", NO_VERSION, payload).await {
             None => Some(trial.no_answer()),
-            Some(Ok(_)) => Some("a tree".to_owned()),
-            Some(Err(refusal)) if refusal.origin == Origin::Connection => Some(refusal.to_string()),
+            Some(Ok(_)) => {
+                let better = "a refusal: how such a payload is written cannot be known";
+                trial.report.remark(Check::RenderVersion, format!("{what}: a tree"), better);
+                None
+            }
+            Some(Err(refusal)) if is_broken(&refusal) => Some(refusal.to_string()),
             Some(Err(_)) => None,
         };
-        trial.report.judge(Check::RenderVersion, seen, "a refusal");
+        let seen = seen.map(|seen| format!("{what}: {seen}"));
+        trial.report.judge(Check::RenderVersion, seen, "a refusal, as INVALID_ARGUMENT");
     }
     if trial.report.wants(&[Check::RenderGarbage]) {
         for garbage in [Vec::new(), vec![0xff; 64], b"{\"not\": ".to_vec(), vec![0x12; 4096]] {

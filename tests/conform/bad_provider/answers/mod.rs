@@ -24,8 +24,8 @@ use super::declared;
 use super::fault::Fault;
 use super::run::{self, Groups};
 use crate::pb::event::v1::{ToolCallEvent, ToolResultEvent};
-use crate::pb::kernel::v1::LogRequest;
 use crate::pb::kernel::v1::kernel_callback_service_client::KernelCallbackServiceClient;
+use crate::pb::kernel::v1::{EmitRequest, LogRequest};
 use crate::pb::log::v1::{LogEntry, LogLevel};
 use crate::pb::render::v1::{RenderNode, RenderTree, TextNode, render_node::Node};
 use crate::pb::tool::v1::tool_event::{Event, ExitStatus, Progress};
@@ -69,7 +69,7 @@ impl Provider {
     }
 
     /// Says something to the kernel.
-    async fn log(&self) {
+    async fn log(&self, token: String) {
         let Some(broker) = self.state.broker.get() else { return };
         let Ok(channel) = broker.dial(KERNEL_CALLBACKS).await else { return };
         let is_nameless = self.fault.is("logs-without-a-level");
@@ -81,13 +81,20 @@ impl Provider {
             ..LogEntry::default()
         };
         let request = LogRequest { entry: Some(entry), ..LogRequest::default() };
-        let _ = KernelCallbackServiceClient::new(channel).log(request).await;
+        let mut kernel = KernelCallbackServiceClient::new(channel);
+        let _ = kernel.log(request).await;
+        if self.fault.is("emits-a-secret") {
+            let payload = token.into_bytes();
+            let _ = kernel.emit(EmitRequest { payload, ..EmitRequest::default() }).await;
+        }
     }
 
     fn check(&self, config: &Struct) -> Result<(), Status> {
         let refused = |message: &str| {
             Err(match () {
-                () if self.fault.is("gives-no-details") => Status::invalid_argument(message),
+                () if self.fault.is("gives-unreadable-details") => {
+                    Status::with_details(Code::InvalidArgument, message, vec![0xff; 9].into())
+                }
                 () => status(Code::InvalidArgument, message),
             })
         };
@@ -105,7 +112,13 @@ impl Provider {
                 ("roots", Some(Kind::ListValue(_)))
                 | ("token", Some(Kind::StringValue(_)))
                 | ("verbose", Some(Kind::BoolValue(_))) => true,
+                ("roots" | "token" | "verbose", _) if self.fault.is("breaks-at-any-type") => {
+                    return Err(status(Code::Internal, "broken"));
+                }
                 ("roots" | "token" | "verbose", _) => self.fault.is("takes-any-type"),
+                _ if self.fault.is("breaks-at-any-key") => {
+                    return Err(status(Code::Internal, "broken"));
+                }
                 _ => self.fault.is("takes-any-key"),
             };
             if !fits {
@@ -116,6 +129,9 @@ impl Provider {
             config.fields.get("roots"),
             Some(Value { kind: Some(Kind::ListValue(_) | Kind::NumberValue(_)) })
         );
+        if !has_roots && self.fault.is("refuses-by-an-unknown-status") {
+            return Err(Status::unknown("roots is missing"));
+        }
         if !has_roots && !self.fault.is("requires-nothing") {
             return refused("roots is missing");
         }
@@ -132,7 +148,10 @@ impl Provider {
         }
         file.push(&path);
         if call.tool_name == "put" {
-            let content = text(&arguments, "content")?;
+            let mut content = text(&arguments, "content")?;
+            if self.fault.is("puts-more-each-time") {
+                content += &std::fs::read_to_string(&file).unwrap_or_default();
+            }
             return std::fs::write(file, content)
                 .map(|()| "written".to_owned())
                 .map_err(|failure| error(ToolErrorCategory::NotFound, &failure.to_string()));
@@ -208,6 +227,9 @@ impl ToolService for Provider {
         &self,
         _: Request<wire::GetSchemaRequest>,
     ) -> Result<Response<wire::GetSchemaResponse>, Status> {
+        if self.fault.is("lists-nothing-yet") {
+            return Err(status(Code::FailedPrecondition, "not configured"));
+        }
         let asked = self.state.asked.fetch_add(1, Ordering::Relaxed);
         Ok(Response::new(declared::schema(&self.fault, asked)))
     }
@@ -218,15 +240,13 @@ impl ToolService for Provider {
     ) -> Result<Response<wire::ConfigureResponse>, Status> {
         let config = request.into_inner().config.unwrap_or_default();
         self.check(&config)?;
-        if self.fault.is("leaks-a-secret")
-            && let Some(Kind::StringValue(token)) =
-                config.fields.get("token").and_then(|token| token.kind.as_ref())
-        {
+        let token = text(&config, "token").unwrap_or_default();
+        if self.fault.is("leaks-a-secret") && !token.is_empty() {
             let _ = writeln!(std::io::stderr(), "the token is {token}");
         }
         self.state.configured.store(true, Ordering::Relaxed);
         let provider = self.clone();
-        tokio::spawn(async move { provider.log().await });
+        tokio::spawn(async move { provider.log(token).await });
         Ok(Response::new(wire::ConfigureResponse {}))
     }
 
@@ -273,6 +293,9 @@ impl ToolService for Provider {
         request: Request<wire::RenderRequest>,
     ) -> Result<Response<wire::RenderResponse>, Status> {
         let wire::RenderRequest { payload, schema_version } = request.into_inner();
+        if schema_version != "1" && self.fault.is("breaks-at-a-version") {
+            return Err(status(Code::Internal, "broken"));
+        }
         if schema_version != "1" && !self.fault.is("knows-any-version") {
             return Err(status(Code::InvalidArgument, "the version is not known"));
         }
@@ -302,6 +325,7 @@ impl ToolService for Provider {
             return Err(match () {
                 () if self.fault.is("answers-unavailable") => Status::unavailable("later"),
                 () if self.fault.is("breaks-at-a-probe") => status(Code::Internal, "broken"),
+                () if self.fault.is("denies-its-previews") => status(Code::Unimplemented, "none"),
                 () => status(Code::InvalidArgument, "something is missing"),
             });
         };
