@@ -1,7 +1,11 @@
 //! `grep`: finds lines that match a pattern, in a file or in all files beneath a folder.
 
 mod arguments;
+mod careful;
 mod collect;
+mod compile;
+mod expression;
+mod matcher;
 mod notice;
 mod pattern;
 mod report;
@@ -9,6 +13,7 @@ mod search;
 mod show;
 mod snippet;
 mod spec;
+mod steps;
 
 use std::num::NonZero;
 
@@ -53,7 +58,7 @@ impl Tool for Grep {
 
     fn run(&self, arguments: &Payload, context: &Context<'_>) -> Result<Payload, ToolError> {
         let arguments = Arguments::of(arguments)?;
-        let matcher = arguments.wanted.matcher()?;
+        let pattern = arguments.wanted.compile(context)?;
         let start = start(&arguments, context)?;
         // One more than the page holds tells whether there is more.
         let page = arguments.page;
@@ -61,13 +66,13 @@ impl Tool for Grep {
         let lines = if arguments.wanted.multiline { Lines::Many } else { Lines::One };
         let interest = Interest { mode: arguments.mode, lines, skip: 0, want };
         let secrets = context.secrets.clone();
-        let search = Search { matcher, around: arguments.around, interest, secrets };
+        let search = Search { pattern, around: arguments.around, interest, secrets };
         let cancelled = || context.cancel.is_cancelled();
         let pace = Pace { cancelled: &cancelled, deadline: context.search_deadline() };
         let mut again = |path: &[u8], skip: usize| {
             let interest = Interest { skip, ..interest };
             let search = Search {
-                matcher: search.matcher.clone(),
+                pattern: search.pattern.clone(),
                 secrets: search.secrets.clone(),
                 interest,
                 ..search
@@ -101,7 +106,7 @@ impl Tool for Grep {
 
     fn preview(&self, arguments: &Payload, context: &Context<'_>) -> Result<View, ToolError> {
         let parsed = Arguments::of(arguments)?;
-        parsed.wanted.matcher()?;
+        parsed.wanted.compile(context)?;
         Ok(match start(&parsed, context) {
             Ok(_) => self.render_call(arguments),
             Err(fault) => change::failure(&fault),

@@ -22,6 +22,7 @@ mod call;
 mod change;
 mod fault;
 mod hidden;
+mod ignore_files;
 mod language;
 mod prefix;
 mod stored;

@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 use super::Arguments;
-use crate::tools::Payload;
+use crate::tools::{Payload, ignore_files};
 use crate::workspace::tree::{Counts, Skip};
 
 /// What a search gave.
@@ -87,6 +87,7 @@ impl Outcome {
                 counted(ignored, "file or folder", "files or folders")
             ));
         }
+        notices.extend(ignore_files::cut(self.counts));
         let unreadable = self.counts.skipped(Skip::Unreadable);
         if unreadable > 0 {
             let etc = if unreadable > self.unreadable.len() as u64 { ", …" } else { "" };

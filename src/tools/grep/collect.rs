@@ -2,13 +2,14 @@
 
 use std::io;
 use std::ops::Range;
+use std::time::{Duration, Instant};
 
-use grep_matcher::Matcher;
-use grep_regex::RegexMatcher;
 use grep_searcher::{Searcher, Sink, SinkContext, SinkContextKind, SinkMatch};
 
 use super::arguments::Mode;
+use super::matcher::Stoppable;
 use super::snippet::{Snippet, without_ending};
+use super::steps::Stopped;
 use crate::process::Secrets;
 use crate::workspace::tree::Stop;
 
@@ -66,9 +67,12 @@ pub(super) enum Lines {
     Many,
 }
 
+/// How much longer than until a stop matches are looked at that were found before it.
+const GRACE: Duration = Duration::from_millis(20);
+
 /// The sink of one file's search.
 pub(super) struct Collector<'a> {
-    matcher: &'a RegexMatcher,
+    matcher: &'a Stoppable<'a>,
     interest: Interest,
     secrets: &'a Secrets,
     stop: &'a Stop,
@@ -81,7 +85,7 @@ pub(super) struct Collector<'a> {
 
 impl<'a> Collector<'a> {
     pub(super) fn new(
-        matcher: &'a RegexMatcher,
+        matcher: &'a Stoppable<'a>,
         interest: Interest,
         secrets: &'a Secrets,
         stop: &'a Stop,
@@ -135,30 +139,35 @@ impl<'a> Collector<'a> {
         }
     }
 
-    fn one_line(&mut self, found: &SinkMatch<'_>) {
+    fn one_line(&mut self, found: &SinkMatch<'_>) -> Result<(), Stopped> {
         let line = found.bytes();
         let matched = if self.keeps() {
             let bare = line.strip_suffix(b"\n").unwrap_or(line);
-            let matched = self.matcher.find(bare).ok().flatten();
+            let matched = self.matcher.find_from(bare, 0)?;
             matched.map_or(0..0, |matched| matched.start()..matched.end())
         } else {
             0..0
         };
         self.take(found.line_number().unwrap_or(1), line, matched);
+        Ok(())
     }
 
     /// Lines that touch come in one piece where matches may go over several: here each match is a
     /// hit of its own, unless it begins on a line that the one before it ends on.
-    fn many_lines(&mut self, found: &SinkMatch<'_>) {
+    fn many_lines(
+        &mut self,
+        found: &SinkMatch<'_>,
+        matcher: &Stoppable<'_>,
+    ) -> Result<(), Stopped> {
         let (buffer, all) = (found.buffer(), found.bytes_range_in_buffer());
         let mut number = found.line_number().unwrap_or(1);
         // Where the next match is looked for, and up to where lines belong to a hit.
         let (mut at, mut told, mut last_end) = (all.start, all.start, None);
         while at < all.end && !self.is_enough() {
             // What stands before and behind decides too, about a word's end for example.
-            let Ok(Some(matched)) = self.matcher.find_at(buffer, at) else { return };
+            let Some(matched) = matcher.find_from(buffer, at)? else { break };
             if matched.start() >= all.end {
-                return;
+                break;
             }
             at = matched.end() + usize::from(matched.is_empty());
             // An empty match where another one ends is none.
@@ -178,6 +187,7 @@ impl<'a> Collector<'a> {
             number += memchr::memchr_iter(b'\n', &buffer[begins..ends]).count() as u64;
             told = ends;
         }
+        Ok(())
     }
 }
 
@@ -190,16 +200,22 @@ impl Sink for Collector<'_> {
     type Error = io::Error;
 
     fn matched(&mut self, _: &Searcher, found: &SinkMatch<'_>) -> io::Result<bool> {
-        if self.stop.is_set() {
-            // What stands here may be a piece of a line.
-            return Ok(false);
-        }
         match self.interest.lines {
+            // What stands here may be a piece of a line.
+            Lines::One if self.stop.is_set() => return Ok(false),
             Lines::One => {
                 self.settle_last();
-                self.one_line(found);
+                if self.one_line(found).is_err() {
+                    return Ok(false);
+                }
             }
-            Lines::Many => self.many_lines(found),
+            Lines::Many => {
+                let until = Instant::now() + GRACE;
+                let is_over = || self.stop.is_set() && Instant::now() >= until;
+                let matcher = self.matcher.until(&is_over);
+                // Those up to the stop count.
+                let _ = self.many_lines(found, &matcher);
+            }
         }
         Ok(!self.is_enough())
     }

@@ -5,6 +5,7 @@ use super::report::{FullBy, Listed};
 use super::search::{MOST_LINE, MOST_MULTILINE};
 use super::{Counts, End, Named, Skip};
 use crate::tools::hidden::one_line;
+use crate::tools::ignore_files;
 
 /// Everything that is told of a search.
 pub(super) struct Told<'a> {
@@ -25,6 +26,7 @@ impl Told<'_> {
             notices.extend(self.nothing());
             notices.extend(self.ignored());
         }
+        notices.extend(ignore_files::cut(self.counts));
         notices
             .extend(self.skipped(Skip::Binary, "searched up to the first NUL byte only (binary)"));
         let too_large = match self.arguments.wanted.multiline {

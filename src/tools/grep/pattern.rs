@@ -2,8 +2,11 @@
 
 use grep_regex::{ErrorKind, RegexMatcher, RegexMatcherBuilder};
 use regex_syntax::ast::{self, Span};
+use regex_syntax::hir::Hir;
 
 use super::arguments::{SHOWN, Wanted};
+use super::expression::{as_word, names, without};
+use super::matcher::Compiled;
 use crate::tools::ToolError;
 use crate::tools::hidden::one_line;
 use crate::tools::shorten::shorten;
@@ -13,16 +16,16 @@ use crate::tools::shorten::shorten;
 const COMPILED: usize = 10 * 1024 * 1024;
 const TABLES: usize = 16 * 1024 * 1024;
 /// How long a pattern may be, in bytes, and how deep. Nothing can stop a pattern that is being
-/// compiled: a thousand large classes in it take seconds.
+/// compiled: three thousand large classes in it take a second.
 const LONGEST: usize = 16 * 1024;
 const DEEPEST: u32 = 250;
 
 impl Wanted<'_> {
-    /// The matcher for this pattern.
+    /// The pattern, compiled on this thread, which nothing stops.
     ///
     /// # Errors
     /// `invalid_arguments`, with the place of what is wrong.
-    pub(super) fn matcher(self) -> Result<RegexMatcher, ToolError> {
+    pub(super) fn compile_here(self) -> Result<Compiled, ToolError> {
         if self.pattern.is_empty() {
             return Err(ToolError::invalid_arguments(
                 "pattern is empty, and an empty pattern matches every line: say what to find",
@@ -39,14 +42,45 @@ impl Wanted<'_> {
         }
         // `$` is also to match before the CR of a line that ends in CRLF. The engine then takes a CR
         // anywhere for an end, which the description says. A pattern that is itself about CR is
-        // taken as it is.
-        let built = match self.build(Ending::CrLf) {
+        // taken as it is: it is refused by the first way to build it, or looked through where matches
+        // go over lines, because one may then be about whole CRLFs.
+        let (ending, built) = match self.build(Ending::CrLf) {
             Err(error) if matches!(error.kind(), ErrorKind::NotAllowed(_)) => {
-                self.build(Ending::Lf)
+                (Ending::Lf, self.build(Ending::Lf))
             }
-            built => built,
+            Ok(_) if self.multiline && self.is_about_cr() => (Ending::Lf, self.build(Ending::Lf)),
+            built => (Ending::CrLf, built),
         };
-        built.map_err(|error| self.explain(&error))
+        let plain = built.map_err(|error| self.explain(&error))?;
+        let tree = self.tree(ending).map_err(|error| {
+            ToolError::invalid_arguments(format!("pattern: {error}")).with_source(error)
+        })?;
+        Ok(Compiled::new(plain, tree, COMPILED))
+    }
+
+    /// Whether it names CR, but LF nowhere.
+    fn is_about_cr(self) -> bool {
+        let may_be = ["\r", "\\r", "\\x", "\\u", "\\U"];
+        may_be.iter().any(|may_be| self.pattern.contains(may_be))
+            && self.tree(Ending::CrLf).is_ok_and(|tree| names(b'\r', &tree) && !names(b'\n', &tree))
+    }
+
+    /// What the plain matcher is made of, which does not tell it.
+    fn tree(self, ending: Ending) -> Result<Hir, Box<regex_syntax::Error>> {
+        let mut parser = regex_syntax::ParserBuilder::new();
+        parser.multi_line(true).crlf(matches!(ending, Ending::CrLf)).utf8(false);
+        parser.case_insensitive(self.ignore_case).nest_limit(DEEPEST + 1);
+        let tree = match (self.fixed_strings, self.ignore_case) {
+            (true, false) => Hir::literal(self.pattern.as_bytes()),
+            (true, true) => parser.build().parse(&regex_syntax::escape(self.pattern))?,
+            (false, _) => parser.build().parse(self.pattern)?,
+        };
+        let tree = match (self.multiline, ending) {
+            (true, _) => tree,
+            (false, Ending::Lf) => without(b"\n", tree),
+            (false, Ending::CrLf) => without(b"\r\n", tree),
+        };
+        Ok(if self.word { as_word(tree) } else { tree })
     }
 
     fn build(self, ending: Ending) -> Result<RegexMatcher, grep_regex::Error> {
@@ -60,11 +94,12 @@ impl Wanted<'_> {
             .size_limit(COMPILED)
             .dfa_size_limit(TABLES)
             .nest_limit(DEEPEST);
-        if !self.multiline {
-            match ending {
-                Ending::CrLf => builder.crlf(true),
-                Ending::Lf => builder.line_terminator(Some(b'\n')),
-            };
+        match ending {
+            Ending::CrLf => builder.crlf(true),
+            Ending::Lf => builder.line_terminator(Some(b'\n')),
+        };
+        if self.multiline {
+            builder.line_terminator(None);
         }
         builder.build(self.pattern)
     }
@@ -160,14 +195,14 @@ mod tests {
             (r"\w{1000}{1000}", "too large"),
             (r"\p{Nonsense}", "at character 1"),
         ] {
-            let error = wanted(pattern).matcher().expect_err(pattern);
+            let error = wanted(pattern).compile_here().expect_err(pattern);
             assert_eq!(error.category(), Category::InvalidArguments);
             assert!(error.message().contains(what), "{pattern}: {error}");
             assert!(error.hint().is_some(), "{pattern}");
         }
         let deep = "(".repeat(300) + &")".repeat(300);
-        assert!(wanted(&deep).matcher().is_err());
-        assert!(wanted(&"x".repeat(LONGEST + 1)).matcher().is_err());
+        assert!(wanted(&deep).compile_here().is_err());
+        assert!(wanted(&"x".repeat(LONGEST + 1)).compile_here().is_err());
     }
 
     #[test]
@@ -176,11 +211,11 @@ mod tests {
             ["--release", "-> x", "-1", "(a|a)*$", r"a\r$", r"[\r\n]x", r"\s+", "}", r"\bé"]
         {
             let pattern = wanted(pattern);
-            assert!(pattern.matcher().is_ok(), "{pattern:?}");
+            assert!(pattern.compile_here().is_ok(), "{pattern:?}");
         }
         let fixed = Wanted { fixed_strings: true, ..wanted("foo(") };
-        assert!(fixed.matcher().is_ok());
+        assert!(fixed.compile_here().is_ok());
         let multiline = Wanted { multiline: true, ..wanted(r"foo\nbar") };
-        assert!(multiline.matcher().is_ok());
+        assert!(multiline.compile_here().is_ok());
     }
 }

@@ -4,11 +4,11 @@ use std::cell::Cell;
 use std::io::{self, Read};
 
 use encoding_rs::{Decoder, Encoding, UTF_8, UTF_16BE, UTF_16LE};
-use grep_regex::RegexMatcher;
 use grep_searcher::{BinaryDetection, MmapChoice, Searcher, SearcherBuilder};
 
 use super::arguments::{Around, Mode};
 use super::collect::{Collector, Hits, Interest, Lines};
+use super::matcher::{self, Compiled};
 use crate::process::Secrets;
 use crate::workspace::FileKind;
 use crate::workspace::tree::{Content, Entry, Seen, Skip, Stop, Visit};
@@ -22,7 +22,7 @@ pub(super) const MOST_LINE: usize = 8 * 1024 * 1024;
 
 /// What is searched for, and how.
 pub(super) struct Search {
-    pub(super) matcher: RegexMatcher,
+    pub(super) pattern: Compiled,
     pub(super) around: Around,
     pub(super) interest: Interest,
     pub(super) secrets: Secrets,
@@ -30,7 +30,7 @@ pub(super) struct Search {
 
 /// What a thread uses again from file to file.
 pub(super) struct Local {
-    matcher: RegexMatcher,
+    matcher: matcher::Local,
     searcher: Searcher,
     bytes: Vec<u8>,
     decoded: String,
@@ -53,11 +53,11 @@ impl Visit for Search {
             // Both are done here: the searcher's own ways differ between slices and readers.
             .binary_detection(BinaryDetection::none())
             .bom_sniffing(false)
-            .line_terminator(terminator(&self.matcher))
+            // The searcher is quick where it and the matcher agree on how a line ends.
+            .line_terminator(self.pattern.line_terminator().unwrap_or_default())
             .build();
         Local {
-            // A clone has tables of its own, which no other thread waits for.
-            matcher: self.matcher.clone(),
+            matcher: matcher::Local::new(&self.pattern),
             searcher,
             bytes: Vec::new(),
             decoded: String::new(),
@@ -78,12 +78,6 @@ impl Visit for Search {
     }
 }
 
-/// The searcher is quick where it and the matcher agree on how a line ends.
-fn terminator(matcher: &RegexMatcher) -> grep_matcher::LineTerminator {
-    use grep_matcher::Matcher;
-    matcher.line_terminator().unwrap_or_default()
-}
-
 impl Search {
     fn search(&self, local: &mut Local, content: &Content, stop: &Stop) -> Seen<Hits> {
         let most = match self.interest.lines {
@@ -95,23 +89,26 @@ impl Search {
             Err(_) => return Seen::skipped(Skip::Unreadable),
         };
         let Local { matcher, searcher, bytes, decoded } = local;
-        let mut collector = Collector::new(matcher, self.interest, &self.secrets, stop);
+        let is_stopped = || stop.is_set();
+        let matcher = matcher.until(&is_stopped);
+        let mut collector = Collector::new(&matcher, self.interest, &self.secrets, stop);
         let skip = match (length, self.interest.lines) {
             (Whole::Yes(length), _) => {
                 let (text, skip) = text_of(&bytes[..length], decoded);
-                // Nothing fails on the way of a text that is there.
-                let _ = searcher.search_slice(&*matcher, text, &mut collector);
+                // Only a stop ends the search of a text that is there, and what was found counts.
+                let _ = searcher.search_slice(&matcher, text, &mut collector);
                 skip
             }
             (Whole::No(_), Lines::Many) => return Seen::skipped(Skip::TooLarge),
             (Whole::No(length), Lines::One) => {
                 let seen = Cell::new(Reached::End);
                 let text = Text::new(&bytes[..length], content, stop, &seen);
-                let searched = searcher.search_reader(&*matcher, text, &mut collector);
+                let searched = searcher.search_reader(&matcher, text, &mut collector);
                 match (seen.get(), searched) {
                     (Reached::Fault, _) => Some(Skip::Unreadable),
                     (Reached::Nul, _) => Some(Skip::Binary),
                     (Reached::End, Ok(())) => None,
+                    (Reached::End, Err(_)) if stop.is_set() => None,
                     // The only fault of the searcher's own: a line for which there is no room.
                     (Reached::End, Err(_)) => Some(Skip::TooLarge),
                 }

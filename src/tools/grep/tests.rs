@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::json;
 
+use super::matcher::tests::noise;
 use super::*;
 use crate::process::Secrets;
 use crate::tools::{CancelToken, Category, EmitError, Event, EventSink, Phase};
@@ -520,6 +521,130 @@ fn a_search_ends_in_the_middle_of_a_huge_file() {
             Some(_) => assert_eq!(outcome.unwrap_err().category(), Category::Cancelled),
         }
     }
+}
+
+/// Patterns for which all engines but the slowest give up in a text of a and b, and take many minutes
+/// for the one here.
+const ENDLESS: [(&str, bool); 2] =
+    [("[ab]*a[ab]{5000}[cd]|needle", false), ("[ab\\n]*a[ab\\n]{5000}[cd]|needle", true)];
+
+#[test]
+fn a_search_ends_in_the_middle_of_a_line() {
+    let mut text = b"needle\n".to_vec();
+    text.extend(noise(4 * 1024 * 1024));
+    let story = Story::new(&[("a", b"needle\n"), ("b", &text)]);
+    for (pattern, multiline) in ENDLESS {
+        for mode in ["content", "files", "count"] {
+            let arguments = json!({"pattern": pattern, "multiline": multiline, "mode": mode});
+            let deadline = Instant::now() + Duration::from_millis(500);
+            match story.call_until(arguments, Some(deadline)) {
+                Ok(result) if mode == "files" => assert_eq!(result["files"], json!(["a", "b"])),
+                Ok(result) => {
+                    assert_eq!(result["truncated"], true, "{result:?}");
+                    assert!(notice(&result).starts_with("Partial: time was up"), "{result:?}");
+                }
+                // On a machine that is too busy for the first file.
+                Err(error) => assert_eq!(error.category(), Category::Timeout, "{error}"),
+            }
+        }
+    }
+}
+
+#[test]
+fn what_was_found_before_a_stop_is_told() {
+    let mut text = b"needle one\nneedle two\n".to_vec();
+    text.extend(noise(4 * 1024 * 1024));
+    for (pattern, multiline) in ENDLESS {
+        let wanted = arguments::Wanted {
+            pattern,
+            ignore_case: false,
+            fixed_strings: false,
+            word: false,
+            multiline,
+        };
+        let local = matcher::Local::new(&wanted.compile_here().unwrap());
+        let (stop, asked) = (tree::Stop::default(), std::cell::Cell::new(0));
+        let is_stopped = || {
+            asked.set(asked.get() + 1);
+            if asked.get() > 10 {
+                stop.set();
+            }
+            stop.is_set()
+        };
+        let stoppable = local.until(&is_stopped);
+        let lines = if multiline { Lines::Many } else { Lines::One };
+        let interest = Interest { mode: arguments::Mode::Content, lines, skip: 0, want: 100 };
+        let secrets = Secrets::default();
+        let mut collector = collect::Collector::new(&stoppable, interest, &secrets, &stop);
+        let ending = grep_matcher::Matcher::line_terminator(&stoppable).unwrap_or_default();
+        let mut searcher = grep_searcher::SearcherBuilder::new()
+            .multi_line(multiline)
+            .line_terminator(ending)
+            .build();
+        let _ = searcher.search_slice(&stoppable, &text, &mut collector);
+        assert!(stop.is_set(), "{pattern}");
+        let (hits, _) = collector.finish();
+        let found: Vec<_> = hits.kept.iter().map(|hit| (hit.line, &*hit.snippet.text)).collect();
+        assert_eq!(found, [(1, "needle one"), (2, "needle two")], "{pattern}");
+    }
+}
+
+#[test]
+fn a_pattern_that_takes_long_to_compile_does_not_hold_a_call_up() {
+    let story = Story::new(&[("a", b"needle\n")]);
+    let pattern = "[\\p{L}&&k]".repeat(1300);
+    let arguments = json!({"pattern": pattern, "ignore_case": true});
+    let deadline = Instant::now() + Duration::from_millis(5);
+    let error = story.call_until(arguments.clone(), Some(deadline)).unwrap_err();
+    assert_eq!(error.category(), Category::Timeout);
+    assert!(error.message().contains("compiled"), "{error}");
+    story.cancel.cancel();
+    assert_eq!(story.call(arguments).unwrap_err().category(), Category::Cancelled);
+}
+
+#[test]
+fn a_line_may_end_in_crlf_also_where_matches_go_over_lines() {
+    let story = Story::new(&[("f", b"foo\r\nbar\r\n\r\nfoo\nbar\nx\ry\r\n")]);
+    let lines = |pattern: &str| -> Vec<u64> {
+        let result = story.grep(json!({"pattern": pattern, "multiline": true}));
+        result["matches"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .map(|hit| hit["line"].as_u64().unwrap())
+            .collect()
+    };
+    assert_eq!(lines("foo$"), [1, 4]);
+    assert_eq!(lines("^bar$"), [2, 5]);
+    assert_eq!(lines("^$"), [3]);
+    assert_eq!(lines("foo$\\s+^bar$"), [1, 4]);
+    assert_eq!(lines("foo\\r\\nbar$"), [1]);
+    assert_eq!(lines("foo\\r?\\nbar"), [1, 4]);
+    // About CR itself.
+    assert_eq!(lines("foo\\r$"), [1]);
+    assert_eq!(lines("x\\ry"), [6]);
+}
+
+#[test]
+fn ignore_rules_that_are_too_many_are_told() {
+    let rules = (0..5000).map(|number| format!("name-{number}\n")).collect::<String>();
+    let story = Story::new(&[("a/.gitignore", rules.as_bytes()), ("a/name-4999", b"needle\n")]);
+    let arguments = json!({"pattern": "needle"});
+    for path in [".", "a"] {
+        let result = story.grep(json!({"pattern": "needle", "path": path}));
+        assert_eq!(result["matches"].as_array().unwrap().len(), 1);
+        assert!(
+            notice(&result)
+                .starts_with("Of 1 ignore file only the first rules count: at most 4096"),
+            "{result:?}"
+        );
+    }
+    fs::write(story.root.join("a/.gitignore"), rules.replace("name-0\n", "*9\n")).unwrap();
+    let all = story.grep(json!({"pattern": "needle", "include_ignored": true}));
+    assert_eq!(all.get("notice"), None);
+    fs::write(story.root.join("a/.gitignore"), "name-4999\n").unwrap();
+    let result = story.grep(arguments);
+    assert!(notice(&result).contains("No match") && !notice(&result).contains("first rules"));
 }
 
 #[test]

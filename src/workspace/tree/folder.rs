@@ -9,6 +9,7 @@ use std::sync::Arc;
 use rustix::fs::{FileType, Mode, OFlags, RawDir};
 use rustix::io::Errno;
 
+use super::order::Key;
 use super::rules::{Names, Rules};
 use super::selection::{Scope, Verdict};
 use crate::workspace::{FileKind, FileStat, Special, is_leftover};
@@ -44,11 +45,13 @@ enum Entered {
     No,
 }
 
-/// What was left out of a folder, and why.
+/// What was left out of a folder, and what was not for want of room.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct LeftOut {
     /// Entries that an ignore rule leaves out.
     pub(super) ignored: u32,
+    /// Ignore files of which only the first rules are known.
+    pub(super) cut_rules: u32,
 }
 
 /// A folder that is to be opened.
@@ -149,7 +152,8 @@ impl Folder {
             entries.push(Listed { start, len: short(bytes.len()), kind, entered: Entered::Yes });
             names.extend_from_slice(name.to_bytes_with_nul());
         }
-        let own = Rules::of_folder(&handle, special, below.path.len(), below.rules, scope.rules());
+        let (own, cut_rules) =
+            Rules::of_folder(&handle, special, below.path.len(), below.rules, scope.rules());
         let mut folder = Self {
             handle,
             path: below.path,
@@ -159,16 +163,16 @@ impl Folder {
             rules: own,
             depth: below.depth,
         };
-        let left_out = folder.select(scope, &mut scratch.path);
+        let ignored = folder.select(scope, &mut scratch.path);
         let names = &folder.names;
         folder
             .entries
             .sort_unstable_by(|left, right| bytes_at(names, *left).cmp(bytes_at(names, *right)));
-        Ok((folder, left_out))
+        Ok((folder, LeftOut { ignored, cut_rules }))
     }
 
-    /// Drops the entries that are not looked at.
-    fn select(&mut self, scope: &Scope<'_>, path: &mut Vec<u8>) -> LeftOut {
+    /// Drops the entries that are not looked at, and counts those that ignore rules leave out.
+    fn select(&mut self, scope: &Scope<'_>, path: &mut Vec<u8>) -> u32 {
         path.clear();
         path.extend_from_slice(&self.path);
         if !path.is_empty() {
@@ -176,7 +180,7 @@ impl Folder {
         }
         let base = path.len();
         let from = if self.start == 0 { 0 } else { self.start + 1 };
-        let mut left_out = LeftOut::default();
+        let mut ignored = 0;
         let (names, rules) = (&self.names, self.rules.as_deref());
         self.entries.retain_mut(|entry| {
             path.truncate(base);
@@ -189,12 +193,12 @@ impl Folder {
                 }
                 Verdict::Leave => false,
                 Verdict::Ignored => {
-                    left_out.ignored += 1;
+                    ignored += 1;
                     false
                 }
             }
         });
-        left_out
+        ignored
     }
 
     pub(super) fn len(&self) -> usize {
@@ -229,6 +233,11 @@ impl Folder {
         }
         path.extend_from_slice(self.name(index).to_bytes());
         path
+    }
+
+    /// Where an entry stands in the order of the walk.
+    pub(super) fn key(&self, index: usize) -> Key {
+        Key::of(self.way_from_start(), self.name(index).to_bytes())
     }
 
     /// The folder's path from the walk's start.

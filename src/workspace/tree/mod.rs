@@ -28,6 +28,7 @@ mod threads;
 pub use entry::{Content, Entry};
 pub use pace::{Pace, Stop};
 pub use queue::{Counts, Found, Named, Seen, Skip};
+pub use rules::{MOST_RULE_BYTES, MOST_RULES, RuleBytes};
 pub use selection::{GlobError, IgnoreRules, PathGlob, Selection};
 pub use start::Start;
 pub use threads::{Ended, Options, Report, Summary, Visit, walk};

@@ -31,7 +31,8 @@ impl Stop {
         self.0.load(Ordering::Relaxed)
     }
 
-    pub(super) fn set(&self) {
+    /// Tells it. The walk's own threads do, and tests.
+    pub(crate) fn set(&self) {
         self.0.store(true, Ordering::Relaxed);
     }
 

@@ -10,7 +10,7 @@ use std::ops::Range;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use super::folder::Folder;
+use super::folder::{Folder, LeftOut};
 use super::order::Key;
 use super::pace::Stop;
 use super::threads::Ended;
@@ -57,8 +57,9 @@ pub enum Skip {
 pub(super) enum Item {
     /// Open the start.
     Start,
-    /// Open the folder that is this entry.
-    Folder(Arc<Folder>, usize),
+    /// Open the folders that are these entries, of which a thread takes the first alone: a folder may
+    /// hold a hundred thousand, and each item has a key of its own.
+    Folders(Arc<Folder>, Range<usize>),
     /// Visit these entries.
     Files(Arc<Folder>, Range<usize>),
 }
@@ -69,8 +70,8 @@ pub(super) struct Record<F> {
     pub(super) outcomes: Vec<Outcome<F>>,
     /// How many entries were looked at.
     pub(super) searched: u64,
-    /// How many were left out by ignore rules.
-    pub(super) ignored: u64,
+    /// What was left out, or not left out for want of room.
+    pub(super) left_out: LeftOut,
 }
 
 pub(super) struct Outcome<F> {
@@ -82,7 +83,7 @@ pub(super) struct Outcome<F> {
 
 impl<F> Record<F> {
     pub(super) fn new() -> Self {
-        Self { outcomes: Vec::new(), searched: 0, ignored: 0 }
+        Self { outcomes: Vec::new(), searched: 0, left_out: LeftOut::default() }
     }
 
     pub(super) fn add(&mut self, path: impl FnOnce() -> Vec<u8>, seen: Seen<F>) {
@@ -123,6 +124,9 @@ pub struct Counts {
     pub searched: u64,
     /// Files and folders that ignore rules left out. What is in such a folder is not counted.
     pub ignored: u64,
+    /// Ignore files of which only the first rules count, because there was no room for all. What the
+    /// others leave out was looked at.
+    pub cut_rules: u64,
     /// Entries that were looked at in part or not at all, by [`Skip`].
     pub skipped: [u64; SKIPS],
 }
@@ -239,6 +243,7 @@ impl<F> Queue<F> {
             if state.may_go_on()
                 && let Some((key, item)) = state.pending.pop_first()
             {
+                let item = state.take_first(item);
                 state.running[thread] = Some(key.clone());
                 self.stops[thread].clear();
                 if state.idle > 0 && !state.pending.is_empty() {
@@ -327,6 +332,24 @@ impl<F> State<F> {
             || (self.ready.is_empty() && self.running.iter().all(Option::is_none))
     }
 
+    /// Adds an item, unless it is needless.
+    fn add(&mut self, key: Key, item: Item) {
+        if self.last.as_ref().is_none_or(|last| key < *last) {
+            self.pending.insert(key, item);
+        }
+    }
+
+    /// What one thread does of an item; the rest of it is an item again.
+    fn take_first(&mut self, item: Item) -> Item {
+        let Item::Folders(folder, mut range) = item else { return item };
+        let first = range.start..range.start + 1;
+        range.start += 1;
+        if !range.is_empty() {
+            self.add(folder.key(range.start), Item::Folders(folder.clone(), range));
+        }
+        Item::Folders(folder, first)
+    }
+
     fn take_in(&mut self, done: Done<F>, stops: &[Stop]) {
         if matches!(self.ended, Some(Ended::All | Ended::Enough)) {
             return;
@@ -340,9 +363,7 @@ impl<F> State<F> {
             self.pending.insert(done.key.clone(), Item::Start);
         }
         for (key, item) in done.items {
-            if self.last.as_ref().is_none_or(|last| key < *last) {
-                self.pending.insert(key, item);
-            }
+            self.add(key, item);
         }
         self.hits += done.record.hits();
         self.weight += done.record.weight();
@@ -399,7 +420,8 @@ impl<F> State<F> {
     }
 
     fn settle(&mut self, record: Record<F>) {
-        self.counts.ignored += record.ignored;
+        self.counts.ignored += u64::from(record.left_out.ignored);
+        self.counts.cut_rules += u64::from(record.left_out.cut_rules);
         let before = self.counts.searched;
         for Outcome { path, seen, searched } in record.outcomes {
             if let Some(skip) = seen.skip {

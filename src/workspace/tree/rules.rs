@@ -46,13 +46,21 @@ const NAMES: [&str; KINDS] = [".rgignore", ".ignore", ".gitignore", ".git"];
 const GIT: usize = 2;
 const EXCLUDE: usize = 3;
 
-/// What is read of an ignore file, and of all those that hold in one folder. Rules behind that are
-/// not seen: whoever writes into a tree could make its rules take any memory, because a rule takes up
+/// What is read of an ignore file, and of all those that hold in one folder. Rules behind that do not
+/// count, which is told: whoever writes into a tree could make its rules take any memory, because a rule takes up
 /// to a thousand times its length once it is compiled.
-const MOST_BYTES: usize = 128 * 1024;
-const MOST_BYTES_IN_ALL: usize = 2 * MOST_BYTES;
+pub const MOST_RULE_BYTES: RuleBytes = RuleBytes { of_one: 128 * 1024, in_all: 256 * 1024 };
 /// How many rules are taken of an ignore file. Nothing stops them while they are compiled.
-const MOST_RULES: usize = 4096;
+pub const MOST_RULES: usize = 4096;
+
+/// Sizes in bytes.
+#[derive(Clone, Copy, Debug)]
+pub struct RuleBytes {
+    /// Of one ignore file.
+    pub of_one: usize,
+    /// Of all ignore files that hold in one folder.
+    pub in_all: usize,
+}
 
 impl Names {
     pub(super) fn note(&mut self, name: &[u8]) {
@@ -70,23 +78,28 @@ impl Names {
 }
 
 impl Rules {
-    /// The rules that hold for the entries of a folder whose path has this length.
+    /// The rules that hold for the entries of a folder whose path has this length, and of how many
+    /// ignore files of the folder's own they are not all.
     pub(super) fn of_folder(
         folder: &OwnedFd,
         names: Names,
         path_len: usize,
         above: Option<Arc<Rules>>,
         mode: IgnoreRules,
-    ) -> Option<Arc<Rules>> {
+    ) -> (Option<Arc<Rules>>, u32) {
         if mode == IgnoreRules::Disregard || !names.present.contains(&true) {
-            return above;
+            return (above, 0);
         }
         let mut files = [const { None }; KINDS];
         let mut bytes = above.as_ref().map_or(0, |above| above.bytes);
+        let mut cut = 0;
         let mut take = |folder: &OwnedFd, name: &str| {
-            let text = read_beneath(folder, name, MOST_BYTES_IN_ALL.saturating_sub(bytes))?;
+            let room = MOST_RULE_BYTES.in_all.saturating_sub(bytes);
+            let (text, extent) = read_beneath(folder, name, room)?;
             bytes += text.len();
-            parse(&text)
+            let (rules, count) = parse(&text);
+            cut += u32::from(extent == Extent::Cut || count > MOST_RULES);
+            rules
         };
         for kind in (0..EXCLUDE).filter(|kind| names.present[*kind]) {
             files[kind] = take(folder, NAMES[kind]);
@@ -97,10 +110,10 @@ impl Rules {
             files[EXCLUDE] = info_folder(folder).and_then(|info| take(&info, "exclude"));
         }
         if files.iter().all(Option::is_none) && (!is_repository || above.is_none()) {
-            return above;
+            return (above, cut);
         }
         let offset = if path_len == 0 { 0 } else { path_len + 1 };
-        Some(Arc::new(Self { above, offset, files, is_repository, bytes }))
+        (Some(Arc::new(Self { above, offset, files, is_repository, bytes })), cut)
     }
 
     /// Whether the rules leave out the entry at `path`.
@@ -134,21 +147,26 @@ pub(super) fn as_path(bytes: &[u8]) -> &Path {
     Path::new(std::ffi::OsStr::from_bytes(bytes))
 }
 
-/// The rules in the text of an ignore file. One that cannot be understood is passed over, as git
-/// does.
-fn parse(text: &[u8]) -> Option<Gitignore> {
+/// The rules in the text of an ignore file, and how many there are, with those for which there is no
+/// room. One that cannot be understood is passed over, as git does.
+fn parse(text: &[u8]) -> (Option<Gitignore>, usize) {
     // Paths are given relative to the folder of the file.
     let mut builder = GitignoreBuilder::new("");
     let text = text.strip_prefix(b"\xef\xbb\xbf").unwrap_or(text);
     let lines = text.split(|byte| *byte == b'\n');
     let lines = lines.map(|line| line.strip_suffix(b"\r").unwrap_or(line));
     let is_rule = |line: &&[u8]| !line.is_empty() && !line.starts_with(b"#");
-    for line in lines.filter(is_rule).take(MOST_RULES) {
+    let mut count = 0;
+    for line in lines.filter(is_rule) {
+        count += 1;
+        if count > MOST_RULES {
+            break;
+        }
         if let Ok(line) = std::str::from_utf8(line) {
             let _ = builder.add_line(None, line);
         }
     }
-    builder.build().ok().filter(|rules| !rules.is_empty())
+    (builder.build().ok().filter(|rules| !rules.is_empty()), count)
 }
 
 fn exists(folder: &OwnedFd, name: &str) -> bool {
@@ -161,9 +179,16 @@ fn info_folder(folder: &OwnedFd) -> Option<OwnedFd> {
     rustix::fs::openat(&git, "info", OPENING, Mode::empty()).ok()
 }
 
+/// How much of an ignore file was read.
+#[derive(Clone, Copy, PartialEq)]
+enum Extent {
+    Whole,
+    Cut,
+}
+
 /// An ignore file, or as many whole lines of it as there is room for.
-fn read_beneath(folder: &OwnedFd, name: &str, room: usize) -> Option<Vec<u8>> {
-    let most = room.min(MOST_BYTES);
+fn read_beneath(folder: &OwnedFd, name: &str, room: usize) -> Option<(Vec<u8>, Extent)> {
+    let most = room.min(MOST_RULE_BYTES.of_one);
     let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
     let file = rustix::fs::openat(folder, name, flags, Mode::empty()).ok()?;
     if FileStat::of(&file).ok()?.kind != FileKind::Regular {
@@ -173,7 +198,7 @@ fn read_beneath(folder: &OwnedFd, name: &str, room: usize) -> Option<Vec<u8>> {
     let mut piece = [0; 8192];
     while text.len() <= most {
         match rustix::io::read(file.as_fd(), &mut piece) {
-            Ok(0) => return Some(text),
+            Ok(0) => return Some((text, Extent::Whole)),
             Ok(count) => text.extend_from_slice(&piece[..count]),
             Err(Errno::INTR) => {}
             Err(_) => return None,
@@ -183,5 +208,5 @@ fn read_beneath(folder: &OwnedFd, name: &str, room: usize) -> Option<Vec<u8>> {
     // Not the half of a rule.
     let end = text.iter().rposition(|byte| *byte == b'\n').unwrap_or(0);
     text.truncate(end);
-    Some(text)
+    Some((text, Extent::Cut))
 }

@@ -25,6 +25,8 @@ pub struct Start {
     /// From the root to the start, where the start is a folder.
     path: Box<[u8]>,
     rules: Option<Arc<Rules>>,
+    /// Ignore files above it of which only the first rules are known.
+    cut_rules: u32,
 }
 
 impl Place<'_> {
@@ -42,8 +44,10 @@ impl Place<'_> {
             FileKind::Folder => {
                 let folder = rustix::fs::openat(handle, ".", OPENING, Mode::empty())
                     .map_err(|errno| fail(errno.into()))?;
-                let (path, rules) = self.way_from_root(rules);
-                Ok(Start { kind: stat.kind, folder, name: c".".to_owned(), path, rules })
+                let way = self.way_from_root(rules);
+                let Way { path, rules, cut_rules } = way;
+                let name = c".".to_owned();
+                Ok(Start { kind: stat.kind, folder, name, path, rules, cut_rules })
             }
             FileKind::Regular => {
                 let folder = self.folder().ok_or_else(|| fail(Errno::NOENT.into()))?;
@@ -51,41 +55,55 @@ impl Place<'_> {
                     folder.try_clone_to_owned().map_err(|error| fail(Fault::System(error)))?;
                 let name =
                     CString::new(self.name().as_bytes()).map_err(|_| fail(Errno::INVAL.into()))?;
-                Ok(Start { kind: stat.kind, folder, name, path: Box::default(), rules: None })
+                Ok(Start::of_one(folder, name))
             }
             FileKind::Special(special) => Err(fail(Fault::Special(special))),
             FileKind::Link => Err(fail(Fault::Changed)),
         }
     }
 
-    /// The path from the root, and the rules that hold for the folder there.
-    fn way_from_root(&self, mode: IgnoreRules) -> (Box<[u8]>, Option<Arc<Rules>>) {
+    fn way_from_root(&self, mode: IgnoreRules) -> Way {
         let path = self.path.strip_prefix(self.root.path()).unwrap_or(&self.path);
         let bytes: Box<[u8]> = path.as_os_str().as_bytes().into();
+        let mut way = Way { path: bytes, rules: None, cut_rules: 0 };
         if mode == IgnoreRules::Disregard {
-            return (bytes, None);
+            return way;
         }
         let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         let Ok(mut here) = rustix::fs::openat(self.root.folder(), ".", flags, Mode::empty()) else {
-            return (bytes, None);
+            return way;
         };
-        let mut rules = None;
         let mut walked = 0;
         for name in path {
-            rules = Rules::of_folder(&here, Names::unknown(), walked, rules, mode);
+            let above = way.rules.take();
+            let (rules, cut) = Rules::of_folder(&here, Names::unknown(), walked, above, mode);
+            way.cut_rules += cut;
             walked += usize::from(walked > 0) + name.len();
-            if rules.as_ref().is_some_and(|rules| rules.ignore(&bytes[..walked], true)) {
-                rules = None;
-            }
+            way.rules = rules.filter(|rules| !rules.ignore(&way.path[..walked], true));
             // The path is free of links; a folder that was swapped has no say.
             let Ok(next) = rustix::fs::openat(&here, name, flags, Mode::empty()) else { break };
             here = next;
         }
-        (bytes, rules)
+        way
     }
 }
 
+/// What leads from a root to a start.
+struct Way {
+    /// The path from the root.
+    path: Box<[u8]>,
+    /// The rules that hold for the folder there.
+    rules: Option<Arc<Rules>>,
+    cut_rules: u32,
+}
+
 impl Start {
+    /// The regular file of this name alone.
+    fn of_one(folder: OwnedFd, name: CString) -> Self {
+        let (kind, path) = (FileKind::Regular, Box::default());
+        Self { kind, folder, name, path, rules: None, cut_rules: 0 }
+    }
+
     /// Whether it is a folder or a file.
     #[must_use]
     pub fn kind(&self) -> FileKind {
@@ -108,8 +126,7 @@ impl Start {
             last = name;
         }
         let name = CString::new(last).map_err(|_| Errno::INVAL)?;
-        let kind = FileKind::Regular;
-        Ok(Start { kind, folder, name, path: Box::default(), rules: None })
+        Ok(Self::of_one(folder, name))
     }
 
     /// Opens the folder, or makes one of the file alone.
@@ -130,6 +147,8 @@ impl Start {
             rules: self.rules.clone(),
             depth: 0,
         };
-        Folder::open(below, scope, scratch)
+        let (folder, mut left_out) = Folder::open(below, scope, scratch)?;
+        left_out.cut_rules += self.cut_rules;
+        Ok((folder, left_out))
     }
 }

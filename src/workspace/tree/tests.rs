@@ -176,6 +176,42 @@ fn ignore_rules_hold_with_and_without_a_repository() {
 }
 
 #[test]
+fn rules_that_do_not_count_are_counted_wherever_they_lie() {
+    let many = "x\n".repeat(5000);
+    let long = format!("{}\ny\n", "z".repeat(200 * 1024));
+    let tree = Tree::new(&[
+        (".gitignore", &many),
+        ("a/.ignore", &long),
+        ("a/.rgignore", "b\n"),
+        ("a/b", ""),
+        ("c/.gitignore", "d\n"),
+        ("c/d", ""),
+    ]);
+    let cut = |path: &str| tree.walk(path, &all(), usize::MAX).1.counts.cut_rules;
+    assert_eq!([cut("."), cut("a"), cut("c")], [2, 2, 1]);
+    assert_eq!(
+        tree.walk(".", &Selection::new(IgnoreRules::Disregard), usize::MAX).1.counts.cut_rules,
+        0
+    );
+    fs::write(tree.path().join(".gitignore"), "x\n".repeat(4096)).unwrap();
+    assert_eq!(cut("c"), 0);
+}
+
+#[test]
+fn folders_beside_folders_are_walked_in_order() {
+    let mut files = vec![("f5".to_owned(), String::new())];
+    for folder in 0..40 {
+        files.push((format!("d{folder:02}/a/b"), String::new()));
+        files.push((format!("d{folder:02}/c"), String::new()));
+    }
+    let files: Vec<_> = files.iter().map(|(path, text)| (path.as_str(), text.as_str())).collect();
+    let tree = Tree::new(&files);
+    let mut expected: Vec<String> = files.iter().map(|(path, _)| (*path).to_owned()).collect();
+    expected.sort();
+    assert_eq!(tree.files(".", &all()), expected);
+}
+
+#[test]
 fn a_glob_with_a_slash_is_about_paths_from_the_start() {
     let tree =
         Tree::new(&[("src/a.rs", ""), ("x/src/b.rs", ""), ("src/deep/c.rs", ""), ("d.rs", "")]);

@@ -11,7 +11,7 @@ use rustix::io::Errno;
 
 use super::crowd::Crowd;
 use super::entry::Entry;
-use super::folder::{Folder, Scratch};
+use super::folder::{Folder, LeftOut, Scratch};
 use super::order::Key;
 use super::pace::{GLANCE, Pace, Stop};
 use super::queue::{Counts, Done, Found, Item, Named, Queue, Record, Seen, Skip};
@@ -209,19 +209,20 @@ impl<V: Visit> Crew<'_, V> {
             match item {
                 Item::Start => match self.start.open(&self.scope, &mut scratch) {
                     Ok((folder, left_out)) => {
-                        record.ignored += u64::from(left_out.ignored);
-                        items = self.split(folder);
+                        record.left_out = left_out;
+                        items = split(folder);
                     }
                     Err(_) => record.add(Vec::new, Seen::skipped(Skip::Unreadable)),
                 },
-                Item::Folder(folder, index) => {
+                Item::Folders(folder, range) => {
+                    let index = range.start;
                     if self.visitor.wants(FileKind::Folder) {
                         self.visit(&folder, index, &mut local, stop, &mut record);
                     }
                     match self.descend(&folder, index, &mut scratch) {
-                        Ok(Some((below, ignored))) => {
-                            record.ignored += u64::from(ignored);
-                            items = self.split(below);
+                        Ok(Some((below, left_out))) => {
+                            record.left_out = left_out;
+                            items = split(below);
                         }
                         Ok(None) => {}
                         // Gone, or no folder any more.
@@ -264,7 +265,7 @@ impl<V: Visit> Crew<'_, V> {
         folder: &Folder,
         index: usize,
         scratch: &mut Scratch,
-    ) -> rustix::io::Result<Option<(Folder, u32)>> {
+    ) -> rustix::io::Result<Option<(Folder, LeftOut)>> {
         if !folder.is_entered(index) {
             return Ok(None);
         }
@@ -272,28 +273,25 @@ impl<V: Visit> Crew<'_, V> {
             return Err(Errno::NAMETOOLONG);
         }
         let below = folder.below(index, &self.scope);
-        let (folder, left_out) = Folder::open(below, &self.scope, scratch)?;
-        Ok(Some((folder, left_out.ignored)))
+        Folder::open(below, &self.scope, scratch).map(Some)
     }
+}
 
-    /// The work that a folder's entries are, in order.
-    fn split(&self, folder: Folder) -> Vec<(Key, Item)> {
-        let folder = Arc::new(folder);
-        let mut items = Vec::new();
-        let key = |index: usize| Key::of(folder.way_from_start(), folder.name(index).to_bytes());
-        let mut first = 0;
-        while first < folder.len() {
-            if folder.kind(first) == FileKind::Folder {
-                items.push((key(first), Item::Folder(folder.clone(), first)));
-                first += 1;
-                continue;
-            }
-            let most = folder.len().min(first + RUN);
-            let end =
-                (first..most).find(|index| folder.kind(*index) == FileKind::Folder).unwrap_or(most);
-            items.push((key(first), Item::Files(folder.clone(), first..end)));
-            first = end;
-        }
-        items
+/// The work that a folder's entries are, in order.
+fn split(folder: Folder) -> Vec<(Key, Item)> {
+    let folder = Arc::new(folder);
+    let mut items = Vec::new();
+    let mut first = 0;
+    while first < folder.len() {
+        let is_folder = |index: usize| folder.kind(index) == FileKind::Folder;
+        let (make, most): (fn(_, _) -> _, _) = match is_folder(first) {
+            true => (Item::Folders, folder.len()),
+            false => (Item::Files, folder.len().min(first + RUN)),
+        };
+        let end = (first..most).find(|index| is_folder(*index) != is_folder(first));
+        let end = end.unwrap_or(most);
+        items.push((folder.key(first), make(folder.clone(), first..end)));
+        first = end;
     }
+    items
 }

@@ -1,0 +1,180 @@
+//! A regex search that can be stopped at any byte.
+//!
+//! It walks over the text once, with the set of all states that the expression may be in: slow (the
+//! whole set is looked at for each byte), but it needs no more memory than the expression, knows no
+//! text that it cannot do, and never goes on for long without asking whether it should.
+
+use std::ops::Range;
+
+use regex_automata::nfa::thompson::{NFA, State};
+use regex_automata::util::prefilter::Prefilter;
+use regex_automata::util::primitives::StateID;
+use regex_automata::{Input, Span};
+
+/// Why a search has no answer: it was told to stop.
+#[derive(Debug, PartialEq, Eq, thiserror::Error)]
+#[error("the search was stopped")]
+pub(super) struct Stopped;
+
+/// How many states are looked at between two questions whether to stop: a fraction of a millisecond.
+pub(super) const STRIDE: u32 = 1 << 14;
+
+/// What a search uses again.
+#[derive(Debug, Default)]
+pub(super) struct Steps {
+    now: Threads,
+    next: Threads,
+    stack: Vec<StateID>,
+}
+
+/// The states that the expression may be in, those first that are preferred.
+#[derive(Debug, Default)]
+struct Threads {
+    order: Vec<Thread>,
+    /// For each state where it would stand in `order`.
+    places: Vec<u32>,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Thread {
+    state: StateID,
+    /// Where its match would begin.
+    start: usize,
+}
+
+impl Threads {
+    fn clear(&mut self, states: usize) {
+        self.order.clear();
+        if self.places.len() < states {
+            self.places.resize(states, 0);
+        }
+    }
+
+    /// Puts a thread behind all others, unless its state is there.
+    fn add(&mut self, thread: Thread) -> bool {
+        let place = &mut self.places[thread.state.as_usize()];
+        if self.order.get(*place as usize).is_some_and(|known| known.state == thread.state) {
+            return false;
+        }
+        // There are no more threads than states, which have 32 bits.
+        *place = u32::try_from(self.order.len()).unwrap_or(u32::MAX);
+        self.order.push(thread);
+        true
+    }
+}
+
+/// Asks every so many steps whether to stop.
+struct Patience<'a> {
+    left: u32,
+    stop: &'a dyn Fn() -> bool,
+}
+
+impl Patience<'_> {
+    fn step(&mut self) -> Result<(), Stopped> {
+        self.left -= 1;
+        if self.left > 0 {
+            return Ok(());
+        }
+        self.left = STRIDE;
+        if (self.stop)() { Err(Stopped) } else { Ok(()) }
+    }
+}
+
+impl Steps {
+    /// The leftmost match that lies in the input's span, the one that is preferred of several, as
+    /// every engine of the regex crate finds it.
+    ///
+    /// # Errors
+    /// When `stop` says so.
+    pub(super) fn find(
+        &mut self,
+        nfa: &NFA,
+        prefilter: Option<&Prefilter>,
+        input: &Input<'_>,
+        stop: &dyn Fn() -> bool,
+    ) -> Result<Option<Range<usize>>, Stopped> {
+        let (haystack, end) = (input.haystack(), input.end());
+        let mut patience = Patience { left: STRIDE, stop };
+        let mut found = None;
+        let mut at = input.start();
+        self.now.clear(nfa.states().len());
+        while at <= end {
+            if self.now.order.is_empty() {
+                if found.is_some() {
+                    break;
+                }
+                if let Some(prefilter) = prefilter {
+                    match prefilter.find(haystack, Span::from(at..end)) {
+                        Some(candidate) => at = candidate.start,
+                        None => break,
+                    }
+                }
+            }
+            if found.is_none() {
+                let thread = Thread { state: nfa.start_anchored(), start: at };
+                close(nfa, &mut self.stack, &mut self.now, thread, haystack, at, &mut patience)?;
+            }
+            self.next.clear(nfa.states().len());
+            let byte = (at < end).then(|| haystack[at]);
+            for Thread { state, start } in self.now.order.iter().copied() {
+                patience.step()?;
+                let next = match (nfa.state(state), byte) {
+                    (State::Match { .. }, _) => {
+                        found = Some(start..at);
+                        // All behind are preferred less.
+                        break;
+                    }
+                    (State::ByteRange { trans }, Some(byte)) => {
+                        trans.matches_byte(byte).then_some(trans.next)
+                    }
+                    (State::Sparse(transitions), Some(byte)) => transitions.matches_byte(byte),
+                    (State::Dense(transitions), Some(byte)) => transitions.matches_byte(byte),
+                    _ => None,
+                };
+                if let Some(state) = next {
+                    let (next, thread) = (&mut self.next, Thread { state, start });
+                    close(nfa, &mut self.stack, next, thread, haystack, at + 1, &mut patience)?;
+                }
+            }
+            std::mem::swap(&mut self.now, &mut self.next);
+            at += 1;
+        }
+        Ok(found)
+    }
+}
+
+/// Adds a thread and all those that it leads to without a byte, in the order of preference.
+fn close(
+    nfa: &NFA,
+    stack: &mut Vec<StateID>,
+    threads: &mut Threads,
+    thread: Thread,
+    haystack: &[u8],
+    at: usize,
+    patience: &mut Patience<'_>,
+) -> Result<(), Stopped> {
+    stack.clear();
+    stack.push(thread.state);
+    while let Some(state) = stack.pop() {
+        patience.step()?;
+        if !threads.add(Thread { state, ..thread }) {
+            continue;
+        }
+        match nfa.state(state) {
+            State::Look { look, next } => {
+                if nfa.look_matcher().matches(*look, haystack, at) {
+                    stack.push(*next);
+                }
+            }
+            State::Union { alternates } => stack.extend(alternates.iter().rev()),
+            State::BinaryUnion { alt1, alt2 } => stack.extend([*alt2, *alt1]),
+            State::Capture { next, .. } => stack.push(*next),
+            State::ByteRange { .. }
+            | State::Sparse(_)
+            | State::Dense(_)
+            | State::Fail
+            | State::Match { .. } => {}
+        }
+    }
+    Ok(())
+}
