@@ -5,6 +5,7 @@ mod show;
 
 use std::path::Path;
 
+use sandbox::memory::can_fail;
 use serde_json::Value;
 
 use crate::text::name;
@@ -53,8 +54,7 @@ impl Base {
         }
         let (mut content, mut room) = (Vec::new(), expected + 1);
         loop {
-            content
-                .try_reserve_exact(room - content.len())
+            can_fail(|| content.try_reserve_exact(room - content.len()))
                 .map_err(|_| no_memory(&format!("{action} {}", name::shown(path)), path))?;
             if file.append(&mut content)? == Ended::Yes {
                 break;
