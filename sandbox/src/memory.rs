@@ -71,6 +71,12 @@ pub fn can_fail<T>(ask: impl FnOnce() -> T) -> T {
     ask()
 }
 
+/// Whether this process may have only so much memory.
+#[must_use]
+pub fn is_limited() -> bool {
+    limit().is_some()
+}
+
 /// Whether there are so many bytes at this moment, without the reserve. To be asked before something
 /// is done that takes about as much and could not be told that it does not get it.
 #[must_use]
@@ -85,7 +91,7 @@ pub fn has_room(bytes: usize) -> bool {
 /// ENOMEM where there is none, else those of `start`.
 pub fn start_thread<T>(start: impl FnOnce(Begins) -> io::Result<T>) -> io::Result<T> {
     static ONE_AFTER_THE_OTHER: Mutex<()> = Mutex::new(());
-    if limit().is_none() {
+    if !is_limited() {
         return start(Begins { _say: None });
     }
     sys::memory::keep_to_few_arenas();

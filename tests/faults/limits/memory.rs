@@ -5,26 +5,24 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use provider_workspace::provider::Call;
 use provider_workspace::service::{ClientError, Failure, ToolClient};
+use provider_workspace::tools::Payload;
 use rustix::process::{Pid, Resource, Rlimit, prlimit};
 use serde_json::{Value, json};
 use tokio::task::JoinSet;
 
 use super::{leftovers, transient};
-use crate::harness::{PATIENCE, Story, call, object, refusal};
+use crate::harness::{PATIENCE, PROGRAM, Story, call, object, refusal};
 
 /// What a provider is left with, in KiB beyond what it has, and whether it has worked before, so that
 /// it has threads and memory of their own for them. Below 0 it is left with less than it has.
-const LEFT: [(i64, Before); 10] = [
+const LEFT: [(i64, Before); 7] = [
     (-100 << 10, Before::Worked),
     (-1024, Before::New),
-    (0, Before::Worked),
     (0, Before::New),
     (64, Before::New),
     (1024, Before::Worked),
-    (4 << 10, Before::New),
-    (8 << 10, Before::Worked),
-    (16 << 10, Before::New),
-    (64 << 10, Before::New),
+    (8 << 10, Before::New),
+    (24 << 10, Before::New),
 ];
 
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -43,18 +41,18 @@ async fn a_provider_that_runs_out_of_memory_says_try_again() {
         let mut story = Story::configured().await;
         prepare(&story);
         if before == Before::Worked {
-            assert_eq!(crowd(&mut story, CALLERS).await.refused(), 0);
+            assert_eq!(crowd(&story, CALLERS).await.refused(), 0);
         }
         let has = i64::try_from(story.status("VmSize")).unwrap();
         limit(&story, Some(u64::try_from((has + kib) << 10).unwrap()));
         // Twice: what the first callers have left is less.
         for _ in 0..2 {
-            let seen = crowd(&mut story, CALLERS).await;
+            let seen = crowd(&story, CALLERS).await;
             eprintln!("{kib} KiB, {before:?}: {seen:?}");
             refused += seen.refused();
         }
         limit(&story, None);
-        assert_eq!(crowd(&mut story, 2).await.refused(), 0, "there is memory again");
+        assert_eq!(crowd(&story, 2).await.refused(), 0, "there is memory again");
         story.end().await;
     }
     assert!(refused > 0, "no call missed any memory");
@@ -99,7 +97,7 @@ impl Seen {
 }
 
 /// Callers that call at the same time, each in another order, and what they leave.
-async fn crowd(story: &mut Story, callers: usize) -> Arc<Seen> {
+async fn crowd(story: &Story, callers: usize) -> Arc<Seen> {
     let seen = Arc::new(Seen::default());
     let mut calling = JoinSet::new();
     for number in 0..callers {
@@ -119,9 +117,7 @@ async fn crowd(story: &mut Story, callers: usize) -> Arc<Seen> {
     }
     let all = async {
         while let Some(ended) = calling.join_next().await {
-            if let Err(error) = ended {
-                panic!("{error}; the provider: {:?}", story.plugin.wait().await);
-            }
+            ended.unwrap();
         }
     };
     tokio::time::timeout(4 * PATIENCE, all).await.expect("a call has no answer");
@@ -197,7 +193,7 @@ impl Caller {
             }
         };
         let call = asked(tool, arguments);
-        match self.client.invoke_to_end(call).await.expect("a call broke off").1 {
+        match ended(&mut self.client, call).await {
             // Another of its calls was refused, so that there is nothing to edit.
             Err(failure) if tool == "edit_file" && failure.category == "not_found" => Ok(()),
             outcome => outcome.map(drop),
@@ -212,6 +208,14 @@ fn asked(tool: &str, arguments: Value) -> Call {
     Call { session_id: format!("session-{session}"), ..call(tool, arguments) }
 }
 
+/// How a call ended, whether it began or not.
+async fn ended(client: &mut ToolClient, call: Call) -> Result<Payload, Failure> {
+    match client.invoke_to_end(call).await {
+        Ok((_, outcome)) => outcome,
+        Err(error) => Err(refusal(error).1),
+    }
+}
+
 /// The failure of a call that was refused by a status.
 fn unary<T>(answer: Result<T, ClientError>) -> Result<(), Failure> {
     match answer {
@@ -221,5 +225,65 @@ fn unary<T>(answer: Result<T, ClientError>) -> Result<(), Failure> {
             assert_ne!(code, tonic::Code::Unavailable, "{failure:?}");
             Err(failure)
         }
+    }
+}
+
+/// Large requests at the same time, of which few fit: the others are turned away before room is made
+/// for them.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn requests_that_do_not_fit_are_turned_away() {
+    let mut story = Story::configured().await;
+    story.result("write_file", json!({"path": "first", "content": "x"})).await;
+    limit(&story, Some((story.status("VmSize") + (100 << 10)) << 10));
+    let mut callers = JoinSet::new();
+    for number in 0..8 {
+        let mut client = story.client.clone();
+        callers.spawn(async move {
+            let content = "a line\n".repeat(20_000_000 / 7);
+            let path = format!("large-{number}");
+            let call = asked("write_file", json!({"path": path, "content": content}));
+            ended(&mut client, call).await.map(drop)
+        });
+    }
+    let outcomes = tokio::time::timeout(4 * PATIENCE, callers.join_all()).await.unwrap();
+    let refused: Vec<_> = outcomes.into_iter().filter_map(Result::err).collect();
+    for failure in &refused {
+        transient(failure);
+        assert!(failure.message.contains("memory"), "{failure:?}");
+    }
+    assert!(!refused.is_empty(), "all of it fitted");
+    assert_eq!(leftovers(&story), [""; 0]);
+    limit(&story, None);
+    story.result("write_file", json!({"path": "last", "content": much()})).await;
+    story.end().await;
+}
+
+/// Started with little memory, a provider works with it or says that it cannot.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_provider_with_little_memory_from_the_start_works_or_says_why_not() {
+    // What the program takes before it has done anything, without its reserve.
+    let story = Story::launched().await;
+    let program = story.status("VmSize") - (64 << 10);
+    story.end().await;
+    for mib in [4, 8, 12, 16, 24, 48, 96, 256] {
+        let limited = format!("ulimit -v {}; exec \"$0\"", program + (mib << 10));
+        let arguments = ["-c", &limited, PROGRAM];
+        let mut story = Story::launched_by("/bin/sh", &arguments, |_| {}).await;
+        prepare(&story);
+        let configured = story.configure(json!({})).await;
+        eprintln!("{mib} MiB: {configured:?}");
+        match configured {
+            Ok(()) => drop(crowd(&story, CALLERS).await),
+            Err(error) => {
+                let (code, failure) = refusal(error);
+                assert_ne!(code, tonic::Code::Unavailable);
+                let words = ["memory", "resource", "thread"];
+                assert!(words.iter().any(|word| failure.message.contains(word)), "{failure:?}");
+                assert!(mib < 48, "{failure:?}");
+            }
+        }
+        let last = story.call("read_file", json!({"path": "lines", "limit": 3})).await.1;
+        assert!(last.is_ok() || mib < 256, "{last:?}");
+        story.end().await;
     }
 }
