@@ -10,7 +10,7 @@ pub(crate) mod runs;
 use std::cell::Cell;
 use std::io;
 use std::sync::mpsc::{SyncSender, sync_channel};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError, TryLockError};
 
 use rustix::io::Errno;
 use rustix::process::{Resource, getrlimit};
@@ -27,6 +27,9 @@ use crate::sys;
 /// ```
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Allocator;
+
+/// What is no matter of room.
+const SMALL: usize = 1 << 20;
 
 /// Where the address space is limited, the reserve takes this share of it at most.
 const SHARE: u64 = 8;
@@ -82,6 +85,28 @@ pub fn is_limited() -> bool {
 #[must_use]
 pub fn has_room(bytes: usize) -> bool {
     can_fail(|| Vec::<u8>::new().try_reserve_exact(bytes).is_ok())
+}
+
+/// Room for something that takes much memory and could not be told that it does not get it.
+#[derive(Debug)]
+pub struct Room {
+    _turn: Option<MutexGuard<'static, ()>>,
+}
+
+/// Looks for room for so many bytes. Where memory is limited, one has room for much at a time, until
+/// it lets go of it; small things have the reserve behind them.
+#[must_use]
+pub fn room(bytes: usize) -> Option<Room> {
+    static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
+    if bytes <= SMALL || !is_limited() {
+        return Some(Room { _turn: None });
+    }
+    let turn = match ONE_AT_A_TIME.try_lock() {
+        Ok(turn) => turn,
+        Err(TryLockError::Poisoned(turn)) => turn.into_inner(),
+        Err(TryLockError::WouldBlock) => return None,
+    };
+    has_room(bytes).then_some(Room { _turn: Some(turn) })
 }
 
 /// Starts a thread by `start`, whose thread has to let go of what it gets as soon as it runs. Where

@@ -5,7 +5,7 @@ mod show;
 
 use std::path::Path;
 
-use sandbox::memory::can_fail;
+use sandbox::memory::{Room, can_fail, is_limited, room};
 use serde_json::Value;
 
 use crate::text::name;
@@ -76,6 +76,26 @@ impl Base {
     pub(super) fn is_news_to(&self, known: &Knowledge) -> bool {
         is_stale(known, Some(self.version), self.stamp)
     }
+}
+
+/// Room for a list of the lines of these texts, which is made to tell what changed: after the change,
+/// when it is too late to fail. To be kept until then.
+///
+/// # Errors
+/// When there is no memory for it.
+pub(super) fn room_to_tell<'t>(
+    texts: impl Iterator<Item = &'t [u8]>,
+    action: &str,
+    path: &str,
+) -> Result<Room, ToolError> {
+    /// A line's place, in a list that grows by doubling and is copied when it does.
+    const LINE: usize = 48;
+    let bytes = if is_limited() {
+        texts.map(|text| text.len() + LINE * memchr::memchr_iter(b'\n', text).count()).sum()
+    } else {
+        0
+    };
+    room(bytes).ok_or_else(|| no_memory(&format!("{action} {}", name::shown(path)), path))
 }
 
 /// The error of a file that this process, or the machine, has no memory for at present.

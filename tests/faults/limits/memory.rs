@@ -38,7 +38,7 @@ enum Before {
 async fn a_provider_that_runs_out_of_memory_says_try_again() {
     let mut refused = 0;
     for (kib, before) in LEFT {
-        let mut story = Story::configured().await;
+        let story = Story::configured().await;
         prepare(&story);
         if before == Before::Worked {
             assert_eq!(crowd(&story, CALLERS).await.refused(), 0);
