@@ -7,7 +7,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::{Child, Stdio};
-use std::sync::mpsc::{Receiver, sync_channel};
+use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 use std::time::Duration;
@@ -15,6 +15,7 @@ use std::time::Duration;
 use rustix::process::{DumpableBehavior, set_dumpable_behavior};
 
 use crate::command::{Command, Running, StartError};
+use crate::memory;
 use crate::plan::{Plan, Setup};
 use crate::policy::Limits;
 use crate::private::PrivateFolders;
@@ -78,6 +79,7 @@ impl Spawner {
         let failed =
             |source| SpawnerError::Start { program: program.display().to_string(), source };
         let (socket, theirs) = wire::pair().map_err(failed)?;
+        let (wait_for, ended) = waiter(folders).map_err(failed)?;
         let child = std::process::Command::new(program)
             .arg0("sandbox-spawner")
             .arg(ARGUMENT)
@@ -88,7 +90,8 @@ impl Spawner {
             .stderr(Stdio::null())
             .spawn()
             .map_err(failed)?;
-        let ended = wait_for(child, folders).map_err(failed)?;
+        // Only a thread that died would not take it.
+        let _ = wait_for.send(child);
         let setup = wire::send(&socket, &plan.encode(), &[])
             .and_then(|()| wire::receive(&socket, Patience::Endless))
             .and_then(|(message, _)| Setup::decode(&message))
@@ -141,18 +144,25 @@ impl Spawner {
     }
 }
 
-/// Waits for the process on a thread of its own, so that no zombie is left, and removes the
-/// folders after that: nothing of the jail uses them any more.
-fn wait_for(mut child: Child, folders: PrivateFolders) -> io::Result<Receiver<()>> {
+/// A thread that waits for the process that it is sent, so that no zombie is left, and removes the
+/// folders after that: nothing of the jail uses them any more. It is there before the process is,
+/// because a machine may have room for the one and not for the other.
+fn waiter(folders: PrivateFolders) -> io::Result<(SyncSender<Child>, Receiver<()>)> {
+    let (wait_for, child) = sync_channel::<Child>(1);
     let (say, ended) = sync_channel(0);
-    thread::Builder::new().name("spawner-wait".to_owned()).stack_size(64 * 1024).spawn(
-        move || {
-            let _ = child.wait();
+    let thread = thread::Builder::new().name("spawner-wait".to_owned()).stack_size(64 * 1024);
+    memory::start_thread(|begins| {
+        thread.spawn(move || {
+            drop(begins);
+            // None comes where none could be started.
+            if let Ok(mut child) = child.recv() {
+                let _ = child.wait();
+            }
             drop(folders);
-            drop::<std::sync::mpsc::SyncSender<()>>(say);
-        },
-    )?;
-    Ok(ended)
+            drop::<SyncSender<()>>(say);
+        })
+    })?;
+    Ok((wait_for, ended))
 }
 
 fn request(command: &Command, limits: Limits) -> Result<Request, StartError> {

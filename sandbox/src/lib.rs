@@ -26,6 +26,7 @@ mod filter;
 mod grants;
 mod jail;
 mod launcher;
+pub mod memory;
 mod namespaces;
 mod plan;
 mod policy;

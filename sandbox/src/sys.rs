@@ -1,11 +1,14 @@
-//! The system calls that no safe interface covers: the only unsafe code of the repository.
+//! The system calls that no safe interface covers, and in [`memory`] the allocator: the only unsafe
+//! code of the repository.
 //!
 //! Everything here is either a plain call on valid arguments, or belongs to the spawner and its
 //! supervisors, which have one thread each ([`threads`] is checked before the first fork).
 #![expect(
     unsafe_code,
-    reason = "fork, vfork-style clone, mount attributes and wait4 have no safe form"
+    reason = "fork, vfork-style clone, mount attributes, wait4 and an allocator have no safe form"
 )]
+
+pub(crate) mod memory;
 
 use std::ffi::{CStr, CString};
 use std::io;

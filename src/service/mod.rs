@@ -15,6 +15,7 @@ pub mod observe;
 mod pb;
 mod persisted;
 pub mod plugin;
+mod room;
 mod status;
 mod timeout;
 mod tool_service;

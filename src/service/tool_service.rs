@@ -3,9 +3,12 @@
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
+use std::thread;
 
 use futures_util::{Stream, StreamExt as _};
 use prost::Message as _;
+use sandbox::memory::start_thread;
+use tokio::sync::oneshot;
 use tonic::metadata::MetadataMap;
 use tonic::{Request, Response, Status};
 
@@ -91,8 +94,19 @@ impl server::ToolService for ToolService {
         let config = payload(request.into_inner().config.unwrap_or_default())
             .map_err(|error| status(&bad_arguments(error)))?;
         let provider = self.provider.clone();
-        // Opening roots and building the jail blocks.
-        tokio::task::spawn_blocking(move || provider.configure(&config))
+        // Opening roots and building the jail blocks. The runtime's own threads for that panic where
+        // none can be started.
+        let (say, answered) = oneshot::channel();
+        let thread = thread::Builder::new().name("configure".to_owned());
+        start_thread(|begins| {
+            thread.spawn(move || {
+                drop(begins);
+                // The kernel may be gone.
+                let _ = say.send(provider.configure(&config));
+            })
+        })
+        .map_err(|error| status(&ToolError::from_io("start a thread to configure", "", error)))?;
+        answered
             .await
             .map_err(|lost| {
                 status(&ToolError::unknown("a fault ended Configure", lost.to_string()))

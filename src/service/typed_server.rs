@@ -17,6 +17,7 @@ use tower::Service;
 use crate::tools::ToolError;
 
 use super::MOST_MESSAGE_BYTES;
+use super::room::guarded;
 use super::status::status;
 
 /// A gRPC service whose refusals all carry this protocol's error.
@@ -37,9 +38,9 @@ impl<S: NamedService> NamedService for TypedServer<S> {
 
 type Answer<E> = Result<http::Response<Body>, E>;
 
-impl<S, R> Service<R> for TypedServer<S>
+impl<S> Service<http::Request<Body>> for TypedServer<S>
 where
-    S: Service<R, Response = http::Response<Body>>,
+    S: Service<http::Request<Body>, Response = http::Response<Body>>,
 {
     type Response = S::Response;
     type Error = S::Error;
@@ -49,8 +50,8 @@ where
         self.inner.poll_ready(context)
     }
 
-    fn call(&mut self, request: R) -> Self::Future {
-        self.inner.call(request).map(|answer| answer.map(typed))
+    fn call(&mut self, request: http::Request<Body>) -> Self::Future {
+        self.inner.call(guarded(request)).map(|answer| answer.map(typed))
     }
 }
 

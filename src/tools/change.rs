@@ -5,6 +5,7 @@ mod show;
 
 use std::path::Path;
 
+use sandbox::memory::{Room, can_fail, is_limited, room};
 use serde_json::Value;
 
 use crate::text::name;
@@ -53,8 +54,7 @@ impl Base {
         }
         let (mut content, mut room) = (Vec::new(), expected + 1);
         loop {
-            content
-                .try_reserve_exact(room - content.len())
+            can_fail(|| content.try_reserve_exact(room - content.len()))
                 .map_err(|_| no_memory(&format!("{action} {}", name::shown(path)), path))?;
             if file.append(&mut content)? == Ended::Yes {
                 break;
@@ -76,6 +76,26 @@ impl Base {
     pub(super) fn is_news_to(&self, known: &Knowledge) -> bool {
         is_stale(known, Some(self.version), self.stamp)
     }
+}
+
+/// Room for a list of the lines of these texts, which is made to tell what changed: after the change,
+/// when it is too late to fail. To be kept until then.
+///
+/// # Errors
+/// When there is no memory for it.
+pub(super) fn room_to_tell<'t>(
+    texts: impl Iterator<Item = &'t [u8]>,
+    action: &str,
+    path: &str,
+) -> Result<Room, ToolError> {
+    /// A line's place, in a list that grows by doubling and is copied when it does.
+    const LINE: usize = 48;
+    let bytes = if is_limited() {
+        texts.map(|text| text.len() + LINE * memchr::memchr_iter(b'\n', text).count()).sum()
+    } else {
+        0
+    };
+    room(bytes).ok_or_else(|| no_memory(&format!("{action} {}", name::shown(path)), path))
 }
 
 /// The error of a file that this process, or the machine, has no memory for at present.

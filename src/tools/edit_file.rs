@@ -2,6 +2,7 @@
 
 mod spec;
 
+use sandbox::memory::Room;
 use serde_json::Value;
 
 use crate::text::diff::{self, Diff, Side};
@@ -114,6 +115,7 @@ struct Prepared {
     base: Base,
     encoding: Encoding,
     edited: Edited,
+    _room: Room,
 }
 
 impl Prepared {
@@ -133,7 +135,12 @@ impl Prepared {
         let should_stop = || context.check().is_err();
         let bounds = Bounds { size: MAX_FILE, should_stop: &should_stop };
         match apply(body, encoding, &arguments.edits, bounds) {
-            Ok(edited) => Ok(Self { base, encoding, edited }),
+            Ok(edited) => {
+                let changed = edited.patch.changes().iter();
+                let changed = changed.flat_map(|change| [&body[change.old.clone()], &*change.text]);
+                let room = change::room_to_tell(changed, "edit", path)?;
+                Ok(Self { base, encoding, edited, _room: room })
+            }
             Err(error) => {
                 context.check()?;
                 let known = context.session.knows(file.path());

@@ -7,6 +7,7 @@
 
 mod spec;
 
+use sandbox::memory::Room;
 use serde_json::Value;
 
 use crate::text::diff::{self, Diff, Side};
@@ -70,6 +71,7 @@ struct Prepared<'a> {
     /// What the old content is.
     was: Detected,
     content: &'a str,
+    _room: Room,
 }
 
 /// What a write replaces.
@@ -98,7 +100,7 @@ impl<'a> Prepared<'a> {
                 );
                 return Err(change::conflict(message, path, None));
             }
-            return Ok(Self::new(Old::Nothing, content));
+            return Self::new(Old::Nothing, content, path);
         };
         let known = context.session.knows(file.path());
         let size = file.stat().size;
@@ -116,7 +118,7 @@ impl<'a> Prepared<'a> {
         };
         if let (Some(_), Some(version)) = (expected, version) {
             change::expect(expected, version, "write", path)?;
-            return Ok(Self::new(old, content));
+            return Self::new(old, content, path);
         }
         let stamp = file.stat().stamp();
         if known.is_some_and(|known| change::is_stale(&known, version, stamp)) {
@@ -131,15 +133,21 @@ impl<'a> Prepared<'a> {
         if overwrite == Overwrite::AfterRead && !read {
             return Err(unread(path, version));
         }
-        Ok(Self::new(old, content))
+        Self::new(old, content, path)
     }
 
-    fn new(old: Old, content: &'a str) -> Self {
+    fn new(old: Old, content: &'a str, path: &str) -> Result<Self, ToolError> {
         let was = match &old {
             Old::Content(base) => detect(&base.content),
             Old::Nothing | Old::Large(_) => Detected::Text(Encoding::Utf8),
         };
-        Self { old, was, content }
+        let before = match &old {
+            Old::Content(base) => &*base.content,
+            Old::Nothing | Old::Large(_) => &[],
+        };
+        let texts = [before, content.as_bytes()].into_iter();
+        let room = change::room_to_tell(texts, "write", path)?;
+        Ok(Self { old, was, content, _room: room })
     }
 
     fn is_new(&self) -> bool {

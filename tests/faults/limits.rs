@@ -1,5 +1,7 @@
 //! Limits that are reached: descriptors, memory.
 
+mod memory;
+
 use std::os::unix::net::UnixStream;
 
 use provider_workspace::service::Failure;

@@ -119,7 +119,9 @@ where
     }
     if settings.listen == Listen::Unix {
         let folder = settings.environment.socket_folder();
-        tokio::task::spawn_blocking(move || sweep(&folder));
+        // What is not swept now is swept at the next start.
+        let thread = std::thread::Builder::new().name("sweep".to_owned());
+        let _ = thread.spawn(move || sweep(&folder));
     }
     let stop = Stop::default();
     let watch = async {

@@ -8,6 +8,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use rustix::io::Errno;
+use sandbox::memory::{Begins, start_thread};
 
 use super::crowd::Crowd;
 use super::entry::Entry;
@@ -130,8 +131,14 @@ pub fn walk<V: Visit>(
     let ended = thread::scope(|scope| {
         let (crew, mut started) = (&crew, 0);
         for thread in 0..threads {
-            let work = move || crew.work(thread);
-            match thread::Builder::new().name("walk".to_owned()).spawn_scoped(scope, work) {
+            let start = |begins| {
+                let work = move || {
+                    drop::<Begins>(begins);
+                    crew.work(thread);
+                };
+                thread::Builder::new().name("walk".to_owned()).spawn_scoped(scope, work)
+            };
+            match start_thread(start) {
                 Ok(_) => started += 1,
                 // The others do.
                 Err(_) if started > 0 => break,
