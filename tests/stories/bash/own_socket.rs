@@ -49,7 +49,7 @@ async fn a_command_cannot_take_the_kernels_place() {
 #[ignore = "runs inside the jail"]
 fn calls() {
     let socket = PathBuf::from(std::env::var_os("SOCKET").unwrap());
-    println!("{}", if is_served(&socket) { "was served" } else { "turned away" });
+    eprintln!("{}", if is_served(&socket) { "was served" } else { "turned away" });
 }
 
 /// Without namespaces there is no socket to be had in the jail, which is as well.
