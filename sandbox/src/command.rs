@@ -37,7 +37,7 @@ pub struct Command {
 #[derive(Debug)]
 pub struct Running {
     control: OwnedFd,
-    pid: u32,
+    pid: ProcessId,
     main: Option<OwnedFd>,
     limits: Limits,
     // Tells the jail, when it is dropped, that a call still runs.
@@ -132,6 +132,27 @@ pub enum Stage {
     Program,
 }
 
+/// A command's process id. At the full level commands have their own: `$$` is another number than
+/// the machine's.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ProcessId {
+    /// As this process and the machine see it.
+    Machine(u32),
+    /// As the jail sees it: the command had ended before the machine could be asked, or `/proc` did
+    /// not tell.
+    Jail(u32),
+}
+
+impl ProcessId {
+    /// The number, whoever counted.
+    #[must_use]
+    pub fn number(self) -> u32 {
+        match self {
+            ProcessId::Machine(number) | ProcessId::Jail(number) => number,
+        }
+    }
+}
+
 /// Why there is no report.
 #[derive(Debug, thiserror::Error)]
 #[error("the call's supervisor died before it could report")]
@@ -140,7 +161,7 @@ pub struct LostCall(#[source] pub io::Error);
 impl Running {
     pub(crate) fn new(
         control: OwnedFd,
-        pid: u32,
+        pid: ProcessId,
         main: Option<OwnedFd>,
         limits: Limits,
         alive: Arc<()>,
@@ -157,13 +178,10 @@ impl Running {
         self.main.as_ref().map(AsFd::as_fd)
     }
 
-    /// The process id of the command as this process (and the machine) sees it, or, where `/proc`
-    /// does not tell that, as the jail does. Inside the jail
-    /// `$$` may be another number: at the full level commands have their own process ids.
-    /// For people and logs only: signals go through [`signal`](Self::signal), which cannot hit a
-    /// process that took the number over.
+    /// The command's process id. For people and logs only: signals go through
+    /// [`signal`](Self::signal), which cannot hit a process that took the number over.
     #[must_use]
-    pub fn pid(&self) -> u32 {
+    pub fn pid(&self) -> ProcessId {
         self.pid
     }
 

@@ -403,8 +403,17 @@ fn in_place(
     if let (Some(real), false) = (&grants.home, confinement == Confinement::None) {
         link_home(grants, real, &folders.home())
             .map_err(|source| PrivateError { path: folders.home(), source })?;
-        cache = folders.home().join(".cache");
-        folders.add(&cache)?;
+        let usual = folders.home().join(".cache");
+        match fs::symlink_metadata(&usual) {
+            // What is granted beneath the operator's own one is linked to in it.
+            Ok(found) if found.is_dir() => cache = usual,
+            // The operator's own one, granted as a whole: what is private stays apart from it.
+            Ok(_) => {}
+            Err(_) => {
+                folders.add(&usual)?;
+                cache = usual;
+            }
+        }
         plan.grants.push(own(&folders.home(), Rights::ReadWrite));
         home = Some(folders.home());
     }

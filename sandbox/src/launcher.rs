@@ -14,7 +14,7 @@ use std::time::Duration;
 
 use rustix::process::{DumpableBehavior, set_dumpable_behavior};
 
-use crate::command::{Command, Running, StartError};
+use crate::command::{Command, ProcessId, Running, StartError};
 use crate::memory;
 use crate::plan::{Plan, Setup};
 use crate::policy::Limits;
@@ -120,7 +120,8 @@ impl Spawner {
         drop(command);
         match Began::receive(&control) {
             Ok((Began::Running(inner), pidfd)) => {
-                let pid = pidfd.as_ref().and_then(pid_of).unwrap_or(inner);
+                let known = pidfd.as_ref().and_then(pid_of);
+                let pid = known.map_or(ProcessId::Jail(inner), ProcessId::Machine);
                 Ok(Running::new(control, pid, pidfd, limits, self.calls.clone()))
             }
             Ok((Began::Failed(stage, errno), _)) => {

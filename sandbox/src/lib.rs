@@ -41,7 +41,9 @@ mod waiting;
 mod wire;
 mod workers;
 
-pub use command::{Command, ExitStatus, LimitHit, LostCall, Report, Running, Stage, StartError};
+pub use command::{
+    Command, ExitStatus, LimitHit, LostCall, ProcessId, Report, Running, Stage, StartError,
+};
 pub use enforcement::{Channel, Channels, Enforcement, Level};
 pub use explain::{Access, Explanation, Setting, Subject};
 pub use grants::GrantError;

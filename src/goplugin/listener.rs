@@ -1,8 +1,7 @@
 //! Listening sockets: where they are made, who may connect, and that they are gone afterwards.
 //!
-//! This is the one part of the transport that names files: its sockets live outside every root, in
-//! the folder that the host chose (or the temporary folder), and are made, given to a group and
-//! removed here.
+//! This is the one part of the transport that names files: its sockets live in the folder that the
+//! host chose (or the temporary folder), and are made, given to a group and removed here.
 
 use std::hash::{BuildHasher, Hasher, RandomState};
 use std::io;
@@ -23,8 +22,10 @@ use super::duplex::Duplex;
 use super::handshake::Address;
 use super::tls::Tls;
 
+mod peer;
 mod sweep;
 
+pub(super) use peer::Peers;
 pub(super) use sweep::sweep;
 
 /// Start of every socket's file name, so that a later start knows its own leftovers. The process
@@ -120,15 +121,17 @@ impl PortRange {
 #[derive(Clone, Debug)]
 pub(super) enum SocketRules {
     /// Unix sockets in a folder, for one user or for one group as well.
-    Unix { folder: PathBuf, group: Option<String> },
-    /// Ports of the loopback interface.
+    Unix { folder: PathBuf, group: Option<String>, peers: Peers },
+    /// Ports of the loopback interface. Whoever connects cannot be told from others.
     Tcp { ports: PortRange },
 }
 
 impl SocketRules {
     pub(super) fn bind(&self) -> Result<Listener, ListenError> {
         match self {
-            SocketRules::Unix { folder, group } => bind_unix(folder, group.as_deref()),
+            SocketRules::Unix { folder, group, peers } => {
+                bind_unix(folder, group.as_deref(), *peers)
+            }
             SocketRules::Tcp { ports } => bind_tcp(*ports),
         }
     }
@@ -142,7 +145,7 @@ pub(super) struct Listener {
 }
 
 enum Socket {
-    Unix(UnixListener),
+    Unix(UnixListener, Peers),
     Tcp(TcpListener),
 }
 
@@ -165,7 +168,14 @@ impl Listener {
 
     async fn accept(&self) -> io::Result<Duplex> {
         match &self.socket {
-            Socket::Unix(socket) => Ok(Duplex::new(socket.accept().await?.0)),
+            Socket::Unix(socket, peers) => loop {
+                let (stream, _) = socket.accept().await?;
+                let peer = stream.peer_cred()?;
+                if peers.admits(peer) {
+                    return Ok(Duplex::new(stream));
+                }
+                tracing::warn!(pid = peer.pid(), "a command's connection was turned away");
+            },
             Socket::Tcp(socket) => {
                 let (stream, _) = socket.accept().await?;
                 stream.set_nodelay(true)?;
@@ -239,7 +249,7 @@ pub(super) async fn connect(address: &Address) -> io::Result<Duplex> {
     }
 }
 
-fn bind_unix(folder: &Path, group: Option<&str>) -> Result<Listener, ListenError> {
+fn bind_unix(folder: &Path, group: Option<&str>, peers: Peers) -> Result<Listener, ListenError> {
     let folder = std::path::absolute(folder).unwrap_or_else(|_| folder.to_path_buf());
     if folder.to_str().is_none_or(|text| text.contains(['|', '\n', '\r'])) {
         return Err(ListenError::PathUnwritable { folder });
@@ -256,7 +266,7 @@ fn bind_unix(folder: &Path, group: Option<&str>) -> Result<Listener, ListenError
     }
     let socket = std::os::unix::net::UnixListener::from(socket);
     Ok(Listener {
-        socket: Socket::Unix(UnixListener::from_std(socket).map_err(ListenError::Register)?),
+        socket: Socket::Unix(UnixListener::from_std(socket).map_err(ListenError::Register)?, peers),
         address: Address::Unix(path),
         file: Some(file),
     })

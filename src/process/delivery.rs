@@ -121,6 +121,8 @@ fn first_part(piece: &[u8]) -> usize {
 
 #[cfg(test)]
 mod tests {
+    use sandbox::ProcessId;
+
     use super::*;
 
     /// Takes pieces as long as there is room.
@@ -131,7 +133,7 @@ mod tests {
     }
 
     impl Listener for Window {
-        fn started(&mut self, _pid: u32) {}
+        fn started(&mut self, _pid: ProcessId) {}
 
         fn output(&mut self, _: Stream, piece: Bytes, _: Instant) -> Result<(), NotTaken> {
             if self.room == 0 {

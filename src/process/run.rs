@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use bytes::Bytes;
 use rustix::fs::{Mode, OFlags};
 use rustix::pipe::PipeFlags;
-use sandbox::{Command, Jail, Limits, LostCall, Report, StartError};
+use sandbox::{Command, Jail, Limits, LostCall, ProcessId, Report, StartError};
 
 use super::channel::Channel;
 use super::input::Input;
@@ -61,7 +61,7 @@ pub enum Stream {
 /// Hears of a command while it runs.
 pub trait Listener {
     /// The program runs, under this process id.
-    fn started(&mut self, pid: u32);
+    fn started(&mut self, pid: ProcessId);
 
     /// Takes the next piece of output, of 64 KiB at most, and waits at most until `deadline` for
     /// room. A piece never ends inside a UTF-8 character of its stream.

@@ -4,9 +4,11 @@ use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use rustix::fs::FileType;
+use rustix::io::Errno;
 use sandbox::{Commands, Enforcement, Jail, JailError, Policy};
 
-use super::config::{Config, ConfigureError, Fault, Surroundings};
+use super::config::{Config, ConfigureError, Fault, Shell, Surroundings};
 use super::registry::{Registry, Setup, ToolFactory};
 use crate::process::{Environment, EnvironmentError, Requested, Secrets};
 use crate::tools::error::chain;
@@ -60,6 +62,7 @@ impl Configured {
             .map_err(|errors| faults.extend(errors.iter().map(environment_fault)));
         faults.extend(missing("bash_read", &config.bash_read));
         faults.extend(missing("bash_write", &config.bash_write));
+        faults.extend(unusable(&config.shell));
         if let Some(error) = ConfigureError::of(faults) {
             return Err(error);
         }
@@ -143,13 +146,37 @@ fn root_fault(error: &RootError) -> Option<Fault> {
 fn missing(key: &'static str, paths: &[PathBuf]) -> impl Iterator<Item = Fault> {
     // Only looks, opens nothing.
     let is_missing = |path: &&PathBuf| {
-        rustix::fs::access(path.as_path(), rustix::fs::Access::EXISTS)
-            == Err(rustix::io::Errno::NOENT)
+        rustix::fs::access(path.as_path(), rustix::fs::Access::EXISTS) == Err(Errno::NOENT)
     };
     paths.iter().filter(is_missing).map(move |path| {
         let shown = path.to_string_lossy();
         Fault::written(key, format!("{shown:?} does not exist: make it, or leave it out"))
     })
+}
+
+/// A shell that the operator named and that no command could be run by.
+fn unusable(shell: &Shell) -> Option<Fault> {
+    let Shell::Named(path) = shell else { return None };
+    if !path.is_absolute() {
+        // The decoder has told that.
+        return None;
+    }
+    let shown = path.to_string_lossy();
+    // Only looks, opens nothing.
+    let problem = match rustix::fs::stat(path) {
+        Err(Errno::NOENT | Errno::NOTDIR) => format!("{shown:?} does not exist"),
+        Err(errno) => {
+            return Some(Fault::machine("shell", format!("{shown:?} cannot be run: {errno}")));
+        }
+        Ok(found) if FileType::from_raw_mode(found.st_mode) != FileType::RegularFile => {
+            format!("{shown:?} is not a program")
+        }
+        Ok(_) if rustix::fs::access(path, rustix::fs::Access::EXEC_OK).is_err() => {
+            format!("{shown:?} is not executable")
+        }
+        Ok(_) => return None,
+    };
+    Some(Fault::written("shell", format!("{problem}: name another, or leave it out")))
 }
 
 fn jail_fault(error: &JailError) -> Fault {

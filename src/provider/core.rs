@@ -18,6 +18,7 @@ use super::sessions::Sessions;
 use super::stream::EventStream;
 use super::sweep::sweep;
 use super::validate;
+use crate::process::Secrets;
 use crate::tools::view::View;
 use crate::tools::{Payload, Tool, ToolError, ToolSpec};
 use crate::workspace::LockTable;
@@ -108,8 +109,20 @@ impl Provider {
         })?;
         let mut faults = Vec::new();
         let config = Config::read(map, &surroundings, &mut faults);
+        let secrets =
+            Secrets::new(config.secrets.iter().map(|secret| {
+                (secret.name().to_owned(), secret.expose().as_encoded_bytes().to_vec())
+            }));
         let (configured, report) =
-            Configured::build(config, surroundings, faults, &self.locks, &self.factory)?;
+            Configured::build(config, surroundings, faults, &self.locks, &self.factory).map_err(
+                |error| {
+                    let error = error.masked(&secrets);
+                    match self.in_force() {
+                        Some(old) => error.masked(&old.secrets),
+                        None => error,
+                    }
+                },
+            )?;
         sweep(&configured);
         let old = {
             let mut slot = self.configured.write().unwrap_or_else(PoisonError::into_inner);
@@ -217,7 +230,7 @@ pub(crate) fn enough_memory(action: &str) -> Result<(), ToolError> {
 
 /// Sentences for the log, where there are any.
 fn said(sentences: &[String]) -> Option<String> {
-    (!sentences.is_empty()).then(|| sentences.join("; "))
+    (!sentences.is_empty()).then(|| sentences.join(" "))
 }
 
 fn not_configured() -> ToolError {

@@ -15,6 +15,8 @@ use crate::harness::{PATIENCE, Story, call};
 mod cases;
 #[path = "bash/ends.rs"]
 mod ends;
+#[path = "bash/own_socket.rs"]
+mod own_socket;
 
 /// Processes whose command line holds `text`.
 pub(crate) fn running(text: &str) -> usize {

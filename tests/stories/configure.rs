@@ -48,6 +48,19 @@ async fn everything_wrong_is_told_in_one_message_also_on_disk() {
         assert!(failure.message.contains(part), "{part} is missing in: {}", failure.message);
     }
     assert!(!failure.retryable);
+    // A shell that cannot run a command, and one variable once.
+    story.write("plain", "echo");
+    for (shell, problem) in [
+        ("/nonexistent/shell".into(), "does not exist"),
+        (story.path(""), "is not a program"),
+        (story.path("plain"), "is not executable"),
+    ] {
+        let faulty = json!({ "shell": shell, "env": {"A": "a\u{0}b"}, "bash_timeout_ms": 0 });
+        let (_, failure) = refusal(story.configure(faulty).await.expect_err("faults"));
+        for part in [problem, "3 faults", "env.A: a NUL", "bash_timeout_ms"] {
+            assert!(failure.message.contains(part), "{part} is missing in: {}", failure.message);
+        }
+    }
     // Nothing of it is in force.
     assert_eq!(
         story.failure("read_file", json!({"path": "file"})).await.category,
@@ -55,6 +68,27 @@ async fn everything_wrong_is_told_in_one_message_also_on_disk() {
     );
     story.configure(json!({})).await.unwrap();
     story.result("read_file", json!({"path": "file"})).await;
+    story.end().await;
+}
+
+/// Not even where it is written in a wrong place, and not that of the configuration in force either.
+#[tokio::test]
+async fn a_refused_configuration_does_not_show_a_secret() {
+    const VALUE: &str = "correct-horse-battery";
+    let mut story = Story::launched_with(|launch| launch.env("TOKEN", VALUE)).await;
+    let faulty = |secrets: &[&str]| {
+        json!({
+            "roots": ["root", format!("/{VALUE}")], "network": VALUE, VALUE: 1,
+            "env": {"A=": VALUE, VALUE: 2}, "shell": format!("/{VALUE}"), "secret_env": secrets,
+        })
+    };
+    for secrets in [&["TOKEN"][..], &[]] {
+        let error = story.configure(faulty(secrets)).await.expect_err("faults");
+        assert!(!format!("{error:?}").contains(VALUE), "{error:?}");
+        let (_, failure) = refusal(error);
+        assert!(failure.message.contains("\"/[TOKEN]\" does not exist"), "{}", failure.message);
+        story.configure(json!({"secret_env": ["TOKEN"]})).await.unwrap();
+    }
     story.end().await;
 }
 

@@ -208,7 +208,7 @@ fn a_supervisor_that_dies_takes_its_call_with_it() {
             let talking = story.start(&script);
             await_file(&story.root.join("up"));
             until("both sleep", || processes(&mark).len() == 2);
-            let supervisor = parent_of(talking.running.pid());
+            let supervisor = parent_of(talking.running.pid().number());
             kill_process(supervisor, Signal::KILL).unwrap();
             assert!(talking.running.wait().is_err(), "there is nobody to report");
             until("the call is gone", || processes(&mark).is_empty());

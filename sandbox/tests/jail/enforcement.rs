@@ -264,7 +264,8 @@ fn grandchild_runs(story: &Story, spawner: rustix::process::Pid) -> bool {
         let parent = status.lines().find_map(|line| line.strip_prefix("PPid:\t"));
         parent.and_then(|pid| pid.parse::<u32>().ok()).unwrap_or_default()
     };
-    let found = below(below(talking.running.pid())) == spawner.as_raw_nonzero().get() as u32;
+    let found =
+        below(below(talking.running.pid().number())) == spawner.as_raw_nonzero().get() as u32;
     talking.running.kill().unwrap();
     talking.end();
     found

@@ -82,7 +82,7 @@ fn new_files_get_the_modes_that_the_providers_umask_leaves() {
 fn the_pid_is_the_one_that_the_machine_sees() {
     at_each_level(|story| {
         let talking = story.start("exec sleep 60");
-        let link = format!("/proc/{}/comm", talking.running.pid());
+        let link = format!("/proc/{}/comm", talking.running.pid().number());
         crate::support::until("the process is sleep", || {
             std::fs::read_to_string(&link).is_ok_and(|name| name == "sleep\n")
         });

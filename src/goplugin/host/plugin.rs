@@ -20,7 +20,7 @@ use super::super::broker::{Broker, BrokerError, Link, Served};
 use super::super::buffers;
 use super::super::duplex::Duplex;
 use super::super::handshake::{Address, HandshakeLine, MultiplexField};
-use super::super::listener::{self, SocketRules};
+use super::super::listener::{self, Peers, SocketRules};
 use super::super::mux::Mux;
 use super::super::pb::Empty;
 use super::super::pb::grpc_broker_client::GrpcBrokerClient;
@@ -85,7 +85,11 @@ impl Plugin {
         let raw = listener::connect(&line.address).await.map_err(LaunchError::Connect)?;
         let (transport, link, main) = match multiplex {
             Multiplex::Off => {
-                let rules = SocketRules::Unix { folder: std::env::temp_dir(), group: None };
+                let rules = SocketRules::Unix {
+                    folder: std::env::temp_dir(),
+                    group: None,
+                    peers: Peers::Anyone,
+                };
                 (Transport::Raw(line.clone()), Link::Sockets(rules), raw)
             }
             Multiplex::On => {

@@ -5,7 +5,7 @@ use rustix::fs::{Dir, OFlags};
 use super::*;
 
 fn unix_rules(folder: &Path) -> SocketRules {
-    SocketRules::Unix { folder: folder.to_path_buf(), group: None }
+    SocketRules::Unix { folder: folder.to_path_buf(), group: None, peers: Peers::NoDescendants }
 }
 
 fn mode(path: &Path) -> u32 {
@@ -43,7 +43,7 @@ async fn a_group_may_connect_when_the_host_says_so() {
     let folder = tempfile::tempdir().unwrap();
     let gid = rustix::process::getegid().as_raw();
     let group = Some(gid.to_string());
-    let rules = SocketRules::Unix { folder: folder.path().into(), group };
+    let rules = SocketRules::Unix { folder: folder.path().into(), group, peers: Peers::Anyone };
     let listener = rules.bind().unwrap();
     let path = path_of(&listener);
     assert_eq!(mode(&path), 0o660);
@@ -54,7 +54,7 @@ async fn a_group_may_connect_when_the_host_says_so() {
 async fn an_unknown_group_leaves_no_socket_behind() {
     let folder = tempfile::tempdir().unwrap();
     let group = Some("no such group".to_owned());
-    let rules = SocketRules::Unix { folder: folder.path().into(), group };
+    let rules = SocketRules::Unix { folder: folder.path().into(), group, peers: Peers::Anyone };
     assert!(matches!(rules.bind(), Err(ListenError::Group { .. })));
     assert_eq!(files(folder.path()), 0);
 }

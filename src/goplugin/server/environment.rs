@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use tokio_rustls::rustls::pki_types::CertificateDer;
 
 use super::super::handshake::{Cookie, choose_version, parse_versions, parses_as_true, variable};
-use super::super::listener::{PortRange, SocketRules};
+use super::super::listener::{Peers, PortRange, SocketRules};
 use super::super::tls::certificate_from_pem;
 use super::error::ServeError;
 use super::serve::Listen;
@@ -96,9 +96,11 @@ impl HandshakeEnvironment {
         let version = choose_version(versions, &self.versions).ok_or(ServeError::NoVersion)?;
         let host = self.client_certificate()?.map(certificate_from_pem).transpose()?;
         let rules = match listen {
-            Listen::Unix => {
-                SocketRules::Unix { folder: self.socket_folder(), group: self.socket_group()? }
-            }
+            Listen::Unix => SocketRules::Unix {
+                folder: self.socket_folder(),
+                group: self.socket_group()?,
+                peers: Peers::NoDescendants,
+            },
             Listen::Tcp => SocketRules::Tcp { ports: self.ports()? },
         };
         Ok(Wanted { version, host, rules })

@@ -129,6 +129,7 @@ impl Environment {
             if names.admit("env", name, faults) {
                 if value.contains('\0') {
                     faults.push(Fault::written(format!("env.{name}"), "a NUL cannot be set"));
+                    continue;
                 }
                 environment.plain.insert(name.to_owned(), value.to_owned());
             }
@@ -215,9 +216,13 @@ fn timeouts(values: &Values, faults: &mut Vec<Fault>) -> (Duration, Duration) {
     (Duration::from_millis(usual), Duration::from_millis(longest))
 }
 
+/// The default, which other systems may not have.
+const USUAL_SHELL: &str = "/bin/bash";
+
 fn shell(values: &Values, faults: &mut Vec<Fault>) -> Shell {
     let path = PathBuf::from(values.text("shell"));
-    if !values.is_written("shell") {
+    // Some kernels write the defaults out.
+    if !values.is_written("shell") || path == Path::new(USUAL_SHELL) {
         return Shell::Usual(path);
     }
     if !path.as_os_str().is_empty() && !path.is_absolute() {

@@ -2,6 +2,7 @@
 
 use std::fmt;
 
+use crate::process::Secrets;
 use crate::tools::ToolError;
 
 /// A configuration that was not accepted. Holds at least one fault.
@@ -65,6 +66,17 @@ impl ConfigureError {
     #[must_use]
     pub fn single(fault: Fault) -> Self {
         Self { faults: vec![fault] }
+    }
+
+    /// The same, without what `secrets` hide: what is written may hold the value of one.
+    #[must_use]
+    pub fn masked(mut self, secrets: &Secrets) -> Self {
+        for fault in &mut self.faults {
+            for text in [&mut fault.key, &mut fault.problem] {
+                *text = secrets.mask_text(text).into_owned();
+            }
+        }
+        self
     }
 
     /// Everything that is wrong.

@@ -61,7 +61,7 @@ pub struct Config {
 pub enum Shell {
     /// The usual one, or `/bin/sh` where it is missing.
     Usual(PathBuf),
-    /// The one that the operator named; it must be there.
+    /// Another one, which the operator named; it must be there.
     Named(PathBuf),
 }
 

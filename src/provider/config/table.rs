@@ -104,7 +104,7 @@ pub const ATTRIBUTES: &[Attribute] = &[
         kind: AttributeKind::Text,
         presence: AttributePresence::Default(r#""/bin/bash""#),
         description: "The shell that runs commands, as an absolute path. Where the default is \
-                      missing /bin/sh is used, with a notice.",
+                      missing /bin/sh is used, with a notice; another one must be there.",
     },
     Attribute {
         name: "env",

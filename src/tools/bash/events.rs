@@ -3,6 +3,7 @@
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
+use sandbox::ProcessId;
 
 use crate::process::{Listener, NotTaken, Stream};
 use crate::tools::{Context, EmitError, Event, EventSink, OutputStream};
@@ -17,11 +18,10 @@ const ATTEMPT: Duration = Duration::from_millis(20);
 pub(super) struct Events<'a>(pub(super) &'a dyn EventSink);
 
 impl Listener for Events<'_> {
-    fn started(&mut self, pid: u32) {
+    fn started(&mut self, pid: ProcessId) {
         let message = match pid {
-            // An old kernel does not tell it to a confined thread.
-            0 => "started".to_owned(),
-            pid => format!("started (pid {pid})"),
+            ProcessId::Machine(number) => format!("started (pid {number})"),
+            ProcessId::Jail(number) => format!("started (pid {number}) in the jail"),
         };
         // A receiver that is gone shows at the next piece of output, or cancels the call.
         let _ = self

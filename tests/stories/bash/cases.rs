@@ -132,11 +132,16 @@ async fn a_folder_that_is_gone_is_told_from_one_that_is_foreign_and_from_a_missi
     let foreign = story.client.invoke_to_end(foreign).await.unwrap().1.unwrap_err();
     assert_eq!(foreign.category, "permission_denied", "{}", foreign.message);
 
-    story.configure(json!({"shell": "/nonexistent/shell"})).await.unwrap();
+    // A shell that was there at Configure, and is not any more.
+    let shell = story.path("shell");
+    std::fs::copy("/bin/sh", &shell).unwrap();
+    story.configure(json!({ "shell": shell })).await.unwrap();
+    std::fs::remove_file(&shell).unwrap();
     let (_, missing) = story.call("bash", json!({"command": "pwd"})).await;
     let missing = missing.unwrap_err();
     assert_eq!(missing.category, "execution_failed", "{}", missing.message);
-    assert!(missing.message.contains("the shell /nonexistent/shell"), "{}", missing.message);
+    let told = format!("the shell {}", shell.display());
+    assert!(missing.message.contains(&told), "{}", missing.message);
 
     // The root itself is gone, and only its handle is left.
     story.configure(json!({})).await.unwrap();

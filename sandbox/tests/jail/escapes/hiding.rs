@@ -93,7 +93,7 @@ fn a_spawner_keeps_nothing_of_the_provider(level: Level) {
         let parent = status.lines().find_map(|line| line.strip_prefix("PPid:\t")).unwrap();
         parent.parse().unwrap()
     };
-    let supervisor = parent(call.running.pid());
+    let supervisor = parent(call.running.pid().number());
     for pid in [supervisor, parent(supervisor)] {
         // Where the spawner has become one that nobody may look into, there is nothing to see.
         let Ok(folder) = fs::read_dir(format!("/proc/{pid}/fd")) else { continue };

@@ -1,0 +1,61 @@
+//! The provider's own socket, in a folder that its commands may write: no way out of the jail.
+
+use std::io::{Read as _, Write as _};
+use std::os::unix::net::UnixStream;
+use std::path::PathBuf;
+
+use provider_workspace::tools::Event;
+use serde_json::json;
+
+use crate::harness::{PATIENCE, Story};
+
+/// What an HTTP/2 client says first: its preface and empty settings.
+const GREETING: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\0\x04\0\0\0\0\0";
+
+/// Whoever reaches the socket could configure the provider anew, without a jail. A command that has
+/// the socket's folder in its roots is turned away, also by its grandchild in a session of its own;
+/// another process of the same user is served, as a host's tools are.
+#[tokio::test]
+async fn a_command_cannot_take_the_kernels_place() {
+    let mut story = Story::launched().await;
+    let program = std::env::current_exe().unwrap();
+    let socket = std::fs::canonicalize(&story.sockets()[0]).unwrap();
+    let granted = program.parent().unwrap().parent().unwrap();
+    story.configure(json!({"roots": ["."], "bash_read": [granted]})).await.unwrap();
+    let caller = format!(
+        "SOCKET={} {} --exact bash::own_socket::calls --ignored --nocapture",
+        socket.display(),
+        program.display(),
+    );
+    for command in [caller.clone(), format!("setsid sh -c '{caller} & wait'")] {
+        let (events, outcome) = story.call("bash", json!({ "command": command })).await;
+        let said: Vec<u8> = events
+            .into_iter()
+            .filter_map(|event| match event {
+                Event::Output { data, .. } => Some(data.to_vec()),
+                _ => None,
+            })
+            .flatten()
+            .collect();
+        let said = String::from_utf8_lossy(&said).into_owned();
+        outcome.unwrap();
+        assert!(said.contains("turned away") && !said.contains("was served"), "{said}");
+    }
+    assert!(is_served(&socket), "a process that the provider did not start");
+    story.end().await;
+}
+
+#[test]
+#[ignore = "runs inside the jail"]
+fn calls() {
+    let socket = PathBuf::from(std::env::var_os("SOCKET").unwrap());
+    eprintln!("{}", if is_served(&socket) { "was served" } else { "turned away" });
+}
+
+/// Without namespaces there is no socket to be had in the jail, which is as well.
+fn is_served(socket: &PathBuf) -> bool {
+    let Ok(mut stream) = UnixStream::connect(socket) else { return false };
+    stream.set_read_timeout(Some(PATIENCE)).unwrap();
+    let mut answer = [0];
+    stream.write_all(GREETING).is_ok() && matches!(stream.read(&mut answer), Ok(1))
+}
