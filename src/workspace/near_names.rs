@@ -24,7 +24,8 @@ const MOST_COMPARED: usize = 32;
 /// What somebody may have meant by `name` in `folder`, and `rest` beneath it, as paths from that
 /// folder, best first, at most three. Where a folder's name is wrong and the rest of the path is
 /// there beneath a like one, the whole path is offered; where the folder's own name is written once
-/// too often, the path without it. `parent` is the folder's path.
+/// too often, the path without it; where backslashes part its names, the path with slashes. `parent`
+/// is the folder's path.
 pub(super) fn near_paths(
     folder: BorrowedFd<'_>,
     parent: &Path,
@@ -39,6 +40,14 @@ pub(super) fn near_paths(
     let has_rest = rest != Path::new("");
     if has_rest && parent.file_name() == Some(name) && exists(rest) {
         return vec![rest.to_owned()];
+    }
+    if name.as_bytes().contains(&b'\\') {
+        let mut slashed = PathBuf::from(name.to_string_lossy().replace('\\', "/"));
+        // To join nothing would add a slash.
+        slashed.extend(rest);
+        if exists(&slashed) {
+            return vec![slashed];
+        }
     }
     let (mut whole, mut part) = (Vec::new(), Vec::new());
     for near in near_names(folder, name) {
@@ -137,7 +146,7 @@ mod tests {
         assert_eq!(near("scr", "main.rs"), [Path::new("src/main.rs")]);
         assert_eq!(near("app", "src/main.rs"), [Path::new("src/main.rs")]);
         assert_eq!(near("sr", "none.rs"), [Path::new("src"), Path::new("srv")]);
-        assert_eq!(near("app", "none.rs"), [Path::new(""); 0]);
-        assert_eq!(near("app", ""), [Path::new(""); 0]);
+        assert_eq!(near(r"src\main.rs", ""), [Path::new("src/main.rs")]);
+        assert!(near("app", "none.rs").is_empty() && near("app", "").is_empty());
     }
 }
