@@ -190,13 +190,27 @@ fn came(kind: &Kind, value: &Value) -> String {
                 Kind::Boolean if matches!(text.as_str(), "true" | "false") => {
                     format!("the string {shown}; write {text} without quotes")
                 }
+                Kind::Array(_) if text.trim_start().starts_with('[') => {
+                    format!("the string {shown}; give the list itself, without quotes around it")
+                }
                 Kind::Array(_) => format!("the string {shown}; put it in [ ]"),
+                Kind::Object(_) | Kind::FreeObject if text.trim_start().starts_with('{') => {
+                    format!("the string {shown}; give the object itself, without quotes around it")
+                }
                 _ => format!("the string {shown}"),
             }
         }
-        Value::Array(items) => format!("a list of {}", items.len()),
-        Value::Object(_) => "an object".to_owned(),
+        Value::Array(items) => {
+            format!("a list of {}{}", items.len(), remedy_for_text(kind))
+        }
+        Value::Object(_) if matches!(kind, Kind::Array(_)) => "an object; put it in [ ]".to_owned(),
+        Value::Object(_) => format!("an object{}", remedy_for_text(kind)),
     }
+}
+
+/// JSON that is to be a file's content comes as JSON all too easily.
+fn remedy_for_text(kind: &Kind) -> &'static str {
+    if matches!(kind, Kind::String([])) { "; write it out as one string" } else { "" }
 }
 
 fn shorten(text: &str) -> String {
@@ -275,6 +289,18 @@ mod tests {
         assert_eq!(
             problems(json!({"path": "a", "edits": "x"})),
             [r#"edits must be a list, not the string "x"; put it in [ ]"#]
+        );
+        for (wrong, remedy) in [
+            (json!("[{\"old\": \"x\"}]"), "; give the list itself, without quotes around it"),
+            (json!({"old": "x"}), "not an object; put it in [ ]"),
+            (json!(["{\"old\": 1}"]), "; give the object itself, without quotes around it"),
+        ] {
+            let found = problems(json!({"path": "a", "edits": wrong}));
+            assert!(found.len() == 1 && found[0].ends_with(remedy), "{found:?}");
+        }
+        assert_eq!(
+            problems(json!({"path": {"a": 1}})),
+            ["path must be a string, not an object; write it out as one string"]
         );
     }
 

@@ -31,6 +31,8 @@ pub struct Diagnosis {
     pub nearest: Option<Region>,
     /// How much of the text was compared.
     pub compared: Compared,
+    /// Whether there was nothing to compare with.
+    pub is_empty: bool,
 }
 
 /// A mistake, and where the string stands without it.
@@ -123,6 +125,7 @@ pub fn diagnose(text: &[u8], encoding: Encoding, wanted: &str) -> Diagnosis {
         slip,
         nearest,
         compared: if text.len() > COMPARED_BYTES { Compared::Start } else { Compared::All },
+        is_empty: text.is_empty(),
     }
 }
 
@@ -142,9 +145,11 @@ impl fmt::Display for Diagnosis {
         match (&self.slip, &self.nearest, self.compared) {
             (Some(found), ..) => write!(f, "{found}"),
             (None, Some(region), _) => write!(f, "{region}"),
-            (None, None, Compared::All) => {
-                f.write_str("Nothing in the file looks like it; read the file again")
-            }
+            (None, None, Compared::All) => f.write_str(if self.is_empty {
+                "The file is empty: write_file gives it its content"
+            } else {
+                "Nothing in the file looks like it; read the file again"
+            }),
             (None, None, Compared::Start) => {
                 write!(f, "Nothing in the file's first {} MiB looks like it", COMPARED_BYTES >> 20)
             }

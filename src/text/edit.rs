@@ -118,8 +118,9 @@ const MAX_COMPARED: usize = 64 * 1024 * 1024;
 /// After how many bytes of matches it is asked whether to stop.
 const ASKED_EVERY: usize = 256 * 1024;
 
-/// How many of their lines are told.
-const MAX_LINES: usize = 5;
+/// How many of their lines are told, and how many of these a message lists.
+const MAX_LINES: usize = 100;
+const LISTED: usize = 20;
 
 /// What bounds a list of edits.
 #[derive(Clone, Copy)]
@@ -329,9 +330,10 @@ impl fmt::Display for Ambiguity {
         };
         let mut lines = self.lines.clone();
         lines.dedup();
-        let plural = if lines.len() > 1 || !all_told { "s" } else { "" };
+        let more = if all_told && lines.len() <= LISTED { "" } else { ", …" };
+        lines.truncate(LISTED);
+        let plural = if lines.len() > 1 || !more.is_empty() { "s" } else { "" };
         let lines = lines.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ");
-        let more = if all_told { "" } else { ", …" };
         write!(
             f,
             "old_string stands {count} times in the file (line{plural} {lines}{more}): add \

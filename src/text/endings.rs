@@ -1,7 +1,8 @@
 //! Which line endings a replacement gets.
 //!
 //! A caller writes LF, as it was shown; a replaced line keeps the ending that it had, and an
-//! inserted one takes that of its neighbour. A CR LF that the caller wrote is left as it is.
+//! inserted one takes that of its neighbour. A CR LF that the caller wrote is left as it is, and so
+//! are the LFs of a replacement that is the old text with other endings: then these are the point.
 
 use std::borrow::Cow;
 use std::ops::Range;
@@ -48,7 +49,8 @@ impl<'a> Replacement<'a> {
         encoding: Encoding,
     ) -> Result<Self, Unencodable> {
         let with_lf = encoding.encode(new)?;
-        let follows = endings == Endings::Either && has_bare_lf(new);
+        let follows = has_bare_lf(new)
+            && (endings == Endings::Either || (old.contains("\r\n") && !converts(old, new)));
         let with_crlf = if follows {
             Some(encoding.encode(&with_endings(new, |_| Ending::CrLf))?)
         } else {
@@ -137,6 +139,11 @@ fn lines(text: &str) -> Vec<&str> {
     text.split('\n').collect()
 }
 
+/// Whether the two differ in their line endings and in nothing else.
+fn converts(old: &str, new: &str) -> bool {
+    old.replace("\r\n", "\n") == new.replace("\r\n", "\n")
+}
+
 fn has_bare_lf(text: &str) -> bool {
     memchr::memchr_iter(b'\n', text.as_bytes()).any(|lf| !text[..lf].ends_with('\r'))
 }
@@ -195,5 +202,11 @@ mod tests {
     fn endings_that_the_caller_spells_out_are_left_alone() {
         assert_eq!(replaced("a\r\nb", "a\r\nb", "a\nb", 0..4), "a\nb");
         assert_eq!(replaced("a\nb\n", "a", "x\r\ny", 0..1), "x\r\ny");
+    }
+
+    #[test]
+    fn a_text_found_by_its_own_endings_keeps_them() {
+        assert_eq!(replaced("a\r\nb\r\n", "a\r\nb", "x\ny\r\nz", 0..4), "x\r\ny\r\nz");
+        assert_eq!(replaced("a\r\nb\nc\r\n", "a\r\nb\n", "x\ny\n", 0..5), "x\r\ny\n");
     }
 }

@@ -60,7 +60,8 @@ impl<'a> Arguments<'a> {
             None => vec![edit_of(arguments, "")?],
             Some(_) if single.iter().any(|name| arguments.contains_key(*name)) => {
                 return Err(ToolError::invalid_arguments(
-                    "give either edits, or old_string and new_string: not both",
+                    "give either edits, or old_string, new_string and replace_all: not both; beside \
+                     edits they belong into each of them",
                 ));
             }
             Some(Value::Array(edits)) if !edits.is_empty() => edits
@@ -79,8 +80,17 @@ impl<'a> Arguments<'a> {
         };
         for (index, edit) in edits.iter().enumerate() {
             check(edit).map_err(|reason| {
+                let is_empty = matches!(reason, Refusal::EmptyOld);
                 let error = EditError { index, of: edits.len(), reason };
-                ToolError::invalid_arguments(error.to_string()).with_detail("edit", index)
+                let new =
+                    ToolError::invalid_arguments(error.to_string()).with_detail("edit", index);
+                if is_empty {
+                    new.with_hint(
+                        "give the text to replace; write_file creates a file, or replaces all of one",
+                    )
+                } else {
+                    new
+                }
             })?;
         }
         let expected_version = change::expected_version(arguments)?;
@@ -91,7 +101,10 @@ impl<'a> Arguments<'a> {
 fn edit_of<'a>(arguments: &'a Payload, prefix: &str) -> Result<Edit<'a>, ToolError> {
     let text = |name: &str| {
         arguments.get(name).and_then(Value::as_str).ok_or_else(|| {
-            ToolError::invalid_arguments(format!("{prefix}{name} is missing or not a string"))
+            let remedy = if name == "new_string" { "; to delete, give \"\"" } else { "" };
+            ToolError::invalid_arguments(format!(
+                "{prefix}{name} is missing: a string is required{remedy}"
+            ))
         })
     };
     let scope = match arguments.get("replace_all").and_then(Value::as_bool) {
@@ -224,7 +237,9 @@ impl Tool for EditFile {
         Ok(match Prepared::of(&arguments, &file, context) {
             Ok(prepared) => {
                 let diff = prepared.diff(PREVIEW_LINES);
-                change::view(arguments.path, "Edit", &diff, prepared.side(), &[])
+                let notes: &[String] =
+                    if diff.first_changed_line.is_none() { &[UNDONE.to_owned()] } else { &[] };
+                change::view(arguments.path, "Edit", &diff, prepared.side(), notes)
             }
             Err(error) => change::failure(&error),
         })
@@ -244,6 +259,9 @@ impl Tool for EditFile {
         change::render(payload, "Edited")
     }
 }
+
+/// What is said of edits that together change nothing.
+const UNDONE: &str = "The edits undo one another; the file is left as it is.";
 
 /// How often an edit is made anew because another program changed the file while it was made.
 const ATTEMPTS: usize = 5;
@@ -278,6 +296,17 @@ fn edit_once(arguments: &Arguments<'_>, context: &Context<'_>) -> Result<Payload
     pieces.iter().for_each(|piece| hasher.update(piece));
     let version = hasher.finish();
 
+    let (diff, told) = change::told(|lines| prepared.diff(lines), prepared.side());
+    let mut payload = Payload::new();
+    payload.insert("tool".to_owned(), spec::NAME.into());
+    payload.insert("path".to_owned(), path.into());
+    payload.insert("replacements".to_owned(), prepared.edited.replacements.into());
+    if version == prepared.base.version {
+        let notices = [UNDONE.to_owned()];
+        change::put(&mut payload, &diff, told, version, prepared.encoding, &notices);
+        return Ok(payload);
+    }
+
     let resolved = writing.path().to_owned();
     let committed = writing.commit(context, path, &pieces)?;
     let written = committed.written;
@@ -290,14 +319,8 @@ fn edit_once(arguments: &Arguments<'_>, context: &Context<'_>) -> Result<Payload
         context.session.record_read(&resolved, knowledge);
     }
     drop(committed);
-    let (diff, told) = change::told(|lines| prepared.diff(lines), prepared.side());
     let mut notices: Vec<String> = change::notice(written.how).into_iter().collect();
     notices.extend(told.notes.iter().cloned());
-
-    let mut payload = Payload::new();
-    payload.insert("tool".to_owned(), spec::NAME.into());
-    payload.insert("path".to_owned(), path.into());
-    payload.insert("replacements".to_owned(), prepared.edited.replacements.into());
     change::put(&mut payload, &diff, told, version, prepared.encoding, &notices);
     Ok(payload)
 }

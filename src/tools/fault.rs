@@ -20,7 +20,8 @@ impl From<WorkspaceError> for ToolError {
         let resolved = error.resolved.as_ref().map(|path| name::of(path).into_owned());
         let mut new = match *error.fault {
             Fault::NoPath(_) if path.is_empty() => ToolError::invalid_arguments(
-                "path is empty: name a file, absolute or relative to the working directory",
+                "path is empty: name a file or folder, absolute or relative to the working directory, \
+                 which itself is .",
             ),
             Fault::NoPath(_) => ToolError::invalid_arguments(message),
             Fault::Outside { .. } | Fault::WorkingDirectoryOutside { .. } | Fault::MagicLink(_) => {
@@ -44,7 +45,7 @@ impl From<WorkspaceError> for ToolError {
                     .with_message(message)
                     .with_detail("recovery", name::of(&recovery))
             }
-            Fault::System(source) => {
+            Fault::Barred { source, .. } | Fault::System(source) => {
                 let action = format!("{} {}", error.action, name::shown(&path));
                 ToolError::from_io(&action, &path, source)
             }

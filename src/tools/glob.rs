@@ -109,9 +109,9 @@ impl<'a> Arguments<'a> {
                 return Ok(Some((place, path.to_owned())));
             }
         }
-        let start = match folders.strip_prefix('/') {
-            Some(_) => folders.as_bytes().to_vec(),
-            None => [&*name::decode(path), b"/", folders.as_bytes()].concat(),
+        let start = match (folders.strip_prefix('/'), self.path) {
+            (Some(_), _) | (None, None) => folders.as_bytes().to_vec(),
+            (None, Some(path)) => [&*name::decode(path), b"/", folders.as_bytes()].concat(),
         };
         let start = name::encode(&start).into_owned();
         match context.workspace.locate(argument(&start), Action::List) {

@@ -166,7 +166,7 @@ fn remember(context: &Context<'_>, file: &OpenFile, text: &Text) {
 
 fn result(path: &str, request: Request, file: &OpenFile, text: Text) -> Payload {
     let notice = notice(request, &text);
-    let Text { encoding, window, start, more, total, version } = text;
+    let Text { encoding, window, start, more, ending, total, version } = text;
     let mut payload = Payload::new();
     let mut put = |name: &str, value: Value| payload.insert(name.to_owned(), value);
     put("tool", spec::NAME.into());
@@ -184,7 +184,7 @@ fn result(path: &str, request: Request, file: &OpenFile, text: Text) -> Payload 
         put("next_offset", start.saturating_add_unsigned(window.lines).into());
     }
     put("encoding", encoding.name().into());
-    put("line_ending", window.ending.name().into());
+    put("line_ending", ending.name().into());
     put("size_bytes", total.map_or(file.stat().size, |total| total.bytes).into());
     if let Some(version) = version {
         put("version", version.to_string().into());

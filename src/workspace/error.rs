@@ -111,6 +111,14 @@ pub enum Fault {
     /// It is a pipe, a socket or a device.
     #[error("it is {0}")]
     Special(Special),
+    /// A folder on the way lets nobody through to what is in it.
+    #[error("{}", plain(source))]
+    Barred {
+        /// What is in it.
+        path: PathBuf,
+        /// What the system said.
+        source: io::Error,
+    },
     /// The links on the way lead in a circle, or there are more than 40 of them.
     #[error("too many symbolic links, {} among them", name::of(.0))]
     TooManyLinks(PathBuf),
@@ -192,7 +200,17 @@ impl WorkspaceError {
             Fault::NotFound { near, .. } if !near.is_empty() => {
                 format!("did you mean {}?", near.join(" or "))
             }
-            Fault::NotFound { .. } => "list the folder above it with glob to find the path".to_owned(),
+            Fault::NotFound { .. } if self.path.contains(['*', '?']) => {
+                "a path is taken as it is; glob takes patterns".to_owned()
+            }
+            Fault::NotFound { .. } => match Path::new(&self.path).file_name() {
+                Some(last) => format!(
+                    "glob finds it in any folder by its name, as pattern {}; with pattern * it lists \
+                     the folder above it",
+                    name::of(Path::new(last))
+                ),
+                None => "list the folder above it with glob to find the path".to_owned(),
+            },
             Fault::NotAFolder(_) => "shorten the path to the file, or choose another folder".to_owned(),
             Fault::IsFolder => "name a file; glob lists a folder".to_owned(),
             Fault::Special(_) => "only regular files are read and written here".to_owned(),
@@ -212,6 +230,7 @@ impl WorkspaceError {
             {
                 return obstacle(self.action, self.resolved.as_deref()?);
             }
+            Fault::Barred { path, .. } => return obstacle(self.action, path),
             Fault::NoPath(_) | Fault::Stopped | Fault::System(_) => return None,
         })
     }

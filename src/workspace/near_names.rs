@@ -3,9 +3,10 @@
 use std::ffi::{OsStr, OsString};
 use std::os::fd::BorrowedFd;
 use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use rustix::fs::{Dir, Mode, OFlags};
+use rustix::fs::{Dir, Mode, OFlags, ResolveFlags};
 
 /// How many names are offered.
 const OFFERED: usize = 3;
@@ -16,6 +17,45 @@ const NEAR: f64 = 0.8;
 /// How much of a folder is looked at: a huge one must not make an error slow.
 const MOST_ENTRIES: usize = 10_000;
 const MOST_TIME: Duration = Duration::from_millis(20);
+
+/// Longer names are not compared letter by letter: that takes time by the product of their lengths.
+const MOST_COMPARED: usize = 32;
+
+/// What somebody may have meant by `name` in `folder`, and `rest` beneath it, as paths from that
+/// folder, best first, at most three. Where a folder's name is wrong and the rest of the path is
+/// there beneath a like one, the whole path is offered; where the folder's own name is written once
+/// too often, the path without it; where backslashes part its names, the path with slashes. `parent`
+/// is the folder's path.
+pub(super) fn near_paths(
+    folder: BorrowedFd<'_>,
+    parent: &Path,
+    name: &OsStr,
+    rest: &Path,
+) -> Vec<PathBuf> {
+    let exists = |path: &Path| {
+        let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        let resolve = ResolveFlags::BENEATH | ResolveFlags::NO_SYMLINKS;
+        rustix::fs::openat2(folder, path, flags, Mode::empty(), resolve).is_ok()
+    };
+    let has_rest = rest != Path::new("");
+    if has_rest && parent.file_name() == Some(name) && exists(rest) {
+        return vec![rest.to_owned()];
+    }
+    if name.as_bytes().contains(&b'\\') {
+        let mut slashed = PathBuf::from(name.to_string_lossy().replace('\\', "/"));
+        // To join nothing would add a slash.
+        slashed.extend(rest);
+        if exists(&slashed) {
+            return vec![slashed];
+        }
+    }
+    let (mut whole, mut part) = (Vec::new(), Vec::new());
+    for near in near_names(folder, name) {
+        let path = Path::new(&near).join(rest);
+        if has_rest && exists(&path) { whole.push(path) } else { part.push(PathBuf::from(near)) }
+    }
+    if whole.is_empty() { part } else { whole }
+}
 
 /// The names in `folder` that are most like `name`, best first, at most three. A name that differs
 /// only in its case comes first, then one that differs only in what follows its last dot.
@@ -57,6 +97,11 @@ fn likeness(wanted: &str, candidate: &str) -> f64 {
     if !wanted_stem.is_empty() && wanted_stem == candidate_stem {
         return 1.5;
     }
+    let is_short = wanted.len().max(candidate.len()) <= MOST_COMPARED;
+    // In a short name letters that changed places leave little of the likeness.
+    if is_short && wanted.len() > 2 && strsim::osa_distance(&wanted, &candidate) == 1 {
+        return 1.0;
+    }
     strsim::jaro_winkler(&wanted, &candidate)
 }
 
@@ -83,5 +128,25 @@ mod tests {
         assert_eq!(near(&names, "mian.rs"), ["main.rs"]);
         assert_eq!(near(&names, "zzz"), [""; 0]);
         assert_eq!(near(&[], "x"), [""; 0]);
+        assert_eq!(near(&["src", "lib", "bin"], "scr"), ["src"]);
+        assert_eq!(near(&["a", "b"], "c"), [""; 0]);
+    }
+
+    #[test]
+    fn a_path_is_offered_whole_where_it_is_there() {
+        let folder = tempfile::tempdir().unwrap();
+        let top = folder.path().join("app");
+        std::fs::create_dir_all(top.join("src")).unwrap();
+        std::fs::create_dir_all(top.join("srv")).unwrap();
+        std::fs::write(top.join("src/main.rs"), "").unwrap();
+        let handle = std::fs::File::open(&top).unwrap();
+        let near = |name: &str, rest: &str| {
+            near_paths(handle.as_fd(), &top, OsStr::new(name), Path::new(rest))
+        };
+        assert_eq!(near("scr", "main.rs"), [Path::new("src/main.rs")]);
+        assert_eq!(near("app", "src/main.rs"), [Path::new("src/main.rs")]);
+        assert_eq!(near("sr", "none.rs"), [Path::new("src"), Path::new("srv")]);
+        assert_eq!(near(r"src\main.rs", ""), [Path::new("src/main.rs")]);
+        assert!(near("app", "none.rs").is_empty() && near("app", "").is_empty());
     }
 }

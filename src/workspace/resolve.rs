@@ -247,7 +247,8 @@ impl Workspace {
             Some(directory) => Some(Path::new(directory)),
             None => Some(self.roots[0].path()),
         };
-        let near = near_names::near_names(folder, name).into_iter().map(|near| {
+        let rest = place.path.strip_prefix(&missing).unwrap_or(Path::new(""));
+        let near = near_names::near_paths(folder, parent, name, rest).into_iter().map(|near| {
             let full = parent.join(near);
             let short = base.and_then(|base| full.strip_prefix(base).ok());
             name::of(short.unwrap_or(&full)).into_owned()

@@ -94,6 +94,10 @@ impl<'w> Walk<'w> {
         let handle = match rustix::fs::openat(&self.here, &step.name, flags, Mode::empty()) {
             Ok(handle) => handle,
             Err(Errno::NOENT) => return self.missing(step).map(Some),
+            Err(errno @ Errno::ACCESS) => {
+                let path = self.path().join(&step.name);
+                return Err(Fault::Barred { path, source: errno.into() });
+            }
             Err(errno) => return Err(errno.into()),
         };
         let stat = FileStat::of(&handle)?;

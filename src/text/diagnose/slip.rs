@@ -21,19 +21,22 @@ pub enum Slip {
     CrLf,
     /// The file separates these lines by CR alone.
     LoneCr,
+    /// It ends in a line break, where the file ends without one.
+    LastNewline,
     /// It begins or ends in blanks that the file lacks.
     Blanks,
 }
 
 impl Slip {
     /// All but blanks, in the order in which they are tried.
-    pub(super) const TELLING: [Slip; 6] = [
+    pub(super) const TELLING: [Slip; 7] = [
         Slip::CrLf,
         Slip::LineNumbers,
         Slip::Escaped,
         Slip::HtmlEscaped,
         Slip::Unescaped,
         Slip::LoneCr,
+        Slip::LastNewline,
     ];
 
     /// What to do so that the string is found; a sentence goes on behind it.
@@ -51,6 +54,7 @@ impl Slip {
             Slip::HtmlEscaped => "With &lt;, &gt;, &amp; and &quot; turned into <, >, & and \"",
             Slip::CrLf => "With LF in place of CR LF (the file has LF there)",
             Slip::LoneCr => "With CR in place of LF (the file has lone CRs there)",
+            Slip::LastNewline => "Without the line break at its end (the file has none there)",
             Slip::Blanks => "Without the blank characters at its start and end",
         }
     }
@@ -64,6 +68,10 @@ impl Slip {
             Slip::HtmlEscaped => replace_all(wanted, &HTML, Direction::Back),
             Slip::CrLf => wanted.replace("\r\n", "\n"),
             Slip::LoneCr => wanted.replace('\n', "\r"),
+            Slip::LastNewline => {
+                let line = wanted.strip_suffix('\n').unwrap_or(wanted);
+                line.strip_suffix('\r').unwrap_or(line).to_owned()
+            }
             Slip::Blanks => wanted.trim().to_owned(),
         };
         (corrected != wanted && !corrected.is_empty()).then_some(corrected)
@@ -78,7 +86,11 @@ pub(super) fn find(text: &[u8], encoding: Encoding, wanted: &str, slips: &[Slip]
     }
     slips.iter().find_map(|&slip| {
         let needle = Needle::new(&slip.correct(wanted)?, encoding).ok()?;
-        let found = needle.find(text, Overlaps::Skipped, SHOWN);
+        let mut found = needle.find(text, Overlaps::Skipped, SHOWN);
+        if slip == Slip::LastNewline {
+            // Elsewhere the line goes on, which is better shown.
+            found.retain(|found| found.end == text.len());
+        }
         let unit = Unit::of(encoding);
         let lines: Vec<_> =
             found.iter().map(|found| unit.count_lf(&text[..found.start]) + 1).collect();

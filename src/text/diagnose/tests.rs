@@ -63,6 +63,9 @@ fn mistakes_that_explain_it_are_named() {
     assert_eq!(slip(text, "\n\nif x {\n\n"), (Slip::Blanks, vec![2]));
     assert_eq!(slip("s = \"a\\tb\\n\";", "a\tb\n"), (Slip::Unescaped, vec![1]));
     assert_eq!(slip("a\rb\rc", "a\nb"), (Slip::LoneCr, vec![1]));
+    assert_eq!(slip("first\nlast", "last\n"), (Slip::LastNewline, vec![2]));
+    assert_eq!(slip("first\r\nlast", "first\nlast\n"), (Slip::LastNewline, vec![1]));
+    assert!(told("", "x").ends_with("The file is empty: write_file gives it its content"));
 }
 
 #[test]

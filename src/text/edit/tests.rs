@@ -34,6 +34,15 @@ fn crlf_files_stay_crlf() {
 }
 
 #[test]
+fn a_crlf_that_was_written_out_is_no_licence_for_lf() {
+    let body = "a\r\nb\r\nc\r\n";
+    let new = utf8(body, &[edit("a\r\nb", "1\n2\r\n3")]);
+    assert_eq!(new.unwrap(), "1\r\n2\r\n3\r\nc\r\n");
+    // Only where the endings are all that changes they are meant.
+    assert_eq!(utf8(body, &[edit("a\r\nb", "a\nb")]).unwrap(), "a\nb\r\nc\r\n");
+}
+
+#[test]
 fn only_matched_bytes_change_in_a_file_of_mixed_endings() {
     let body = "one\r\ntwo\nthree\rprogress\rdone\nfour\n";
     let patch =
@@ -100,7 +109,11 @@ fn a_string_that_stands_twice_is_ambiguous() {
     let message = refusal("aaa\nb\naaa\n", &[edit("aa", "x")]);
     assert!(message.contains("stands 4 times in the file (lines 1, 3)"), "{message}");
     let message = refusal(&"x\n".repeat(9), &[edit("x", "y")]);
-    assert!(message.contains("9 times in the file (lines 1, 2, 3, 4, 5, …)"), "{message}");
+    assert!(message.contains("9 times in the file (lines 1, 2, 3, 4, 5, 6, 7, 8, 9)"), "{message}");
+    let message = refusal(&"x\n".repeat(300), &[edit("x", "y")]);
+    assert!(message.contains("300 times in the file (lines 1, 2,") && message.contains("20, …)"));
+    let message = refusal(&"x".repeat(300), &[edit("x", "y")]);
+    assert!(message.contains("300 times in the file (lines 1, …)"), "{message}");
     assert_eq!(utf8("aaaa", &[edit_all("aa", "b")]).unwrap(), "bb");
 }
 

@@ -203,3 +203,32 @@ fn a_call_is_shown_from_its_arguments_and_a_result_from_what_is_there() {
         tool.render_call(payload.as_object().unwrap());
     }
 }
+
+#[test]
+fn edits_that_undo_one_another_leave_the_file_alone_and_say_so() {
+    use std::os::unix::fs::MetadataExt;
+    let story = Story::with("a", "6\n");
+    let identity = || {
+        let stat = fs::metadata(story.root.join("a")).unwrap();
+        (stat.ino(), stat.mtime(), stat.mtime_nsec())
+    };
+    let before = identity();
+    let back = json!({"path": "a", "edits": [
+        {"old_string": "6", "new_string": "5"}, {"old_string": "5", "new_string": "6"}]});
+    let shown = format!("{:?}", story.preview(&back).unwrap());
+    assert!(shown.contains("undo one another"), "{shown}");
+    let result = story.call(&back).unwrap();
+    assert_eq!(result["notice"], UNDONE);
+    assert_eq!((&result["diff"], &result["replacements"]), (&json!(""), &json!(2)));
+    assert_eq!(identity(), before);
+}
+
+#[test]
+fn an_ambiguous_string_is_told_with_all_its_lines() {
+    let story = Story::with("a", "x\n".repeat(33));
+    let error = story.call(&json!({"path": "a", "old_string": "x", "new_string": "y"}));
+    let error = error.unwrap_err();
+    assert_eq!(error.details()["lines"], json!((1..=33).collect::<Vec<_>>()));
+    let empty = json!({"path": "a", "old_string": "", "new_string": "y"});
+    assert!(story.call(&empty).unwrap_err().hint().unwrap().contains("write_file"));
+}

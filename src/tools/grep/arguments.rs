@@ -149,8 +149,10 @@ fn unknown_type(name: &str) -> ToolError {
         .filter(|(distance, known)| *distance <= 2 || known.starts_with(name))
         .collect();
     near.sort();
-    near.truncate(NEAR);
-    let near: Vec<String> = near.into_iter().map(|(_, known)| known).collect();
+    // A file's ending, which is what everybody tries first, says more than likeness.
+    let of_ending = Selection::types_of_ending(name.trim_start_matches('.'));
+    let alike = near.into_iter().map(|(_, known)| known).filter(|known| !of_ending.contains(known));
+    let near: Vec<String> = of_ending.iter().cloned().chain(alike).take(NEAR).collect();
     let shown: String = name.chars().take(64).collect();
     let error =
         ToolError::invalid_arguments(format!("type {:?} is no file type of ripgrep's", shown));

@@ -88,12 +88,24 @@ impl Told<'_> {
                 }
             ));
         }
-        Some(match (self.counts.searched, self.arguments.is_filtered) {
+        let nothing = match (self.counts.searched, self.arguments.is_filtered) {
             (0, true) => "No match, and no file was searched: none fits glob and type.".to_owned(),
             (0, false) => "No match: there was no file to search.".to_owned(),
             (1, _) => "No match in 1 file.".to_owned(),
             (searched, _) => format!("No match in {searched} files."),
+        };
+        Some(match self.foreign_syntax() {
+            Some(remedy) => format!("{nothing} {remedy}"),
+            None => nothing,
         })
+    }
+
+    /// What to say of a pattern that found nothing and is written as `grep` without `-E` takes it.
+    fn foreign_syntax(&self) -> Option<&'static str> {
+        let wanted = &self.arguments.wanted;
+        (!wanted.fixed_strings && wanted.pattern.contains("\\|")).then_some(
+            "In pattern \\| is the character |; alternatives are parted by | without a backslash.",
+        )
     }
 
     fn ignored(&self) -> Option<String> {

@@ -696,3 +696,17 @@ fn as_nobody() -> rustix::io::Result<()> {
     }
     Ok(())
 }
+
+#[test]
+fn habits_from_other_greps_are_answered_with_the_way_it_is_written_here() {
+    let story = Story::new(&[("a.rs", b"foo\nbar\n")]);
+    let refused =
+        |name: &str| story.call_until(json!({"pattern": "foo", "type": name}), None).unwrap_err();
+    for name in ["rs", ".rs"] {
+        assert_eq!(refused(name).details()["similar"][0], "rust", "{name}");
+    }
+    let none = story.grep(json!({"pattern": r"foo\|bar"}));
+    assert!(notice(&none).contains("without a backslash"), "{none:?}");
+    let literally = story.grep(json!({"pattern": r"foo\|bar", "fixed_strings": true}));
+    assert!(!notice(&literally).contains("without a backslash"), "{literally:?}");
+}

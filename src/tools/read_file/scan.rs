@@ -8,7 +8,7 @@ use std::cell::Cell;
 use std::ops::ControlFlow;
 
 use crate::text::encoding::{Detected, Encoding, SAMPLE_BYTES, detect};
-use crate::text::lines::Unit;
+use crate::text::lines::{Ending, LineEnding, Unit};
 use crate::text::window::{Collector, Full, Numbering, Window};
 use crate::tools::{Context, ToolError};
 use crate::workspace::{OpenFile, Version, VersionHasher};
@@ -37,6 +37,8 @@ pub(super) struct Text {
     pub(super) start: i64,
     /// Whether the file goes on after the window.
     pub(super) more: bool,
+    /// How lines end in what was read of the file; in the window where it was sought from the end.
+    pub(super) ending: LineEnding,
     /// The file's lines and bytes, where its end was seen.
     pub(super) total: Option<Total>,
     /// The content's version, where all of it was seen.
@@ -138,10 +140,11 @@ impl Scan<'_> {
             if ahead >= LOOK_AHEAD { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
         })?;
         let total = (end == End::Reached).then(|| count.total(self.encoding));
-        let version = total.and(count.hasher).map(|hasher| hasher.finish());
+        let version = total.and(count.hasher.take()).map(|hasher| hasher.finish());
         let window = collector.finish();
         more |= window.full == Some(Full::Content);
-        Ok(Text { encoding: self.encoding, window, start: first, more, total, version })
+        let ending = count.ending;
+        Ok(Text { encoding: self.encoding, window, start: first, more, ending, total, version })
     }
 
     fn window_from_end(&self, lines: u64) -> Result<Text, ToolError> {
@@ -169,7 +172,8 @@ impl Scan<'_> {
         })?;
         let window = collector.finish();
         more |= window.full == Some(Full::Content);
-        Ok(Text { encoding: self.encoding, window, start, more, total: None, version: None })
+        let (encoding, ending) = (self.encoding, window.ending);
+        Ok(Text { encoding, window, start, more, ending, total: None, version: None })
     }
 
     /// Where the last `lines` lines of the first `size` bytes begin.
@@ -285,13 +289,23 @@ struct Count {
     line_feeds: u64,
     bytes: u64,
     ends_in_feed: bool,
+    ends_in_cr: bool,
+    ending: LineEnding,
     hasher: Option<VersionHasher>,
 }
 
 impl Count {
     fn new(unit: Unit, with_version: bool) -> Self {
         let hasher = with_version.then(VersionHasher::default);
-        Self { unit, line_feeds: 0, bytes: 0, ends_in_feed: true, hasher }
+        Self {
+            unit,
+            line_feeds: 0,
+            bytes: 0,
+            ends_in_feed: true,
+            ends_in_cr: false,
+            ending: LineEnding::None,
+            hasher,
+        }
     }
 
     /// Returns the line feeds in the piece.
@@ -301,12 +315,36 @@ impl Count {
         }
         let feeds = self.unit.count_lf(piece) as u64;
         self.line_feeds += feeds;
+        if feeds > 0 && self.ending != LineEnding::Mixed {
+            self.ending = self.ending.and(self.endings(piece));
+        }
+        self.ends_in_cr = self.unit.without_cr(piece) < piece.len();
         self.bytes = position + piece.len() as u64;
         self.ends_in_feed = self.unit.ends_in_lf(piece);
         if let Some(hasher) = &mut self.hasher {
             hasher.update(piece);
         }
         feeds
+    }
+
+    /// How the lines end whose line feeds are in the piece, which has some.
+    fn endings(&self, piece: &[u8]) -> LineEnding {
+        if !self.ends_in_cr && memchr::memchr(b'\r', piece).is_none() {
+            return LineEnding::Lf;
+        }
+        let (mut ending, mut from) = (LineEnding::None, 0);
+        while let Some(feed) = self.unit.find_lf(piece, from) {
+            let is_crlf = match feed {
+                0 => self.ends_in_cr,
+                _ => self.unit.ending_at(piece, feed) == Ending::CrLf,
+            };
+            ending = ending.and(if is_crlf { LineEnding::Crlf } else { LineEnding::Lf });
+            if ending == LineEnding::Mixed {
+                break;
+            }
+            from = feed + self.unit.width();
+        }
+        ending
     }
 
     fn total(&self, encoding: Encoding) -> Total {

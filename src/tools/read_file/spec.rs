@@ -98,7 +98,7 @@ fn output() -> Schema {
         Property::required(
             "line_ending",
             Kind::String(&["lf", "crlf", "mixed", "none"]),
-            "How the lines shown end in the file.",
+            "How lines end in the file, as far as it was read.",
         ),
         Property::required("size_bytes", count(), "The file's size in bytes."),
         Property::optional(

@@ -8,6 +8,7 @@ use serde_json::json;
 
 use super::*;
 use crate::process::Secrets;
+use crate::text::encoding::SAMPLE_BYTES;
 use crate::tools::view::Style;
 use crate::tools::{CancelToken, Category, EmitError, Event, EventSink, Phase};
 use crate::workspace::{RootsSpec, Session, Version, Workspace};
@@ -166,6 +167,24 @@ fn nothing_to_show_has_five_different_reasons() {
     assert_eq!(missing.category(), Category::NotFound);
     assert_eq!(missing.details()["similar"], json!(["three"]));
     assert_eq!(missing.hint(), Some("did you mean three?"));
+}
+
+#[test]
+fn the_line_ending_is_the_files_and_not_the_windows() {
+    let story = Story::with("mixed", "a\r\nb\nc");
+    fs::write(story.root.join("crlf"), "a\r\nb\r\nc").unwrap();
+    for arguments in [json!({"offset": 2, "limit": 1}), json!({"offset": -1}), json!({"offset": 9})]
+    {
+        for name in ["mixed", "crlf"] {
+            let mut arguments = arguments.clone();
+            arguments["path"] = json!(name);
+            assert_eq!(story.read(arguments.clone())["line_ending"], name, "{arguments}");
+        }
+    }
+    // The CR is the last byte of one piece that is read, and the LF the first of the next.
+    let at_border = format!("{}\r\nx\r\n", "a".repeat(SAMPLE_BYTES - 1));
+    fs::write(story.root.join("border"), at_border).unwrap();
+    assert_eq!(story.read(json!({"path": "border", "offset": 2}))["line_ending"], "crlf");
 }
 
 #[test]

@@ -509,14 +509,18 @@ fn inner_unprivileged_at(root: &Path) {
     fs::create_dir(root.join("ro")).unwrap();
     fs::write(root.join("ro/f"), "old").unwrap();
     fs::write(root.join("protected"), "old").unwrap();
+    fs::create_dir_all(root.join("shut/deep")).unwrap();
+    fs::write(root.join("shut/deep/f"), "old").unwrap();
     mode("protected", 0o444);
     mode("ro", 0o555);
+    mode("shut", 0o000);
     assert_eq!(story.refusal("ro/x"), "cannot write ro/x: permission denied");
     assert_eq!(story.refusal("ro/a/b/x"), "cannot write ro/a/b/x: permission denied");
     assert_eq!(story.refusal("protected"), "cannot write protected: permission denied");
     for (name, obstacle) in [
         ("ro/x", "ro cannot be written: its mode is 0555 and its owner uid "),
         ("protected", "protected cannot be written: its mode is 0444 and its owner uid "),
+        ("shut/deep/f", "shut cannot be searched: its mode is 0000 and its owner uid "),
     ] {
         let hint = story.write(name, "new").unwrap_err().hint().unwrap_or_default();
         assert!(hint.contains(obstacle), "{name}: {hint}");
@@ -526,6 +530,7 @@ fn inner_unprivileged_at(root: &Path) {
     assert_eq!((story.read("ro/f"), story.read("protected")), ("new".into(), "old".into()));
     assert_eq!(fs::read_dir(root.join("ro")).unwrap().count(), 1);
     mode("ro", 0o755);
+    mode("shut", 0o755);
 }
 
 /// A process is killed again and again while it writes: the file is always whole, and the next start

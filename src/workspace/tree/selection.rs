@@ -85,6 +85,15 @@ impl Selection {
         self.rules
     }
 
+    /// The names of the file types whose files have names that end like this.
+    #[must_use]
+    pub fn types_of_ending(ending: &str) -> Vec<String> {
+        let glob = format!("*.{ending}");
+        let definitions = TypesBuilder::new().add_defaults().definitions();
+        let fitting = definitions.iter().filter(|definition| definition.globs().contains(&glob));
+        fitting.map(|definition| definition.name().to_owned()).collect()
+    }
+
     /// The names of all file types.
     #[must_use]
     pub fn type_names() -> Vec<String> {
