@@ -19,6 +19,7 @@ pub mod tree;
 mod version;
 mod walk;
 
+pub(crate) use error::plain_reason;
 pub use error::{Action, Fault, Link, WorkspaceError};
 pub use leftovers::{Budget, Swept, is_leftover};
 pub use locks::{Guard, LONGEST_WAIT, LockKey, LockTable, Mode, Wait};
