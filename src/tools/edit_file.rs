@@ -77,7 +77,7 @@ impl<'a> Arguments<'a> {
             }
         };
         for (index, edit) in edits.iter().enumerate() {
-            check(edit).map_err(|reason| {
+            edit.check().map_err(|reason| {
                 let error = EditError { index, of: edits.len(), reason };
                 ToolError::invalid_arguments(error.to_string()).with_detail("edit", index)
             })?;
@@ -98,15 +98,6 @@ fn edit_of<'a>(arguments: &'a Payload, prefix: &str) -> Result<Edit<'a>, ToolErr
         Some(false) | None => Scope::Only,
     };
     Ok(Edit { old: text("old_string")?, new: text("new_string")?, scope })
-}
-
-/// What is wrong with an edit whatever the file holds.
-fn check(edit: &Edit<'_>) -> Result<(), Refusal> {
-    match (edit.old.is_empty(), edit.old == edit.new) {
-        (true, _) => Err(Refusal::EmptyOld),
-        (_, true) => Err(Refusal::Same),
-        _ => Ok(()),
-    }
 }
 
 /// A file and what the edits do to it.
