@@ -26,6 +26,7 @@ pub use locks::{Guard, LONGEST_WAIT, LockKey, LockTable, Mode, Wait};
 pub use open::{AccessTime, Ended, OpenFile};
 pub use replace::{How, InPlace, Replacement, Staged, Written};
 pub use resolve::{PathArgument, Place, Target};
+pub(crate) use roots::lexically_clean;
 pub use roots::{Access, Root, RootError, RootFault, RootsSpec, Setting, Workspace};
 pub use session::{Extent, Knowledge, Session};
 pub use stat::{FileId, FileKind, FileStat, Special, Stamp};
