@@ -81,7 +81,7 @@ fn not_utf8(error: &clap::Error) -> Option<&'static str> {
     )
 }
 
-/// A subcommand that is none, in one sentence.
+/// An unknown subcommand, in one sentence, and a hint.
 fn unknown_tool(error: &clap::Error) -> Option<(String, String)> {
     let ContextValue::String(name) = error.get(ContextKind::InvalidSubcommand)? else {
         return None;

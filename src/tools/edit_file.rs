@@ -244,7 +244,7 @@ fn edit(arguments: &Arguments<'_>, context: &Context<'_>) -> Result<Payload, Too
     }
 }
 
-/// Whether the file was not the expected one any more when it was to be replaced.
+/// Whether the file was no longer the expected one when it was to be replaced.
 fn is_race(error: &ToolError) -> bool {
     let states_version = error.details().contains_key("current_version");
     error.category() == Category::ConcurrencyConflict && !error.is_retryable() && !states_version

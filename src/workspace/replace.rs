@@ -170,7 +170,7 @@ impl<'w> Staged<'w> {
     /// the file has to be written in place.
     ///
     /// # Errors
-    /// When the file is not what the caller read any more, or the system fails. Then its content is
+    /// When the file is no longer what the caller read, or the system fails. Then its content is
     /// the old one ([`Fault::Torn`] tells of the one exception) and nothing is left behind.
     pub fn commit(mut self) -> Result<Written, WorkspaceError> {
         self.put().map_err(|fault| fault.of(Action::Write, &self.text).at(&self.place.path))
