@@ -233,9 +233,10 @@ fn start(policy: &Policy, grants: &Grants, confinement: Confinement) -> Result<S
         (_, Namespaces::Auto) => {
             let folders = PrivateFolders::make(&base)?;
             let (plan, private) = in_namespaces(policy, grants, confinement, &folders)?;
-            match start_isolated(program, &plan, private, folders)? {
-                Isolated::Started(started) => return Ok(started),
-                Isolated::Refused(why) => why,
+            match Spawner::start(program, &plan, folders) {
+                Ok((spawner, ready)) => return Ok(isolated(spawner, ready, &plan, private)),
+                Err(error @ SpawnerError::Start { .. }) => return Err(error.into()),
+                Err(refused) => refused.to_string(),
             }
         }
     };
@@ -252,36 +253,19 @@ fn start(policy: &Policy, grants: &Grants, confinement: Confinement) -> Result<S
     })
 }
 
-/// What came of the wish for namespaces.
-enum Isolated {
-    Started(Started),
-    /// The machine does not grant them: why.
-    Refused(String),
-}
-
-/// Starts a spawner in namespaces.
-fn start_isolated(
-    program: &Path,
-    plan: &Plan,
-    private: Private,
-    folders: PrivateFolders,
-) -> Result<Isolated, JailError> {
-    let (spawner, ready) = match Spawner::start(program, plan, folders) {
-        Ok(started) => started,
-        Err(error @ SpawnerError::Start { .. }) => return Err(error.into()),
-        Err(refused) => return Ok(Isolated::Refused(refused.to_string())),
-    };
+/// A spawner that has its namespaces.
+fn isolated(spawner: Spawner, ready: Ready, plan: &Plan, private: Private) -> Started {
     // What a private folder hides is not what the machine calls by that path.
     let overlaid = |path: &PathBuf| plan.sources.iter().any(|(at, _)| at == path);
     let commands = plan.grants.iter().filter(|grant| !overlaid(&grant.path)).cloned().collect();
-    Ok(Isolated::Started(Started {
+    Started {
         spawner: Some(spawner),
         private,
         folders: None,
         commands,
         namespaces: Ok(Isolation { pid_limit: ready.pid_limit }),
         unfiltered: ready.unfiltered,
-    }))
+    }
 }
 
 /// Where the private folders go: where the policy says, else to the first of the usual places that

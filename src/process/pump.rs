@@ -30,6 +30,7 @@ const SETTLE: Duration = Duration::from_millis(30);
 const REAPING: Duration = Duration::from_secs(5);
 
 /// What ends a command from outside, and when its silence is told; see [`super::Call`].
+#[derive(Clone, Copy)]
 pub(crate) struct Terms<'a> {
     pub(crate) budget: Budget,
     pub(crate) quiet_every: Duration,
