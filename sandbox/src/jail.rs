@@ -10,7 +10,7 @@ use crate::enforcement::Enforcement;
 use crate::explain::{self, Access, Explanation, Granted, Setting, Subject};
 use crate::grants::{GrantError, Grants, PROC, ordered};
 use crate::launcher::{Spawner, SpawnerError};
-use crate::plan::{Confinement, Plan, Setup};
+use crate::plan::{Confinement, Plan, Ready};
 use crate::policy::{Commands, Limits, Mode, Namespaces, Network, Policy};
 use crate::private::{Private, PrivateError, PrivateFolders, place_in};
 use crate::report::{self, Facts, Isolation, User};
@@ -211,22 +211,21 @@ struct Started {
 /// Starts a spawner in namespaces if it gets them, else one without.
 fn start(policy: &Policy, grants: &Grants, confinement: Confinement) -> Result<Started, JailError> {
     let base = private_base(policy, grants, confinement)?;
-    let itself = PathBuf::from("/proc/self/exe");
-    let program = policy.spawner_program.as_ref().unwrap_or(&itself);
-    let everything = grants.commands.iter().any(|grant| grant.path == Path::new("/"));
     if policy.commands == Commands::Never {
         let folders = PrivateFolders::make(&base)?;
         let (plan, private) = in_place(policy, grants, confinement, &folders)?;
-        let namespaces = Err("the policy wants no commands".to_owned());
         return Ok(Started {
             spawner: None,
             private,
             folders: Some(folders),
             commands: plan.grants,
-            namespaces,
+            namespaces: Err("the policy wants no commands".to_owned()),
             unfiltered: None,
         });
     }
+    let itself = PathBuf::from("/proc/self/exe");
+    let program = policy.spawner_program.as_ref().unwrap_or(&itself);
+    let everything = grants.commands.iter().any(|grant| grant.path == Path::new("/"));
     let refused = match (confinement, policy.namespaces) {
         (Confinement::None, _) => "the policy says off".to_owned(),
         (_, Namespaces::Never) => "the policy says never".to_owned(),
@@ -235,35 +234,15 @@ fn start(policy: &Policy, grants: &Grants, confinement: Confinement) -> Result<S
             let folders = PrivateFolders::make(&base)?;
             let (plan, private) = in_namespaces(policy, grants, confinement, &folders)?;
             match Spawner::start(program, &plan, folders) {
-                Ok((spawner, Setup::Ready { pid_limit, unfiltered, .. })) => {
-                    let namespaces = Ok(Isolation { pid_limit });
-                    // What a private folder hides is not what the machine calls by that path.
-                    let overlaid = |path: &PathBuf| plan.sources.iter().any(|(at, _)| at == path);
-                    let commands =
-                        plan.grants.iter().filter(|grant| !overlaid(&grant.path)).cloned();
-                    let commands = commands.collect();
-                    return Ok(Started {
-                        spawner: Some(spawner),
-                        private,
-                        folders: None,
-                        commands,
-                        namespaces,
-                        unfiltered,
-                    });
-                }
+                Ok((spawner, ready)) => return Ok(isolated(spawner, ready, &plan, private)),
                 Err(error @ SpawnerError::Start { .. }) => return Err(error.into()),
-                Ok((_, Setup::Failed { .. })) => "the spawner is at odds with itself".to_owned(),
                 Err(refused) => refused.to_string(),
             }
         }
     };
     let folders = PrivateFolders::make(&base)?;
     let (plan, private) = in_place(policy, grants, confinement, &folders)?;
-    let (spawner, setup) = Spawner::start(program, &plan, folders)?;
-    let unfiltered = match setup {
-        Setup::Ready { unfiltered, .. } => unfiltered,
-        Setup::Failed { .. } => None,
-    };
+    let (spawner, Ready { unfiltered, .. }) = Spawner::start(program, &plan, folders)?;
     Ok(Started {
         spawner: Some(spawner),
         private,
@@ -272,6 +251,21 @@ fn start(policy: &Policy, grants: &Grants, confinement: Confinement) -> Result<S
         namespaces: Err(refused),
         unfiltered,
     })
+}
+
+/// A spawner that has its namespaces.
+fn isolated(spawner: Spawner, ready: Ready, plan: &Plan, private: Private) -> Started {
+    // What a private folder hides is not what the machine calls by that path.
+    let overlaid = |path: &PathBuf| plan.sources.iter().any(|(at, _)| at == path);
+    let commands = plan.grants.iter().filter(|grant| !overlaid(&grant.path)).cloned().collect();
+    Started {
+        spawner: Some(spawner),
+        private,
+        folders: None,
+        commands,
+        namespaces: Ok(Isolation { pid_limit: ready.pid_limit }),
+        unfiltered: ready.unfiltered,
+    }
 }
 
 /// Where the private folders go: where the policy says, else to the first of the usual places that

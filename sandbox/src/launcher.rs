@@ -16,7 +16,7 @@ use rustix::process::{DumpableBehavior, set_dumpable_behavior};
 
 use crate::command::{Command, ProcessId, Running, StartError};
 use crate::memory;
-use crate::plan::{Plan, Setup};
+use crate::plan::{Plan, Ready, Setup};
 use crate::policy::Limits;
 use crate::private::PrivateFolders;
 use crate::spawner::ARGUMENT;
@@ -75,7 +75,7 @@ impl Spawner {
         program: &Path,
         plan: &Plan,
         folders: PrivateFolders,
-    ) -> Result<(Self, Setup), SpawnerError> {
+    ) -> Result<(Self, Ready), SpawnerError> {
         let failed =
             |source| SpawnerError::Start { program: program.display().to_string(), source };
         let (socket, theirs) = wire::pair().map_err(failed)?;
@@ -98,7 +98,7 @@ impl Spawner {
             .map_err(failed)?;
         match setup {
             Setup::Failed { step, errno } => Err(SpawnerError::SetUp { step, errno }),
-            ready @ Setup::Ready { .. } => {
+            Setup::Ready(ready) => {
                 Ok((Self { socket, ended: Mutex::new(ended), calls: Arc::new(()) }, ready))
             }
         }

@@ -35,14 +35,10 @@ pub(crate) enum Side {
     /// The one that stays outside and waits for the other.
     Outside,
     /// The first process of the new namespaces.
-    Inside(Inside),
-}
-
-/// What the namespaces are like.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Inside {
-    pub(crate) pid_limit: bool,
-    pub(crate) user_namespace: bool,
+    Inside {
+        /// Whether the number of processes is limited for root too.
+        pid_limit: bool,
+    },
 }
 
 /// Moves into new namespaces. Process ids are new for children only, so that this forks: both
@@ -52,14 +48,11 @@ pub(crate) fn enter(plan: &Plan) -> Result<Side, Failure> {
     if plan.network == Network::Deny {
         flags |= CLONE_NEWNET;
     }
-    let user_namespace = match sys::unshare(flags) {
-        Ok(()) => false,
-        Err(error) if error.raw_os_error() == Some(libc::EPERM) => {
-            own_user_namespace(flags)?;
-            true
-        }
+    match sys::unshare(flags) {
+        Ok(()) => {}
+        Err(error) if error.raw_os_error() == Some(libc::EPERM) => own_user_namespace(flags)?,
         Err(error) => return Err(failed("new namespaces")(error)),
-    };
+    }
     if plan.network == Network::Deny {
         sys::loopback_up().map_err(failed("the loopback interface"))?;
     }
@@ -71,7 +64,7 @@ pub(crate) fn enter(plan: &Plan) -> Result<Side, Failure> {
             new_root(plan)?;
             let pid_limit = limit_processes(plan.processes).is_ok();
             close_root()?;
-            Ok(Side::Inside(Inside { pid_limit, user_namespace }))
+            Ok(Side::Inside { pid_limit })
         }
     }
 }

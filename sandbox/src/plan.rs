@@ -119,26 +119,30 @@ fn rights(number: u64) -> io::Result<Rights> {
 /// What the spawner answers once it is set up, or why it is not.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Setup {
-    Ready {
-        /// Whether the number of processes is limited for root too.
-        pid_limit: bool,
-        /// Whether a user namespace was needed.
-        user_namespace: bool,
-        /// Why system calls are not filtered, where a plan that makes do with less lets that pass.
-        unfiltered: Option<String>,
-    },
+    Ready(Ready),
     /// The step that failed, and the errno where there is one.
-    Failed { step: String, errno: Option<i32> },
+    Failed {
+        step: String,
+        errno: Option<i32>,
+    },
+}
+
+/// What a spawner that is set up achieved.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Ready {
+    /// Whether the number of processes is limited for root too.
+    pub(crate) pid_limit: bool,
+    /// Why system calls are not filtered, where a plan that makes do with less lets that pass.
+    pub(crate) unfiltered: Option<String>,
 }
 
 impl Setup {
     pub(crate) fn encode(&self) -> Vec<u8> {
         let mut to = Writer::default();
         match self {
-            Setup::Ready { pid_limit, user_namespace, unfiltered } => {
+            Setup::Ready(Ready { pid_limit, unfiltered }) => {
                 to.u64(0);
                 to.u64(u64::from(*pid_limit));
-                to.u64(u64::from(*user_namespace));
                 to.bytes(unfiltered.as_deref().unwrap_or_default().as_bytes());
             }
             Setup::Failed { step, errno } => {
@@ -154,10 +158,10 @@ impl Setup {
         let mut from = Reader(message);
         Ok(match from.u64()? {
             0 => {
-                let (pid_limit, user_namespace) = (from.u64()? != 0, from.u64()? != 0);
+                let pid_limit = from.u64()? != 0;
                 let why = String::from_utf8_lossy(from.bytes()?).into_owned();
                 let unfiltered = Some(why).filter(|why| !why.is_empty());
-                Setup::Ready { pid_limit, user_namespace, unfiltered }
+                Setup::Ready(Ready { pid_limit, unfiltered })
             }
             _ => Setup::Failed {
                 step: String::from_utf8_lossy(from.bytes()?).into_owned(),

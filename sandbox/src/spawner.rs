@@ -24,7 +24,7 @@ use crate::command::Stage;
 use crate::filter::{self, Processes, Sockets, Surroundings, Tracing};
 use crate::grants::{DEVICES, PROC, SHARED_MEMORY, TERMINALS};
 use crate::namespaces::{self, Failure, Side, failed};
-use crate::plan::{Confinement, Plan, Setup};
+use crate::plan::{Confinement, Plan, Ready, Setup};
 use crate::policy::{Mode as Insistence, Namespaces, Network};
 use crate::rights::{Grant, Holder, Rights, Tcp, call_domain, domain};
 use crate::supervisor::{Call, prepare, supervise};
@@ -101,20 +101,19 @@ enum Role {
 }
 
 fn set_up(plan: &Plan) -> Result<Role, Failure> {
-    let (mut pid_limit, mut user_namespace, mut processes) = (false, false, Processes::Shared);
+    let (mut pid_limit, mut processes) = (false, Processes::Shared);
     if plan.namespaces == Namespaces::Auto {
         match namespaces::enter(plan)? {
             Side::Outside => return Ok(Role::Waiting),
-            Side::Inside(inside) => {
-                (pid_limit, user_namespace) = (inside.pid_limit, inside.user_namespace);
-                processes = Processes::Own;
+            Side::Inside { pid_limit: limited } => {
+                (pid_limit, processes) = (limited, Processes::Own);
             }
         }
     }
     // What a dead supervisor leaves behind comes here, and can be ended.
     set_child_subreaper(Some(getpid())).map_err(|e| failed("a subreaper")(e.into()))?;
     let Confined { call, unfiltered } = confine(plan, processes)?;
-    let setup = Setup::Ready { pid_limit, user_namespace, unfiltered };
+    let setup = Setup::Ready(Ready { pid_limit, unfiltered });
     Ok(Role::Serving { setup, domain: call })
 }
 

@@ -50,9 +50,7 @@ pub(super) async fn run(options: ApplyOptions, output: Output) -> Result<ExitCod
         }
         // Where no version says what was shown, another look does.
         if !call.arguments.contains_key(VERSION) && client.preview(call.clone()).await? != view {
-            return Err(CliError::NotApplied {
-                reason: "what it would do is not any more what was shown",
-            });
+            return Err(CliError::NotApplied { reason: "it would no longer do what was shown" });
         }
         let call = with_deadline(call, target);
         let deadline = call.deadline;
@@ -62,7 +60,7 @@ pub(super) async fn run(options: ApplyOptions, output: Output) -> Result<ExitCod
     .await
 }
 
-/// Whether the preview of a call is that it would fail: there is nothing to say yes to.
+/// Whether a preview says that the call would fail: then there is nothing to say yes to.
 fn tells_of_failure(view: &View) -> bool {
     match view {
         View::Text { style, .. } => *style == Style::Error,

@@ -266,7 +266,7 @@ fn seconds(text: &str) -> Result<Duration, String> {
     let seconds: f64 = text.parse().map_err(|_| "not a number of seconds".to_owned())?;
     match Duration::try_from_secs_f64(seconds) {
         Ok(duration) if !duration.is_zero() => Ok(duration),
-        _ => Err("must be more than nothing and less than for ever".to_owned()),
+        _ => Err("must be finite and greater than 0".to_owned()),
     }
 }
 

@@ -1,6 +1,6 @@
 //! `doctor`: what this machine can enforce, and what that leaves open.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use sandbox::Channel;
@@ -45,8 +45,8 @@ struct Diagnosis {
     paths: Payload,
     /// Whether the configuration itself wants no jail, whatever this machine could enforce.
     chosen: Chosen,
-    /// A level of logging that is none.
-    log: Option<String>,
+    /// What is wrong with the level of logging that the environment names, if anything.
+    log_problem: Option<String>,
     /// What `sandbox = "enforce"` achieves.
     enforced: Result<Report, ConfigureError>,
     /// What is left where it fails.
@@ -75,7 +75,7 @@ impl Diagnosis {
                 Some("off") => Chosen::NoJail,
                 _ => Chosen::Jail,
             },
-            log: log_level().err(),
+            log_problem: log_level().err(),
             enforced,
             best_effort,
             shell: wanted.map_or_else(usual, |shell| vec![shell]).into_iter().find(is_program),
@@ -88,10 +88,6 @@ impl Diagnosis {
     }
 
     fn view(&self) -> View {
-        let check = |name: &str, found: &Option<PathBuf>, missing: Style| match found {
-            Some(path) => View::text(format!("✓ {name}: {}", path.display()), Style::Success),
-            None => View::text(format!("✗ {name}: not found"), missing),
-        };
         let mut nodes = Vec::new();
         if self.chosen == Chosen::NoJail {
             nodes.push(View::text(
@@ -99,51 +95,22 @@ impl Diagnosis {
                 Style::Warning,
             ));
         }
-        if let Some(problem) = &self.log {
+        if let Some(problem) = &self.log_problem {
             nodes.push(View::text(format!("! {problem}"), Style::Warning));
         }
         match &self.enforced {
-            Ok(report) => nodes.push(View::text(
-                format!(
-                    "✓ sandbox = \"enforce\" works, at the level {:?}",
-                    report.enforcement.level.name()
-                ),
-                Style::Success,
-            )),
-            Err(error) => {
-                let what = match error.kind() {
-                    FaultKind::Written => "✗ the configuration is not accepted",
-                    FaultKind::Machine => "✗ sandbox = \"enforce\" fails",
-                };
-                nodes.push(View::text(what, Style::Error));
-                nodes.push(View::List {
-                    items: error
-                        .faults()
-                        .iter()
-                        .map(|fault| View::plain(fault.to_string()))
-                        .collect(),
-                    order: ListOrder::Unordered,
-                });
+            Ok(report) => {
+                let level = report.enforcement.level.name();
+                let works = format!("✓ sandbox = \"enforce\" works, at the level {level:?}");
+                nodes.push(View::text(works, Style::Success));
             }
+            Err(error) => nodes.extend(failed(error)),
         }
         if let Some(report) = self.report() {
-            let abi = report.enforcement.landlock_abi;
-            nodes.push(match abi {
-                Some(abi) => View::plain(format!("  Landlock ABI {abi}")),
-                None => View::text("  no Landlock", Style::Warning),
-            });
-            nodes.extend(channels(report).map(View::plain));
-            nodes.extend(
-                report
-                    .enforcement
-                    .left_open
-                    .iter()
-                    .chain(&report.notices)
-                    .map(|sentence| View::text(format!("! {sentence}"), Style::Warning)),
-            );
+            nodes.extend(achieved(report));
         }
-        nodes.push(check("shell", &self.shell, Style::Error));
-        nodes.push(check("git", &self.git, Style::Warning));
+        nodes.push(program("shell", self.shell.as_deref(), Style::Error));
+        nodes.push(program("git", self.git.as_deref(), Style::Warning));
         for (key, paths) in &self.paths {
             nodes.push(View::plain(format!("  {key}: {paths}")));
         }
@@ -168,7 +135,7 @@ impl Diagnosis {
         for (key, paths) in &self.paths {
             json[key] = paths.clone();
         }
-        if let Some(problem) = &self.log {
+        if let Some(problem) = &self.log_problem {
             json["log"] = problem.as_str().into();
         }
         if let Some(Report { enforcement, notices }) = self.report() {
@@ -178,13 +145,41 @@ impl Diagnosis {
             json["notices"] = notices.clone().into();
             let channels = enforcement.channels.states.iter();
             json["channels"] = channels
-                .map(|(name, state)| {
-                    ((*name).to_owned(), format!("{state:?}").to_lowercase().into())
-                })
+                .map(|(name, state)| ((*name).to_owned(), state.name().into()))
                 .collect::<Payload>()
                 .into();
         }
         json
+    }
+}
+
+/// Why `sandbox = "enforce"` cannot be had.
+fn failed(error: &ConfigureError) -> [View; 2] {
+    let what = match error.kind() {
+        FaultKind::Written => "✗ the configuration is not accepted",
+        FaultKind::Machine => "✗ sandbox = \"enforce\" fails",
+    };
+    let faults = error.faults().iter().map(|fault| View::plain(fault.to_string()));
+    let list = View::List { items: faults.collect(), order: ListOrder::Unordered };
+    [View::text(what, Style::Error), list]
+}
+
+/// What is enforced, and what stays open.
+fn achieved(report: &Report) -> Vec<View> {
+    let mut nodes = vec![match report.enforcement.landlock_abi {
+        Some(abi) => View::plain(format!("  Landlock ABI {abi}")),
+        None => View::text("  no Landlock", Style::Warning),
+    }];
+    nodes.extend(channels(report).map(View::plain));
+    let warnings = report.enforcement.left_open.iter().chain(&report.notices);
+    nodes.extend(warnings.map(|sentence| View::text(format!("! {sentence}"), Style::Warning)));
+    nodes
+}
+
+fn program(name: &str, found: Option<&Path>, missing: Style) -> View {
+    match found {
+        Some(path) => View::text(format!("✓ {name}: {}", path.display()), Style::Success),
+        None => View::text(format!("✗ {name}: not found"), missing),
     }
 }
 

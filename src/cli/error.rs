@@ -14,7 +14,7 @@ use crate::tools::Category;
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum CliError {
-    /// A piece of JSON on the command line is none.
+    /// What should be a JSON object is not one.
     #[error("{what}: not a JSON object: {source}")]
     Json {
         /// Which one.
@@ -24,7 +24,7 @@ pub enum CliError {
         /// What is wrong with it.
         source: serde_json::Error,
     },
-    /// What stands behind an @ is no file that can be read.
+    /// What follows an @ is not a file that can be read.
     #[error("cannot read {}", path.display())]
     NoAtFile {
         /// The file.
@@ -52,7 +52,7 @@ pub enum CliError {
     /// There is nobody to ask.
     #[error("nobody can be asked: standard input or standard error is no terminal")]
     NobodyToAsk,
-    /// The person said no, or what would be done is not any more what was shown.
+    /// The person said no, or the call would no longer do what was shown.
     #[error("not applied: {reason}")]
     NotApplied {
         /// Why.

@@ -9,7 +9,7 @@ use super::CliError;
 use crate::service::{ClientError, Failure};
 use crate::tools::{Category, Payload};
 
-/// Something else went wrong than the call: the plugin does not start, the output cannot be written,
+/// Something other than the call went wrong: the plugin does not start, the output cannot be written,
 /// the person said no, `doctor` found a fault.
 pub(crate) const FAILED: u8 = 1;
 
@@ -70,8 +70,8 @@ pub(crate) fn table() -> Vec<(String, String)> {
         (0, "Success. A command that bash ran, too, ended with 0.".to_owned()),
         (
             FAILED,
-            "Not the call failed but what is around it: the plugin does not start, the output \
-             cannot be written, the answer to apply was no, doctor or conform found a fault."
+            "Something around the call failed, not the call itself: the plugin does not start, the \
+             output cannot be written, the answer to apply was no, doctor or conform found a fault."
                 .to_owned(),
         ),
         (USAGE, "The command line is wrong".to_owned()),
@@ -80,12 +80,12 @@ pub(crate) fn table() -> Vec<(String, String)> {
     ];
     for category in Category::ALL {
         let code = of_category(category);
-        let told = format!("the call failed: {}", category.name());
+        let name = category.name();
         match rows.iter_mut().find(|(known, _)| *known == code) {
             Some((_, meaning)) => {
-                let _ = write!(meaning, ", or {told}.");
+                let _ = write!(meaning, ", or the call failed: {name}.");
             }
-            None => rows.push((code, format!("T{}.", &told[1..]))),
+            None => rows.push((code, format!("The call failed: {name}."))),
         }
     }
     rows.sort_by_key(|(code, _)| *code);

@@ -10,11 +10,11 @@ use super::CliError;
 use super::error::Place;
 use super::exit;
 use super::json;
-use super::output::{Output, Relay};
+use super::output::Output;
 use super::paint::{Hits, Ink};
 use crate::provider::Call;
 use crate::service::{ClientError, Failure, InvokeItem, ToolClient};
-use crate::tools::{Event, OutputStream, Payload};
+use crate::tools::{Event, Payload};
 
 /// For whom a call's events are written.
 #[derive(Clone, Copy, PartialEq)]
@@ -102,13 +102,7 @@ impl Shown {
 
     fn event(&mut self, event: Event) -> Result<(), CliError> {
         match event {
-            Event::Output { stream, data } => {
-                let to = match stream {
-                    OutputStream::Stdout => Relay::Stdout,
-                    OutputStream::Stderr => Relay::Stderr,
-                };
-                self.output.relay(to, &data)
-            }
+            Event::Output { stream, data } => self.output.relay(stream, &data),
             Event::Progress { message, .. } => {
                 self.output.progress(&message);
                 self.progress = message;

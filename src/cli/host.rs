@@ -119,13 +119,12 @@ pub(crate) fn configuration(
             return Err(CliError::KeyTwice { key, flag });
         }
     }
-    let names_none = options.roots.is_empty() && options.read_only_roots.is_empty();
     if !options.roots.is_empty() {
         config.insert("roots".to_owned(), options.roots.clone().into());
-    } else if names_none && !config.contains_key("roots") {
-        config.insert("roots".to_owned(), vec!["."].into());
     } else if !config.contains_key("roots") {
-        config.insert("roots".to_owned(), Value::Array(Vec::new()));
+        // Whoever names only what may be read wants nothing written.
+        let usual: &[&str] = if options.read_only_roots.is_empty() { &["."] } else { &[] };
+        config.insert("roots".to_owned(), usual.into());
     }
     if !options.read_only_roots.is_empty() {
         config.insert("read_only_roots".to_owned(), options.read_only_roots.clone().into());

@@ -12,6 +12,7 @@ use super::CliError;
 use super::args::ColorChoice;
 use super::exit;
 use super::paint::{Escape, Ink, Layout, Paint, Painter, cut, escape};
+use crate::tools::OutputStream;
 
 /// Standard output and standard error.
 #[derive(Clone, Copy)]
@@ -129,10 +130,10 @@ impl Output {
     }
 
     /// Writes what a command printed: as it is, or escaped where a terminal would obey it.
-    pub(crate) fn relay(&self, to: Relay, data: &[u8]) -> Result<(), CliError> {
+    pub(crate) fn relay(&self, to: OutputStream, data: &[u8]) -> Result<(), CliError> {
         let stream = match to {
-            Relay::Stdout => self.stdout,
-            Relay::Stderr => self.stderr,
+            OutputStream::Stdout => self.stdout,
+            OutputStream::Stderr => self.stderr,
         };
         let escaped;
         let data = match stream.escape() {
@@ -143,8 +144,8 @@ impl Output {
             }
         };
         match to {
-            Relay::Stdout => self.bytes(data),
-            Relay::Stderr => {
+            OutputStream::Stdout => self.bytes(data),
+            OutputStream::Stderr => {
                 self.end_progress();
                 if self.is_watched() {
                     note_end_of(data);
@@ -251,13 +252,6 @@ fn note_end_of(data: &[u8]) {
     if let Some(last) = data.last() {
         IN_A_LINE.store(*last != b'\n', Ordering::Relaxed);
     }
-}
-
-/// Which of a command's streams is relayed.
-#[derive(Clone, Copy, Debug)]
-pub(crate) enum Relay {
-    Stdout,
-    Stderr,
 }
 
 fn written(result: io::Result<()>) -> Result<(), CliError> {

@@ -5,7 +5,7 @@ use std::process::ExitCode;
 
 use clap::ValueEnum as _;
 use clap::error::{ContextKind, ContextValue, ErrorKind};
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::CliError;
 use super::args::ColorChoice;
@@ -32,7 +32,7 @@ pub(super) fn color_in(arguments: &[OsString]) -> ColorChoice {
     chosen
 }
 
-/// Shows it. Whoever asked for JSON gets what is wrong as JSON.
+/// Tells a person, or the program that asked for JSON, what clap has to say.
 pub(super) fn answer(error: &clap::Error, arguments: &[OsString], output: Output) -> ExitCode {
     let page = error.render();
     if matches!(error.kind(), ErrorKind::DisplayHelp | ErrorKind::DisplayVersion) {
@@ -44,19 +44,7 @@ pub(super) fn answer(error: &clap::Error, arguments: &[OsString], output: Output
     let is_for_programs =
         arguments.iter().take_while(|text| *text != "--").any(|text| text == "--json");
     if is_for_programs {
-        let text = page.to_string();
-        let (message, details) = match (unknown_tool(error), not_utf8(error)) {
-            (Some((message, hint)), _) => (message, json!({"hint": hint})),
-            (None, hint) => {
-                let message = text.trim_start_matches("error: ").trim_end().to_owned();
-                (message, hint.map_or(json!({}), |hint| json!({"hint": hint})))
-            }
-        };
-        let event = json!({"event": "error", "error": {
-            "category": Category::InvalidArguments.name(), "message": message,
-            "retryable": false, "details": details,
-        }});
-        return match output.print(&format!("{event}\n")) {
+        return match output.print(&format!("{}\n", as_json(error))) {
             Err(error @ CliError::OutputClosed) => exit::of_error(&error),
             _ => ExitCode::from(exit::USAGE),
         };
@@ -68,6 +56,23 @@ pub(super) fn answer(error: &clap::Error, arguments: &[OsString], output: Output
     ExitCode::from(exit::USAGE)
 }
 
+/// A wrong command line in the form of a call's last event.
+fn as_json(error: &clap::Error) -> Value {
+    let (message, hint) = match unknown_tool(error) {
+        Some((message, hint)) => (message, Some(hint)),
+        None => {
+            let text = error.render().to_string();
+            let message = text.trim_start_matches("error: ").trim_end().to_owned();
+            (message, not_utf8(error).map(str::to_owned))
+        }
+    };
+    let details = hint.map_or(json!({}), |hint| json!({"hint": hint}));
+    json!({"event": "error", "error": {
+        "category": Category::InvalidArguments.name(), "message": message,
+        "retryable": false, "details": details,
+    }})
+}
+
 /// How a name is given that is no text.
 fn not_utf8(error: &clap::Error) -> Option<&'static str> {
     (error.kind() == ErrorKind::InvalidUtf8).then_some(
@@ -76,7 +81,7 @@ fn not_utf8(error: &clap::Error) -> Option<&'static str> {
     )
 }
 
-/// A subcommand that is none, in one sentence.
+/// An unknown subcommand, in one sentence, and a hint.
 fn unknown_tool(error: &clap::Error) -> Option<(String, String)> {
     let ContextValue::String(name) = error.get(ContextKind::InvalidSubcommand)? else {
         return None;

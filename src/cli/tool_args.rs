@@ -44,7 +44,7 @@ impl ToolCall {
     /// The call's arguments.
     ///
     /// # Errors
-    /// When JSON is none, its source cannot be read, or one argument is given twice.
+    /// When the JSON is invalid, its source cannot be read, or one argument is given twice.
     pub(crate) fn arguments(&self, source: &mut Source) -> Result<Payload, CliError> {
         let mut arguments = match (&self.bare, self.main) {
             (None, _) => Payload::new(),

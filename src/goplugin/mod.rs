@@ -33,5 +33,8 @@ pub use handshake::{
 pub use listener::{ListenError, PortRange};
 pub use tls::TlsError;
 
+/// The service name under which a host asks a plugin for its health.
+const HEALTH_NAME: &str = "plugin";
+
 #[cfg(test)]
 mod tests;

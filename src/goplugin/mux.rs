@@ -8,11 +8,11 @@ use std::collections::{HashMap, VecDeque};
 use std::future::poll_fn;
 use std::io;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::task::Poll;
+use std::task::{Context, Poll};
 use std::time::{Duration, Instant};
 
 use tokio::sync::{mpsc, oneshot};
-use tokio_util::compat::{FuturesAsyncReadCompatExt, TokioAsyncReadCompatExt};
+use tokio_util::compat::{Compat, FuturesAsyncReadCompatExt, TokioAsyncReadCompatExt};
 
 use super::duplex::Duplex;
 
@@ -60,20 +60,10 @@ impl Mux {
         let table = mux.table.clone();
         tokio::spawn(async move {
             while let Some(connection) = raw.recv().await {
-                let session = run(connection, Side::Plugin, &table, &mut requests, Some(&main));
-                tokio::pin!(session);
-                loop {
-                    tokio::select! {
-                        () = &mut session => break,
-                        () = main.closed() => return,
-                        another = raw.recv() => match another {
-                            Some(another) => {
-                                tracing::warn!("a second raw connection was turned away");
-                                drop(another);
-                            }
-                            None => return,
-                        },
-                    }
+                tokio::select! {
+                    () = run(connection, Side::Plugin, &table, &mut requests, Some(&main)) => {}
+                    () = main.closed() => return,
+                    () = turn_away(&mut raw) => return,
                 }
                 lock(&table).announced.clear();
             }
@@ -147,13 +137,14 @@ fn lock(table: &Mutex<Table>) -> MutexGuard<'_, Table> {
     table.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-enum Event {
-    Inbound(yamux::Stream),
-    Outbound(yamux::Stream),
-    End(Option<yamux::ConnectionError>),
+/// Drops every further connection, until there can be none.
+async fn turn_away(raw: &mut mpsc::Receiver<Duplex>) {
+    while raw.recv().await.is_some() {
+        tracing::warn!("a second raw connection was turned away");
+    }
 }
 
-/// Drives one session until it ends: nothing on it moves unless this is polled.
+/// Drives one session until it ends.
 async fn run(
     raw: Duplex,
     side: Side,
@@ -161,45 +152,11 @@ async fn run(
     requests: &mut mpsc::Receiver<oneshot::Sender<Duplex>>,
     main: Option<&mpsc::Sender<Duplex>>,
 ) {
-    let mode = match side {
-        Side::Host => yamux::Mode::Client,
-        Side::Plugin => yamux::Mode::Server,
-    };
-    let mut config = yamux::Config::default();
-    config.set_max_num_streams(MAX_STREAMS);
-    config.set_max_connection_receive_window(Some(MAX_STREAMS * yamux::DEFAULT_CREDIT as usize));
-    let mut session = yamux::Connection::new(raw.compat(), config, mode);
-    let mut waiting: VecDeque<oneshot::Sender<Duplex>> = VecDeque::new();
-    let mut handles_left = true;
+    let mut session = Session::new(raw, side, requests);
     loop {
-        let event = poll_fn(|context| {
-            while handles_left {
-                match requests.poll_recv(context) {
-                    Poll::Ready(Some(request)) => waiting.push_back(request),
-                    Poll::Ready(None) => handles_left = false,
-                    Poll::Pending => break,
-                }
-            }
-            if !handles_left && waiting.is_empty() && matches!(side, Side::Host) {
-                return Poll::Ready(Event::End(None));
-            }
-            if !waiting.is_empty() {
-                match session.poll_new_outbound(context) {
-                    Poll::Ready(Ok(stream)) => return Poll::Ready(Event::Outbound(stream)),
-                    Poll::Ready(Err(error)) => return Poll::Ready(Event::End(Some(error))),
-                    Poll::Pending => {}
-                }
-            }
-            session.poll_next_inbound(context).map(|inbound| match inbound {
-                Some(Ok(stream)) => Event::Inbound(stream),
-                Some(Err(error)) => Event::End(Some(error)),
-                None => Event::End(None),
-            })
-        })
-        .await;
-        match event {
+        match poll_fn(|context| session.poll_event(context)).await {
             Event::Outbound(stream) => {
-                if let Some(request) = waiting.pop_front() {
+                if let Some(request) = session.waiting.pop_front() {
                     // Whoever asked may have given up; the stream then closes unused.
                     let _ = request.send(Duplex::new(stream.compat()));
                 }
@@ -220,5 +177,73 @@ async fn run(
                 return;
             }
         }
+    }
+}
+
+/// One session: nothing on it moves unless it is polled.
+struct Session<'a> {
+    yamux: yamux::Connection<Compat<Duplex>>,
+    side: Side,
+    requests: &'a mut mpsc::Receiver<oneshot::Sender<Duplex>>,
+    handles: Handles,
+    /// Who asked for a stream and has none yet, in order.
+    waiting: VecDeque<oneshot::Sender<Duplex>>,
+}
+
+/// Whether somebody may still ask for a stream.
+#[derive(Clone, Copy, PartialEq)]
+enum Handles {
+    Left,
+    Gone,
+}
+
+enum Event {
+    Inbound(yamux::Stream),
+    Outbound(yamux::Stream),
+    End(Option<yamux::ConnectionError>),
+}
+
+impl<'a> Session<'a> {
+    fn new(
+        raw: Duplex,
+        side: Side,
+        requests: &'a mut mpsc::Receiver<oneshot::Sender<Duplex>>,
+    ) -> Self {
+        let mode = match side {
+            Side::Host => yamux::Mode::Client,
+            Side::Plugin => yamux::Mode::Server,
+        };
+        let window = MAX_STREAMS * yamux::DEFAULT_CREDIT as usize;
+        let mut config = yamux::Config::default();
+        config.set_max_num_streams(MAX_STREAMS);
+        config.set_max_connection_receive_window(Some(window));
+        let yamux = yamux::Connection::new(raw.compat(), config, mode);
+        Self { yamux, side, requests, handles: Handles::Left, waiting: VecDeque::new() }
+    }
+
+    fn poll_event(&mut self, context: &mut Context<'_>) -> Poll<Event> {
+        while self.handles == Handles::Left {
+            match self.requests.poll_recv(context) {
+                Poll::Ready(Some(request)) => self.waiting.push_back(request),
+                Poll::Ready(None) => self.handles = Handles::Gone,
+                Poll::Pending => break,
+            }
+        }
+        if self.waiting.is_empty() {
+            if self.handles == Handles::Gone && matches!(self.side, Side::Host) {
+                return Poll::Ready(Event::End(None));
+            }
+        } else {
+            match self.yamux.poll_new_outbound(context) {
+                Poll::Ready(Ok(stream)) => return Poll::Ready(Event::Outbound(stream)),
+                Poll::Ready(Err(error)) => return Poll::Ready(Event::End(Some(error))),
+                Poll::Pending => {}
+            }
+        }
+        self.yamux.poll_next_inbound(context).map(|inbound| match inbound {
+            Some(Ok(stream)) => Event::Inbound(stream),
+            Some(Err(error)) => Event::End(Some(error)),
+            None => Event::End(None),
+        })
     }
 }

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use super::spool::{Spool, SpoolFile};
 use super::utf8::{is_continuation, unfinished_character};
+use crate::text::cut;
 
 /// Collects the output of one call, both streams in the order of arrival.
 ///
@@ -150,7 +151,7 @@ fn beginning(bytes: &[u8], room: usize) -> (String, usize) {
     let mut text = String::new();
     let mut taken = 0;
     for chunk in bytes.utf8_chunks() {
-        let valid = floor(chunk.valid(), room - text.len());
+        let valid = cut::beginning(chunk.valid(), room - text.len());
         text.push_str(valid);
         taken += valid.len();
         if valid.len() < chunk.valid().len() {
@@ -194,15 +195,6 @@ fn end(bytes: &[u8], room: usize) -> (String, usize) {
     }
     let kept = &bytes[skipped..];
     (String::from_utf8_lossy(kept).into_owned(), kept.len())
-}
-
-/// The longest beginning of `text` that has at most `most` bytes.
-fn floor(text: &str, most: usize) -> &str {
-    let mut end = most.min(text.len());
-    while !text.is_char_boundary(end) {
-        end -= 1;
-    }
-    &text[..end]
 }
 
 /// The first character boundary at `at` or after it.

@@ -29,6 +29,14 @@ const SETTLE: Duration = Duration::from_millis(30);
 /// How long after SIGKILL the kernel may take to take every process away.
 const REAPING: Duration = Duration::from_secs(5);
 
+/// What ends a command from outside, and when its silence is told; see [`super::Call`].
+#[derive(Clone, Copy)]
+pub(crate) struct Terms<'a> {
+    pub(crate) budget: Budget,
+    pub(crate) quiet_every: Duration,
+    pub(crate) interrupt: &'a Interrupt,
+}
+
 /// A running command and everybody who has to do with it.
 pub(crate) struct Pump<'a> {
     running: Running,
@@ -107,11 +115,10 @@ impl<'a> Pump<'a> {
         running: Running,
         channels: [Channel; 2],
         input: Option<Input>,
-        budget: Budget,
-        quiet_every: Duration,
-        interrupt: &'a Interrupt,
+        terms: Terms<'a>,
         listener: &'a mut dyn Listener,
     ) -> Self {
+        let Terms { budget, quiet_every, interrupt } = terms;
         Self {
             running,
             shell: Shell::Running,
@@ -185,8 +192,7 @@ impl<'a> Pump<'a> {
 
     /// Whether nothing is left to do or to hope for.
     fn is_over(&self) -> bool {
-        let passed_on = self.channels.iter().all(Channel::is_closed)
-            && (!self.delivery.is_waiting() || self.is_in_a_hurry());
+        let passed_on = self.channels.iter().all(Channel::is_closed) && self.may_pass();
         let ended = self.end.is_some() && passed_on;
         let stuck = self.end.is_none() && self.give_up_at.is_some_and(|at| Instant::now() >= at);
         ended || stuck

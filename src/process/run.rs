@@ -14,7 +14,7 @@ use sandbox::{Command, Jail, Limits, LostCall, ProcessId, Report, StartError};
 
 use super::channel::Channel;
 use super::input::Input;
-use super::pump::Pump;
+use super::pump::{Pump, Terms};
 use super::{Budget, Interrupt, Output, Secrets, Spool};
 
 /// A command and everything about how it runs.
@@ -209,15 +209,9 @@ pub fn run(jail: &Jail, call: Call<'_>, listener: &mut dyn Listener) -> Result<F
     })?;
     listener.started(running.pid());
     let channels = [stdout, stderr];
-    let pump = Pump::new(
-        running,
-        channels,
-        input,
-        call.budget,
-        call.quiet_every,
-        call.interrupt,
-        listener,
-    );
+    let terms =
+        Terms { budget: call.budget, quiet_every: call.quiet_every, interrupt: call.interrupt };
+    let pump = Pump::new(running, channels, input, terms, listener);
     Ok(pump.run(started, call.output_bytes, call.spool))
 }
 

@@ -66,7 +66,7 @@ impl Configured {
         if let Some(error) = ConfigureError::of(faults) {
             return Err(error);
         }
-        // Where one of them is missing there was a fault.
+        // Not reached: whichever is missing has left a fault.
         let (Ok(workspace), Ok(environment)) = (workspace, environment) else {
             return Err(ConfigureError::single(Fault::written("roots", "names no folder")));
         };
@@ -79,7 +79,7 @@ impl Configured {
             // What bash had to leave out of a result is there for read_file.
             Commands::Spawned => workspace
                 .with_own_folder(&jail.private().spool)
-                .map_err(|fault| unreadable(&jail.private().spool, &fault))?,
+                .map_err(|fault| no_spool(&jail.private().spool, &fault))?,
         };
         let report = Report { enforcement: jail.enforcement().clone(), notices: config.notices() };
         let setup =
@@ -88,14 +88,7 @@ impl Configured {
         let secrets = environment.secrets().clone();
         Ok((Arc::new(Self { config, registry, workspace, jail, secrets }), report))
     }
-}
 
-fn unreadable(folder: &Path, fault: &RootFault) -> ConfigureError {
-    let problem = format!("cannot keep outputs in {}: {fault}", folder.display());
-    ConfigureError::single(Fault::machine("sandbox", problem))
-}
-
-impl Configured {
     /// A denial with the level of the jail behind it, so that nobody has to ask which one it was.
     /// Any other error as it is.
     pub(crate) fn named_jail(&self, error: ToolError) -> ToolError {
@@ -109,6 +102,11 @@ impl Configured {
         };
         error.with_detail("jail", level.name()).with_hint(hint)
     }
+}
+
+fn no_spool(folder: &Path, fault: &RootFault) -> ConfigureError {
+    let problem = format!("cannot keep outputs in {}: {fault}", folder.display());
+    ConfigureError::single(Fault::machine("sandbox", problem))
 }
 
 /// The fault of a root; `None` for one that the decoder has told already.

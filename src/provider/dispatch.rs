@@ -47,7 +47,7 @@ pub(crate) fn invoke(
     let lead = Lead::of(spec);
     let timing = timing(started, call.deadline.unwrap_or(started + spec.default_timeout));
     let (producer, mut stream) = channel(lead, timing, cancel.clone());
-    stream.is_of(spec.kind);
+    stream.set_kind(spec.kind);
     let label = Arc::new(Label { call_id: call.id, session_id: call.session_id, tool: spec.name });
     let late = label.clone();
     stream.on_undelivered(move |outcome| late.log_unwanted(&outcome, started.elapsed()));

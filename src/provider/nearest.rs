@@ -17,7 +17,7 @@ pub(crate) fn nearest<'a>(
         .map(|(_, name)| name)
 }
 
-/// ` (did you mean "x"?)`, or what there is to choose from where nothing is near.
+/// `did you mean "x"?`, or what there is to choose from where nothing is near.
 pub(crate) fn suggestion<'a>(
     wanted: &str,
     known: impl IntoIterator<Item = &'a str> + Clone,
@@ -26,10 +26,9 @@ pub(crate) fn suggestion<'a>(
         Some(name) => format!("did you mean {name:?}?"),
         None => {
             let names: Vec<&str> = known.into_iter().collect();
-            if names.is_empty() {
-                "there are none".to_owned()
-            } else {
-                format!("there are: {}", names.join(", "))
+            match names.as_slice() {
+                [] => "there are none".to_owned(),
+                names => format!("there are: {}", names.join(", ")),
             }
         }
     }

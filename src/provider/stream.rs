@@ -209,8 +209,9 @@ impl EventStream {
         stream
     }
 
-    /// Has a call that is stopped in time say that it changed nothing, where it could have.
-    pub(crate) fn is_of(&mut self, kind: ToolKind) {
+    /// Says what kind of tool runs: a call that could have changed something, and is stopped in
+    /// time, says that it did not.
+    pub(crate) fn set_kind(&mut self, kind: ToolKind) {
         self.kind = kind;
     }
 

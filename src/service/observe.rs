@@ -9,7 +9,7 @@ use std::time::Duration;
 use prost::Message as _;
 use tonic::codegen::http::uri::PathAndQuery;
 use tonic::transport::Channel;
-use tonic::{Code, Request, Status, Streaming};
+use tonic::{Request, Status, Streaming};
 use tonic_types::pb::{ErrorInfo, Status as RpcStatus};
 
 use crate::tools::Payload;
@@ -22,7 +22,7 @@ use super::pb::schema::v1::Schema;
 use super::pb::tool::v1::tool_event::Event;
 use super::pb::tool::v1::tool_service_client::ToolServiceClient;
 use super::pb::tool::v1::{self as wire};
-use super::status::{ERROR_INFO, TOOL_ERROR};
+use super::status::{ERROR_INFO, TOOL_ERROR, code_name};
 
 mod seen;
 mod trees;
@@ -92,8 +92,8 @@ impl Observer {
         let answer = self.inner.get_schema(wire::GetSchemaRequest {}).await?.into_inner();
         let config = answer.config_schema.unwrap_or_default().attributes;
         Ok(SeenSchema {
-            tools: answer.tools.into_iter().map(tool).collect(),
-            config: config.into_iter().map(attribute).collect(),
+            tools: answer.tools.into_iter().map(seen_tool).collect(),
+            config: config.into_iter().map(seen_attribute).collect(),
             slash_commands: answer
                 .slash_commands
                 .into_iter()
@@ -161,7 +161,9 @@ impl SeenStream {
     /// [`Refusal`] when the stream ends with a status.
     pub async fn next(&mut self) -> Option<Result<SeenEvent, Refusal>> {
         match self.0.message().await {
-            Ok(Some(response)) => Some(Ok(event(response.event.and_then(|event| event.event)))),
+            Ok(Some(response)) => {
+                Some(Ok(seen_event(response.event.and_then(|event| event.event))))
+            }
             Ok(None) => None,
             Err(status) => Some(Err(status.into())),
         }
@@ -180,28 +182,6 @@ impl From<Status> for Refusal {
             },
             details: details(&status),
         }
-    }
-}
-
-fn code_name(code: Code) -> &'static str {
-    match code {
-        Code::Ok => "OK",
-        Code::Cancelled => "CANCELLED",
-        Code::Unknown => "UNKNOWN",
-        Code::InvalidArgument => "INVALID_ARGUMENT",
-        Code::DeadlineExceeded => "DEADLINE_EXCEEDED",
-        Code::NotFound => "NOT_FOUND",
-        Code::AlreadyExists => "ALREADY_EXISTS",
-        Code::PermissionDenied => "PERMISSION_DENIED",
-        Code::ResourceExhausted => "RESOURCE_EXHAUSTED",
-        Code::FailedPrecondition => "FAILED_PRECONDITION",
-        Code::Aborted => "ABORTED",
-        Code::OutOfRange => "OUT_OF_RANGE",
-        Code::Unimplemented => "UNIMPLEMENTED",
-        Code::Internal => "INTERNAL",
-        Code::Unavailable => "UNAVAILABLE",
-        Code::DataLoss => "DATA_LOSS",
-        Code::Unauthenticated => "UNAUTHENTICATED",
     }
 }
 
@@ -225,7 +205,7 @@ fn details(status: &Status) -> Details {
     }
 }
 
-fn tool(tool: wire::ToolSchema) -> SeenTool {
+fn seen_tool(tool: wire::ToolSchema) -> SeenTool {
     SeenTool {
         name: tool.name,
         kind: tool.kind,
@@ -252,14 +232,14 @@ fn shape(schema: Schema) -> Shape {
     }
 }
 
-fn attribute(attribute_of: ConfigAttribute) -> SeenAttribute {
+fn seen_attribute(attribute: ConfigAttribute) -> SeenAttribute {
     SeenAttribute {
-        name: attribute_of.name,
-        kind: attribute_of.r#type,
-        required: attribute_of.required,
-        sensitive: attribute_of.sensitive,
-        attributes: attribute_of.object_attributes.into_iter().map(attribute).collect(),
-        default_json: attribute_of.default_json,
+        name: attribute.name,
+        kind: attribute.r#type,
+        required: attribute.required,
+        sensitive: attribute.sensitive,
+        attributes: attribute.object_attributes.into_iter().map(seen_attribute).collect(),
+        default_json: attribute.default_json,
     }
 }
 
@@ -276,7 +256,7 @@ fn tool_call(sent: Sent) -> wire::ToolCall {
     }
 }
 
-fn event(event: Option<Event>) -> SeenEvent {
+fn seen_event(event: Option<Event>) -> SeenEvent {
     match event {
         None => SeenEvent::Empty,
         Some(Event::OutputChunk(chunk)) => {

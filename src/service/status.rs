@@ -44,15 +44,31 @@ pub(crate) fn configure_status(error: &ConfigureError) -> Status {
 
 /// The name of the status code with which a unary call fails, as gRPC writes it.
 #[must_use]
-pub fn grpc_code(category: Category, kind: ToolErrorKind) -> String {
-    let mut name = String::new();
-    for letter in format!("{:?}", code(category, kind)).chars() {
-        if letter.is_uppercase() && !name.is_empty() {
-            name.push('_');
-        }
-        name.push(letter.to_ascii_uppercase());
+pub fn grpc_code(category: Category, kind: ToolErrorKind) -> &'static str {
+    code_name(code(category, kind))
+}
+
+/// A status code as gRPC's own documents write it.
+pub(crate) fn code_name(code: Code) -> &'static str {
+    match code {
+        Code::Ok => "OK",
+        Code::Cancelled => "CANCELLED",
+        Code::Unknown => "UNKNOWN",
+        Code::InvalidArgument => "INVALID_ARGUMENT",
+        Code::DeadlineExceeded => "DEADLINE_EXCEEDED",
+        Code::NotFound => "NOT_FOUND",
+        Code::AlreadyExists => "ALREADY_EXISTS",
+        Code::PermissionDenied => "PERMISSION_DENIED",
+        Code::ResourceExhausted => "RESOURCE_EXHAUSTED",
+        Code::FailedPrecondition => "FAILED_PRECONDITION",
+        Code::Aborted => "ABORTED",
+        Code::OutOfRange => "OUT_OF_RANGE",
+        Code::Unimplemented => "UNIMPLEMENTED",
+        Code::Internal => "INTERNAL",
+        Code::Unavailable => "UNAVAILABLE",
+        Code::DataLoss => "DATA_LOSS",
+        Code::Unauthenticated => "UNAUTHENTICATED",
     }
-    name
 }
 
 fn code(category: Category, kind: ToolErrorKind) -> Code {

@@ -12,7 +12,7 @@ pub(super) const BOUNDS: [f64; 16] = [
 
 /// Series at most. Only a caller that makes up names of tools gets there.
 const MOST_SERIES: usize = 128;
-/// Under which everything beyond is added up.
+/// The name under which all further ones are added up.
 const OTHERS: &str = "(others)";
 
 /// By what figures are told apart.

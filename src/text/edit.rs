@@ -32,6 +32,20 @@ pub enum Scope {
     All,
 }
 
+impl Edit<'_> {
+    /// Refuses an edit that makes no sense in any text.
+    ///
+    /// # Errors
+    /// [`Refusal::EmptyOld`] and [`Refusal::Same`].
+    pub fn check(&self) -> Result<(), Refusal> {
+        match (self.old.is_empty(), self.old == self.new) {
+            (true, _) => Err(Refusal::EmptyOld),
+            (_, true) => Err(Refusal::Same),
+            _ => Ok(()),
+        }
+    }
+}
+
 /// What edits do to a text.
 #[derive(Clone, Debug)]
 pub struct Edited {
@@ -167,75 +181,119 @@ fn apply_one(
     edit: &Edit<'_>,
     bounds: Bounds<'_>,
 ) -> Result<Edited, Refusal> {
-    if edit.old.is_empty() {
-        return Err(Refusal::EmptyOld);
-    }
-    if edit.old == edit.new {
-        return Err(Refusal::Same);
-    }
-    let not_found =
-        |edit: &Edit<'_>| Refusal::NotFound(Box::new(diagnose(text, encoding, edit.old)));
+    edit.check()?;
     let marked = edit.old.starts_with(MARK) && !encoding.bom().is_empty();
     let edit = &if marked { without_mark(edit)? } else { *edit };
-    let Ok(needle) = Needle::new(edit.old, encoding) else { return Err(not_found(edit)) };
-    let mut replacement = Replacement::new(edit.old, edit.new, needle.endings(), encoding)
+    let not_found = || Refusal::NotFound(Box::new(diagnose(text, encoding, edit.old)));
+    let Ok(needle) = Needle::new(edit.old, encoding) else { return Err(not_found()) };
+    let replacement = Replacement::new(edit.old, edit.new, needle.endings(), encoding)
         .map_err(Refusal::Unencodable)?;
-
-    let mut edited = Edited { patch: Patch::default(), replacements: 0 };
-    let limit = bounds.size;
-    let mut size = text.len();
-    let mut add = |found: Range<usize>| {
-        let mut new = replacement.at(text, &found).map_err(Refusal::Unencodable)?;
+    let mut replacing = Replacing {
+        text,
+        replacement,
         // A text has one mark, and it stands before the body.
-        if found.start == 0 && !encoding.bom().is_empty() && edit.new.starts_with(MARK) {
-            new.to_mut().drain(..encoding.bom().len());
-        }
-        size = size - found.len() + new.len();
-        if size > limit {
-            return Err(Refusal::TooLarge { limit });
-        }
-        edited.replacements += 1;
-        if *new != text[found.clone()] {
-            let change = Change { old: found, text: Cow::Owned(new.into_owned()) };
-            edited.patch.push(text, change);
-        }
-        Ok(())
+        second_mark: if edit.new.starts_with(MARK) { encoding.bom().len() } else { 0 },
+        size: text.len(),
+        limit: bounds.size,
+        edited: Edited { patch: Patch::default(), replacements: 0 },
     };
+    let within = if marked { Within::Start } else { Within::Body };
     match edit.scope {
         Scope::Only => {
-            let (mut found, counted) = places(&needle, text, bounds)?;
-            if marked {
-                found.retain(|found| found.start == 0);
-            }
-            match found.len() {
-                0 => return Err(not_found(edit)),
-                1 => add(found.swap_remove(0))?,
-                _ => {
-                    let unit = Unit::of(encoding);
-                    return Err(Refusal::Ambiguous(ambiguity(text, unit, &found, counted)));
-                }
+            if let Some(found) = only_place(&needle, text, within, encoding, bounds)? {
+                replacing.replace(found)?;
             }
         }
-        Scope::All => {
-            let mut outcome = Ok(());
-            let mut pace = Pace::new(bounds);
-            needle.each(text, Overlaps::Skipped, |found| {
-                if marked && found.start > 0 {
-                    return ControlFlow::Break(());
-                }
-                outcome = pace.went(found.len()).and_then(|()| add(found));
-                if outcome.is_ok() { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
-            });
-            outcome?;
-        }
+        Scope::All => replacing.replace_all(&needle, within, bounds)?,
     }
+    let edited = replacing.edited;
     if edited.replacements == 0 {
-        return Err(not_found(edit));
+        return Err(not_found());
     }
     if edited.patch.is_empty() {
         return Err(Refusal::OnlyEndings);
     }
     Ok(edited)
+}
+
+/// Where a match counts.
+#[derive(Clone, Copy, PartialEq)]
+enum Within {
+    Body,
+    /// Only at the body's start: what was looked for begins with the mark that stands before it.
+    Start,
+}
+
+/// One edit under way.
+struct Replacing<'a> {
+    text: &'a [u8],
+    replacement: Replacement<'a>,
+    /// The bytes of a byte order mark at the head of the new text, left out at the body's start.
+    second_mark: usize,
+    /// How large the text is by now, and may become at most, in bytes.
+    size: usize,
+    limit: usize,
+    edited: Edited,
+}
+
+impl Replacing<'_> {
+    /// Replaces one match.
+    fn replace(&mut self, found: Range<usize>) -> Result<(), Refusal> {
+        let mut new = self.replacement.at(self.text, &found).map_err(Refusal::Unencodable)?;
+        if found.start == 0 && self.second_mark > 0 {
+            new.to_mut().drain(..self.second_mark);
+        }
+        self.size = self.size - found.len() + new.len();
+        if self.size > self.limit {
+            return Err(Refusal::TooLarge { limit: self.limit });
+        }
+        self.edited.replacements += 1;
+        if *new != self.text[found.clone()] {
+            let change = Change { old: found, text: Cow::Owned(new.into_owned()) };
+            self.edited.patch.push(self.text, change);
+        }
+        Ok(())
+    }
+
+    fn replace_all(
+        &mut self,
+        needle: &Needle,
+        within: Within,
+        bounds: Bounds<'_>,
+    ) -> Result<(), Refusal> {
+        let mut outcome = Ok(());
+        let mut pace = Pace::new(bounds);
+        needle.each(self.text, Overlaps::Skipped, |found| {
+            if within == Within::Start && found.start > 0 {
+                return ControlFlow::Break(());
+            }
+            outcome = pace.went(found.len()).and_then(|()| self.replace(found));
+            if outcome.is_ok() { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
+        });
+        outcome
+    }
+}
+
+/// The one match, where there is one.
+///
+/// # Errors
+/// [`Refusal::Ambiguous`] where there are more.
+fn only_place(
+    needle: &Needle,
+    text: &[u8],
+    within: Within,
+    encoding: Encoding,
+    bounds: Bounds<'_>,
+) -> Result<Option<Range<usize>>, Refusal> {
+    let (mut found, counted) = places(needle, text, bounds)?;
+    if within == Within::Start {
+        found.retain(|found| found.start == 0);
+    }
+    if found.len() > 1 {
+        let unit = Unit::of(encoding);
+        return Err(Refusal::Ambiguous(ambiguity(text, unit, &found, counted)));
+    }
+    Ok(found.pop())
 }
 
 /// Where the needle stands, and whether that is everywhere: counting ends where it costs too much,
@@ -301,11 +359,8 @@ const MARK: char = '\u{FEFF}';
 fn without_mark<'a>(edit: &Edit<'a>) -> Result<Edit<'a>, Refusal> {
     let old = edit.old.trim_start_matches(MARK);
     let new = edit.new.trim_start_matches(MARK);
-    match (old.is_empty(), old == new) {
-        (true, _) => Err(Refusal::EmptyOld),
-        (_, true) => Err(Refusal::Same),
-        _ => Ok(Edit { old, new, scope: edit.scope }),
-    }
+    let edit = Edit { old, new, scope: edit.scope };
+    edit.check().map(|()| edit)
 }
 
 fn ambiguity(text: &[u8], unit: Unit, found: &[Range<usize>], counted: Counted) -> Ambiguity {

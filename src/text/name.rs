@@ -96,7 +96,7 @@ fn escape(byte: u8, text: &mut String) {
     }
 }
 
-/// The bytes between two quotes; nothing where they hold a bare quote or an escape that is none.
+/// The bytes between two quotes; nothing where they hold a bare quote or an invalid escape.
 fn unquoted(inner: &[u8]) -> Option<Vec<u8>> {
     let mut bytes = Vec::with_capacity(inner.len());
     let mut rest = inner.iter().copied();

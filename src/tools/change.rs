@@ -208,7 +208,7 @@ impl Writing<'_> {
     }
 
     /// Gives the file its new content. The call can be stopped while the content is put on the
-    /// disk, and not any more once it takes its place.
+    /// disk, but no longer once it takes its place.
     ///
     /// # Errors
     /// When the call was stopped, someone else changed the file since it was opened, or the system

@@ -79,7 +79,7 @@ impl<'a> Arguments<'a> {
             }
         };
         for (index, edit) in edits.iter().enumerate() {
-            check(edit).map_err(|reason| {
+            edit.check().map_err(|reason| {
                 let is_empty = matches!(reason, Refusal::EmptyOld);
                 let error = EditError { index, of: edits.len(), reason };
                 let new =
@@ -112,15 +112,6 @@ fn edit_of<'a>(arguments: &'a Payload, prefix: &str) -> Result<Edit<'a>, ToolErr
         Some(false) | None => Scope::Only,
     };
     Ok(Edit { old: text("old_string")?, new: text("new_string")?, scope })
-}
-
-/// What is wrong with an edit whatever the file holds.
-fn check(edit: &Edit<'_>) -> Result<(), Refusal> {
-    match (edit.old.is_empty(), edit.old == edit.new) {
-        (true, _) => Err(Refusal::EmptyOld),
-        (_, true) => Err(Refusal::Same),
-        _ => Ok(()),
-    }
 }
 
 /// A file and what the edits do to it.
@@ -278,7 +269,7 @@ fn edit(arguments: &Arguments<'_>, context: &Context<'_>) -> Result<Payload, Too
     }
 }
 
-/// Whether the file was not the expected one any more when it was to be replaced.
+/// Whether the file was no longer the expected one when it was to be replaced.
 fn is_race(error: &ToolError) -> bool {
     let states_version = error.details().contains_key("current_version");
     error.category() == Category::ConcurrencyConflict && !error.is_retryable() && !states_version

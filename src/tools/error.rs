@@ -11,6 +11,7 @@ use serde_json::{Map, Value};
 
 use super::hidden::{one_line, without_controls};
 use super::shorten::shorten;
+use crate::workspace::plain_reason;
 
 /// A failed call: what went wrong, where, and what to do about it.
 #[derive(Debug)]
@@ -198,7 +199,7 @@ impl ToolError {
     #[must_use]
     pub fn from_io(action: &str, path: &str, error: io::Error) -> Self {
         let (category, kind) = classify_io(&error);
-        let reason = describe_io(&error);
+        let reason = plain_reason(&error);
         let mut new =
             Self::new(category, kind, format!("cannot {action}: {reason}")).with_path("path", path);
         if let Some(errno) = error.raw_os_error() {
@@ -347,14 +348,6 @@ fn classify_io(error: &io::Error) -> (Category, ToolErrorKind) {
         }
         _ => (Category::ExecutionFailed, ToolErrorKind::Permanent),
     }
-}
-
-/// The reason in plain words: the system's own text without its number.
-fn describe_io(error: &io::Error) -> String {
-    let text = error.to_string();
-    let plain = text.split(" (os error").next().unwrap_or(&text);
-    let mut chars = plain.chars();
-    chars.next().map_or_else(String::new, |first| first.to_lowercase().chain(chars).collect())
 }
 
 #[cfg(test)]

@@ -2,13 +2,14 @@
 
 use std::borrow::Cow;
 
+use crate::text::cut::beginning;
+
 /// The text, or its first `most` bytes and an ellipsis where it is longer.
 pub(crate) fn shorten(text: &str, most: usize) -> Cow<'_, str> {
     if text.len() <= most {
         return Cow::Borrowed(text);
     }
-    let end = (0..=most).rev().find(|end| text.is_char_boundary(*end)).unwrap_or(0);
-    Cow::Owned(format!("{}…", &text[..end]))
+    Cow::Owned(format!("{}…", beginning(text, most)))
 }
 
 #[cfg(test)]

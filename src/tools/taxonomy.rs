@@ -19,7 +19,7 @@ pub const TAXONOMY: &[Failing] = &[
         category: Category::InvalidArguments,
         kind: ToolErrorKind::Validation,
         when: "The arguments do not fit the tool's schema, or ask for what makes no sense: a value \
-               out of range, a pattern that is none, a text that is in the file more than once.",
+               out of range, a pattern that cannot be parsed, a text that is in the file more than once.",
     },
     Failing {
         category: Category::NotFound,

@@ -6,7 +6,7 @@ use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use rustix::fs::{AtFlags, Mode, OFlags, ResolveFlags};
+use rustix::fs::{Access, AtFlags, Mode, OFlags, ResolveFlags};
 use rustix::io::Errno;
 
 use crate::text::name;
@@ -112,7 +112,7 @@ pub enum Fault {
     #[error("it is {0}")]
     Special(Special),
     /// A folder on the way lets nobody through to what is in it.
-    #[error("{}", plain(source))]
+    #[error("{}", plain_reason(source))]
     Barred {
         /// What is in it.
         path: PathBuf,
@@ -145,7 +145,7 @@ pub enum Fault {
     /// Writing in place failed half-way, and so did putting the old content back.
     #[error(
         "{}; its old content could not be put back and is kept in {}",
-        plain(source),
+        plain_reason(source),
         name::of(recovery)
     )]
     Torn {
@@ -155,7 +155,7 @@ pub enum Fault {
         source: io::Error,
     },
     /// The system refused.
-    #[error("{}", plain(.0))]
+    #[error("{}", plain_reason(.0))]
     System(#[source] io::Error),
 }
 
@@ -166,8 +166,8 @@ impl Fault {
     }
 }
 
-impl From<rustix::io::Errno> for Fault {
-    fn from(errno: rustix::io::Errno) -> Self {
+impl From<Errno> for Fault {
+    fn from(errno: Errno) -> Self {
         Fault::System(errno.into())
     }
 }
@@ -269,41 +269,27 @@ impl fmt::Display for Missing<'_> {
     }
 }
 
-/// What of the system's refusal can be seen: the file or the folder whose permissions are in the way.
-/// `path` is free of links, and none that came there since is followed.
+/// The part of a system's refusal that can be seen: the file or the folder whose permissions are in
+/// the way. `path` is free of links, and none that came there since is followed.
 fn obstacle(action: Action, path: &Path) -> Option<String> {
-    let open = |path: &Path| -> Result<OwnedFd, Errno> {
-        let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-        let links = ResolveFlags::NO_SYMLINKS;
-        rustix::fs::openat2(rustix::fs::CWD, path, flags, Mode::empty(), links)
-    };
-    // From the folder that holds it, or from within: an empty path is not understood everywhere.
-    let may = |place: &Path, handle: &OwnedFd, kind, access| match (kind, place.parent()) {
-        (FileKind::Folder, _) | (_, None) => {
-            rustix::fs::accessat(handle, c".", access, AtFlags::EACCESS).is_ok()
-        }
-        (_, Some(folder)) => open(folder).is_ok_and(|folder| {
-            let flags = AtFlags::EACCESS | AtFlags::SYMLINK_NOFOLLOW;
-            let name = place.file_name().unwrap_or_default();
-            rustix::fs::accessat(folder, name, access, flags).is_ok()
-        }),
-    };
-    let wanted = match action {
-        Action::Write => rustix::fs::Access::WRITE_OK,
-        Action::Read | Action::List | Action::Inspect => rustix::fs::Access::READ_OK,
+    let (wanted, refused) = match action {
+        Action::Write => (Access::WRITE_OK, "written"),
+        Action::Read | Action::List | Action::Inspect => (Access::READ_OK, "read"),
     };
     for (index, place) in path.ancestors().enumerate() {
-        let Ok(handle) = open(place) else { continue };
+        let Ok(handle) = open_unfollowed(place) else { continue };
         let stat = FileStat::of(&handle).ok()?;
-        let is_searched = index > 0 && !may(place, &handle, stat.kind, rustix::fs::Access::EXEC_OK);
-        let verb = match (is_searched, action) {
-            (true, _) => "searched",
-            (false, _) if may(place, &handle, stat.kind, wanted) => {
-                // Creating or replacing the file asks its folder.
-                if action == Action::Write && index == 0 { continue } else { return None }
-            }
-            (false, Action::Write) => "written",
-            (false, _) => "read",
+        let may = |access| may(place, &handle, stat.kind, access);
+        let is_target = index == 0;
+        let verb = if !is_target && !may(Access::EXEC_OK) {
+            "searched"
+        } else if !may(wanted) {
+            refused
+        } else if is_target && action == Action::Write {
+            // Creating or replacing the file asks its folder.
+            continue;
+        } else {
+            return None;
         };
         let what = if stat.kind == FileKind::Folder { "the folder" } else { "the file" };
         return Some(format!(
@@ -318,8 +304,30 @@ fn obstacle(action: Action, path: &Path) -> Option<String> {
     None
 }
 
-/// The system's reason without its number, which stands in the details.
-fn plain(error: &io::Error) -> String {
+fn open_unfollowed(path: &Path) -> Result<OwnedFd, Errno> {
+    let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    let links = ResolveFlags::NO_SYMLINKS;
+    rustix::fs::openat2(rustix::fs::CWD, path, flags, Mode::empty(), links)
+}
+
+/// Whether this process has `access` to a place. A folder is asked from within; anything else from
+/// the folder that holds it, because not every kernel answers for the handle itself.
+fn may(place: &Path, handle: &OwnedFd, kind: FileKind, access: Access) -> bool {
+    match (kind, place.parent()) {
+        (FileKind::Folder, _) | (_, None) => {
+            rustix::fs::accessat(handle, c".", access, AtFlags::EACCESS).is_ok()
+        }
+        (_, Some(folder)) => open_unfollowed(folder).is_ok_and(|folder| {
+            let flags = AtFlags::EACCESS | AtFlags::SYMLINK_NOFOLLOW;
+            let name = place.file_name().unwrap_or_default();
+            rustix::fs::accessat(folder, name, access, flags).is_ok()
+        }),
+    }
+}
+
+/// The reason in the system's own words, to stand inside a sentence: in lower case, and without the
+/// number, which stands in the details.
+pub(crate) fn plain_reason(error: &io::Error) -> String {
     let text = error.to_string();
     let plain = text.split(" (os error").next().unwrap_or(&text);
     let mut chars = plain.chars();

@@ -1,5 +1,8 @@
 //! Whether the system would let a place be written, asked without trying.
 
+use std::ffi::OsStr;
+use std::os::fd::BorrowedFd;
+
 use rustix::fs::{Access, AtFlags};
 use rustix::io::Errno;
 
@@ -14,24 +17,34 @@ impl Place<'_> {
     /// # Errors
     /// When writing would be refused for want of a permission.
     pub fn check_permitted(&self, text: &str) -> Result<(), WorkspaceError> {
-        if let Target::Missing { ends_in_slash: true, .. } = self.target {
-            return Err(Fault::NoPath(ENDS_IN_SLASH).of(Action::Write, text).at(&self.path));
-        }
-        let Some(folder) = self.folder() else { return Ok(()) };
-        let flags = AtFlags::EACCESS | AtFlags::SYMLINK_NOFOLLOW;
-        let asked = match self.target {
-            Target::Found { .. } => {
-                rustix::fs::accessat(folder, self.name(), Access::WRITE_OK, flags)
-            }
-            Target::Missing { .. } => {
-                let wanted = Access::WRITE_OK | Access::EXEC_OK;
-                rustix::fs::accessat(folder, ".", wanted, AtFlags::EACCESS)
-            }
+        let permitted = match (&self.target, self.folder()) {
+            (Target::Missing { ends_in_slash: true, .. }, _) => Err(Fault::NoPath(ENDS_IN_SLASH)),
+            (_, None) => Ok(()),
+            (Target::Found { .. }, Some(folder)) => check_file(folder, self.name()),
+            (Target::Missing { .. }, Some(folder)) => check_folder(folder),
         };
-        match asked {
-            // Before Linux 5.8 nobody can tell; a running program can be replaced.
-            Ok(()) | Err(Errno::NOSYS | Errno::TXTBSY) => Ok(()),
-            Err(errno) => Err(Fault::from(errno).of(Action::Write, text).at(&self.path)),
-        }
+        permitted.map_err(|fault| fault.of(Action::Write, text).at(&self.path))
+    }
+}
+
+/// Refuses a file that may not be written to. A rename over it asks for the folder's permission
+/// alone, so it is this that keeps a file that says "read only" as it is.
+pub(super) fn check_file(folder: BorrowedFd<'_>, name: &OsStr) -> Result<(), Fault> {
+    let flags = AtFlags::EACCESS | AtFlags::SYMLINK_NOFOLLOW;
+    known(rustix::fs::accessat(folder, name, Access::WRITE_OK, flags))
+}
+
+/// Refuses a folder in which no file may be made.
+fn check_folder(folder: BorrowedFd<'_>) -> Result<(), Fault> {
+    let wanted = Access::WRITE_OK | Access::EXEC_OK;
+    known(rustix::fs::accessat(folder, ".", wanted, AtFlags::EACCESS))
+}
+
+/// The system's answer where it has one: before Linux 5.8 it cannot tell, and a running program
+/// can be replaced, only not written to.
+fn known(answer: rustix::io::Result<()>) -> Result<(), Fault> {
+    match answer {
+        Ok(()) | Err(Errno::NOSYS | Errno::TXTBSY) => Ok(()),
+        Err(errno) => Err(errno.into()),
     }
 }

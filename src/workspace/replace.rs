@@ -20,7 +20,7 @@ use folders::{Folders, Turn};
 pub use in_place::InPlace;
 use temp::Temp;
 
-use super::permit::ENDS_IN_SLASH;
+use super::permit::{self, ENDS_IN_SLASH};
 use super::{
     Action, Fault, FileKind, FileStat, OpenFile, Place, Target, Workspace, WorkspaceError,
 };
@@ -132,13 +132,7 @@ fn stage_over<'w>(
     new: Replacement<'_>,
 ) -> Result<Staged<'w>, Fault> {
     let folder = place.folder().ok_or(Fault::IsFolder)?;
-    // A rename asks for the folder's permission alone; a file that says "read only" is respected.
-    let flags = AtFlags::EACCESS | AtFlags::SYMLINK_NOFOLLOW;
-    match rustix::fs::accessat(folder, place.name(), rustix::fs::Access::WRITE_OK, flags) {
-        // Before Linux 5.8 nobody can tell; a running program can be replaced, only not written to.
-        Ok(()) | Err(Errno::NOSYS | Errno::TXTBSY) => {}
-        Err(errno) => return Err(errno.into()),
-    }
+    permit::check_file(folder, place.name())?;
     let folders = Folders::make(folder, &[])?;
     // For its owner alone until it is complete: the group is not the final one yet.
     let private = base.stat().mode & 0o700;
@@ -176,7 +170,7 @@ impl<'w> Staged<'w> {
     /// the file has to be written in place.
     ///
     /// # Errors
-    /// When the file is not what the caller read any more, or the system fails. Then its content is
+    /// When the file is no longer what the caller read, or the system fails. Then its content is
     /// the old one ([`Fault::Torn`] tells of the one exception) and nothing is left behind.
     pub fn commit(mut self) -> Result<Written, WorkspaceError> {
         self.put().map_err(|fault| fault.of(Action::Write, &self.text).at(&self.place.path))

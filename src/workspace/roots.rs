@@ -293,7 +293,7 @@ fn spellings(canonical: PathBuf, path: &Path, given: &str, id: FileId) -> Vec<Pa
 }
 
 /// `path` without `.` and `..`, taken as text.
-fn lexically_clean(path: &Path) -> PathBuf {
+pub(crate) fn lexically_clean(path: &Path) -> PathBuf {
     let mut clean = PathBuf::new();
     for component in path.components() {
         match component {
@@ -355,6 +355,12 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().canonicalize().unwrap();
         (folder, path)
+    }
+
+    #[test]
+    fn paths_are_cleaned_by_their_text() {
+        assert_eq!(lexically_clean(Path::new("/a/b/../c/./d/../../e")), Path::new("/a/e"));
+        assert_eq!(lexically_clean(Path::new("/../x")), Path::new("/x"));
     }
 
     #[test]

@@ -22,7 +22,9 @@ use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
 use provider_workspace::provider::Call;
+use provider_workspace::service::Failure;
 use provider_workspace::text::encoding::{Detected, Encoding, detect};
+use provider_workspace::tools::Payload;
 use provider_workspace::tools::view::{DiffOp, Hunk, View};
 use rustix::fs::{Mode, OFlags};
 use serde_json::Value;
@@ -68,24 +70,7 @@ async fn run(story: &mut Story, scenario: &Path, name: &str) -> Result<(), Strin
     let seen = preview.as_ref().map_or_else(|error| format!("{error}\n"), told);
     let (_, outcome) = story.client.invoke_to_end(asked.clone()).await.unwrap();
     let after = Tree::of(&root);
-    let said = match &outcome {
-        Ok(payload) => {
-            let bare = serde_json::to_vec(payload).unwrap();
-            let rendered = told(&story.client.render("json", bare).await.unwrap());
-            let path = payload["path"].as_str().unwrap();
-            if !rendered.contains(path) {
-                return Err(format!("rendered without its path: {rendered}"));
-            }
-            let mut payload = payload.clone();
-            payload.remove("diff");
-            payload.remove("version");
-            payload.iter().fold(String::new(), |mut text, (name, value)| {
-                writeln!(text, "{name}: {value}").unwrap();
-                text
-            })
-        }
-        Err(failure) => format!("{}: {}\n", failure.category, failure.message),
-    };
+    let said = said(story, &outcome).await?;
     let redacted = |text: &str| {
         let text = text.replace(&root.display().to_string(), "$W");
         text.replace(story.path("").display().to_string().trim_end_matches('/'), "$R")
@@ -105,19 +90,7 @@ async fn run(story: &mut Story, scenario: &Path, name: &str) -> Result<(), Strin
     }
     same("preview.txt", &fs::read_to_string(scenario.join("preview.txt")).unwrap(), &seen)?;
     same("outcome.txt", &fs::read_to_string(scenario.join("outcome.txt")).unwrap(), &said)?;
-    match scenario.join("after").exists() {
-        true => {
-            let expected = Tree::of(&scenario.join("after"));
-            if expected.contents() != after.contents() {
-                return Err(format!("after differs in {}", expected.difference(&after)));
-            }
-        }
-        // Not even the times.
-        false if after != before => {
-            return Err(format!("it changed {}", before.difference(&after)));
-        }
-        false => {}
-    }
+    changed_as_told(&scenario.join("after"), &before, &after)?;
     let path = asked.arguments["path"].as_str().unwrap();
     match (&preview, &outcome) {
         (Ok(view), Ok(_)) => {
@@ -130,6 +103,40 @@ async fn run(story: &mut Story, scenario: &Path, name: &str) -> Result<(), Strin
         (Err(_), Ok(_)) => Err("Preview refused what was done".to_owned()),
         _ => Ok(()),
     }
+}
+
+/// The outcome as `outcome.txt` has it. A result must also be rendered with its path.
+async fn said(story: &mut Story, outcome: &Result<Payload, Failure>) -> Result<String, String> {
+    let payload = match outcome {
+        Ok(payload) => payload,
+        Err(failure) => return Ok(format!("{}: {}\n", failure.category, failure.message)),
+    };
+    let bare = serde_json::to_vec(payload).unwrap();
+    let rendered = told(&story.client.render("json", bare).await.unwrap());
+    if !rendered.contains(payload["path"].as_str().unwrap()) {
+        return Err(format!("rendered without its path: {rendered}"));
+    }
+    let mut text = String::new();
+    for (name, value) in payload {
+        if !["diff", "version"].contains(&name.as_str()) {
+            writeln!(text, "{name}: {value}").unwrap();
+        }
+    }
+    Ok(text)
+}
+
+/// Whether the folder is now as `expected` has it; without that nothing may have changed.
+fn changed_as_told(expected: &Path, before: &Tree, after: &Tree) -> Result<(), String> {
+    if expected.exists() {
+        let expected = Tree::of(expected);
+        if expected.contents() != after.contents() {
+            return Err(format!("after differs in {}", expected.difference(after)));
+        }
+    } else if after != before {
+        // Not even the times.
+        return Err(format!("it changed {}", before.difference(after)));
+    }
+    Ok(())
 }
 
 fn same(what: &str, expected: &str, found: &str) -> Result<(), String> {

@@ -168,7 +168,7 @@ fn what_was_shown_is_what_is_written_or_nothing() {
     terminal.type_in("y\n");
     let (seen, code, folder) = terminal.end();
     assert_eq!(code, Some(1), "{seen}");
-    assert!(seen.contains("not any more what was shown"), "{seen}");
+    assert!(seen.contains("no longer do what was shown"), "{seen}");
     let content = std::fs::read_to_string(folder.path().join("new.txt")).unwrap();
     assert_eq!(content, "someone else's\n");
 }

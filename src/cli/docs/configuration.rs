@@ -15,8 +15,8 @@ pub(super) fn page() -> String {
          key is an error that names the nearest one, null means left out, and everything that is \
          wrong is reported at once. A second Configure replaces the first for new calls.\n\n{}\n\
          ## Environment\n\n{}\n\
-         The command line besides obeys `NO_COLOR`, `CLICOLOR_FORCE`, `CLICOLOR` and `TERM` as far \
-         as `--color` does not say otherwise.\n",
+         The command line also obeys `NO_COLOR`, `CLICOLOR_FORCE`, `CLICOLOR` and `TERM`, unless \
+         `--color` says otherwise.\n",
         table(&["key", "type", "default", "meaning"], &rows),
         table(
             &["variable", "meaning"],

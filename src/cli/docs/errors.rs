@@ -33,7 +33,7 @@ fn row(failing: &Failing) -> Vec<String> {
         prose(when),
         if kind.is_retryable() { "yes" } else { "no" }.to_owned(),
         code(kind.name()),
-        grpc_code(category, kind),
+        grpc_code(category, kind).to_owned(),
         exit::of_category(category).to_string(),
     ]
 }

@@ -53,7 +53,7 @@ pub(super) fn page() -> String {
             "risk",
             "beside other calls",
             "events before the last",
-            "twice is as once",
+            "idempotent",
             "deadline",
         ],
         &specs.iter().map(overview).collect::<Vec<_>>(),

@@ -16,6 +16,7 @@ use tonic_health::pb::HealthCheckRequest;
 use tonic_health::pb::health_check_response::ServingStatus;
 use tonic_health::pb::health_client::HealthClient;
 
+use super::super::HEALTH_NAME;
 use super::super::broker::{Broker, BrokerError, Link, Served};
 use super::super::buffers;
 use super::super::duplex::Duplex;
@@ -38,9 +39,6 @@ const GRACE: Duration = Duration::from_secs(2);
 /// The largest frame that a plugin may send: a message of 64 KiB then travels in one, instead of in
 /// five, each with a system call on either side.
 const FRAME: u32 = 128 * 1024;
-
-/// The name under which a plugin reports its health.
-const HEALTH_NAME: &str = "plugin";
 
 /// A plugin that runs. Dropping it ends the process by signals and blocks for up to a tenth of a
 /// second; [`Plugin::kill`] lets it end well.

@@ -16,6 +16,7 @@ use tonic::service::Routes;
 use tonic::transport::Server;
 use tonic_health::ServingStatus;
 
+use super::super::HEALTH_NAME;
 use super::super::broker::{Broker, Link};
 use super::super::buffers;
 use super::super::duplex::Duplex;
@@ -40,9 +41,6 @@ pub const STOP_LIMIT: Duration = Duration::from_millis(1500);
 /// attack and end the connection with every other call on it (the default is 20); the only peer here
 /// is the host that started this process, and cancelling a turn cancels all of its calls at once.
 const MOST_EARLY_CANCELS: usize = 1 << 16;
-
-/// The service name under which a host asks for our health.
-const HEALTH_NAME: &str = "plugin";
 
 /// The kind of socket that is listened on.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -38,9 +38,8 @@ impl Config {
         let values = Values::read(map, ATTRIBUTES, faults);
         let limits = values.object("limits", object_attributes("limits"), faults);
         let paths = |name: &str, faults: &mut Vec<Fault>| {
-            let texts: Vec<&str> = values.texts(name).collect();
-            texts
-                .iter()
+            values
+                .texts(name)
                 .enumerate()
                 .filter_map(|(index, text)| match absolute(text, surroundings) {
                     Ok(path) => Some(path),

@@ -10,6 +10,7 @@ use std::time::{Duration, Instant};
 use memchr::memmem;
 use similar::{Algorithm, DiffOp, capture_diff_slices_deadline};
 
+use crate::text::cut::beginning;
 use crate::text::encoding::Encoding;
 use crate::text::lines::Unit;
 
@@ -58,7 +59,7 @@ impl<'a> Wanted<'a> {
         let lines: Vec<&str> =
             text.split('\n').map(|line| line.strip_suffix('\r').unwrap_or(line)).collect();
         let lines: Vec<&str> =
-            lines.into_iter().take(MAX_LINES).map(|line| clip(line, MAX_LINE_BYTES)).collect();
+            lines.into_iter().take(MAX_LINES).map(|line| beginning(line, MAX_LINE_BYTES)).collect();
         let folded: Vec<String> = lines.iter().map(|line| fold(line, &Kind::ALL)).collect();
         let weight = folded.iter().map(|line| weight(line)).sum();
         (weight > 0).then_some(Self { lines, folded, weight })
@@ -422,16 +423,8 @@ fn shown_pair(
     let indented = file[..start].trim_end().len();
     let start = if wanted.starts_with([' ', '\t']) { indented } else { start };
     visible::pair(
-        clip(&file[start..], MAX_LINE_BYTES),
+        beginning(&file[start..], MAX_LINE_BYTES),
         wanted,
         kinds.unwrap_or(&[Kind::Whitespace]),
     )
-}
-
-fn clip(text: &str, bytes: usize) -> &str {
-    let mut end = text.len().min(bytes);
-    while !text.is_char_boundary(end) {
-        end -= 1;
-    }
-    &text[..end]
 }

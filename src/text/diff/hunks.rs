@@ -88,7 +88,7 @@ impl<'a> Text<'a> {
     }
 
     /// At most `count` lines from the one that begins at `at` on, up to the one that begins at
-    /// `until`. The empty line behind a final newline is none.
+    /// `until`. A final newline ends the last line and begins no other.
     fn lines_from(&self, at: usize, until: usize, count: usize) -> Vec<&'a [u8]> {
         let mut lines = Vec::new();
         let mut at = at;

@@ -119,7 +119,7 @@ pub fn unified(diff: &Diff<'_>, shown: &Shown) -> String {
     for (index, hunk) in shown.hunks.iter().enumerate() {
         let at_end = diff.reach == Reach::End && index + 1 == shown.hunks.len();
         let mut hunk = hunk.clone();
-        // Here lines are terminated, not separated: the empty last line is none.
+        // Here a newline ends a line and does not begin one: nothing comes after the last.
         match (at_end, diff.old_end, diff.new_end) {
             (true, End::NoNewline, End::Newline) => drop_last(&mut hunk, Op::Add),
             (true, End::Newline, End::NoNewline) => drop_last(&mut hunk, Op::Remove),

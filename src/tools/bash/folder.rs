@@ -5,7 +5,9 @@ use std::path::{Component, Path, PathBuf};
 use super::Arguments;
 use crate::text::name;
 use crate::tools::{Context, ToolError};
-use crate::workspace::{AccessTime, Action, Fault, FileKind, PathArgument, Target};
+use crate::workspace::{
+    AccessTime, Action, Fault, FileKind, PathArgument, Target, lexically_clean,
+};
 
 /// The longest `.git` file that is looked at.
 const POINTER_BYTES: usize = 4096 + 16;
@@ -54,7 +56,7 @@ pub(super) fn git_folder_outside(context: &Context<'_>, cwd: &Path) -> Option<Pa
             Err(error) => match *error.fault {
                 Fault::NotFound { .. } => continue,
                 Fault::Outside { link: Some(link), .. } => {
-                    return Some(git_folder(&normal(&folder.join(link.target))));
+                    return Some(git_folder(&lexically_clean(&folder.join(link.target))));
                 }
                 _ => return None,
             },
@@ -62,7 +64,7 @@ pub(super) fn git_folder_outside(context: &Context<'_>, cwd: &Path) -> Option<Pa
         let mut text = [0; POINTER_BYTES];
         let length = file.fill(&mut text).ok()?;
         let target = std::str::from_utf8(&text[..length]).ok()?.strip_prefix("gitdir:")?.trim();
-        let target = normal(&folder.join(target));
+        let target = lexically_clean(&folder.join(target));
         return (!inside(&target)).then(|| git_folder(&target));
     }
     None
@@ -78,21 +80,6 @@ fn git_folder(target: &Path) -> PathBuf {
     }
 }
 
-/// The path without `.` and `..`, by its text alone.
-pub(super) fn normal(path: &Path) -> PathBuf {
-    let mut normal = PathBuf::new();
-    for component in path.components() {
-        match component {
-            Component::ParentDir => {
-                normal.pop();
-            }
-            Component::CurDir => {}
-            other => normal.push(other),
-        }
-    }
-    normal
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -106,11 +93,5 @@ mod tests {
         ] {
             assert_eq!(git_folder(Path::new(target)), Path::new(grant));
         }
-    }
-
-    #[test]
-    fn paths_are_made_normal_by_their_text() {
-        assert_eq!(normal(Path::new("/a/b/../c/./d/../../e")), Path::new("/a/e"));
-        assert_eq!(normal(Path::new("/../x")), Path::new("/x"));
     }
 }

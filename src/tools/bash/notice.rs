@@ -5,9 +5,9 @@ use std::path::{Path, PathBuf};
 
 use sandbox::{Access, ExitStatus, Explanation, LimitHit, Limits, Subject, Waiting, WaitsOn};
 
-use super::folder::normal;
 use crate::process::{FullOutput, SPOOL_FILE_BYTES};
 use crate::text::name;
+use crate::workspace::lexically_clean;
 
 /// Where a jail's reasons come from: the jail itself, or a test.
 pub(super) trait Reasons {
@@ -204,7 +204,7 @@ fn paths(facts: &Facts<'_>) -> Vec<String> {
             let Some((before, after)) = line.split_once(refusal) else { continue };
             let notice = candidates(before, after).take(left).find_map(|candidate| {
                 left -= 1;
-                let path = normal(&facts.cwd.join(candidate));
+                let path = lexically_clean(&facts.cwd.join(candidate));
                 let accesses =
                     if is_write(facts, line, candidate) { &[Access::Write] } else { accesses };
                 accesses.iter().find_map(|&access| refused(facts, access, &path))

@@ -6,7 +6,6 @@ use std::time::{Duration, Instant};
 use sandbox::{Access, ExitStatus, Jail, Subject};
 use serde_json::{Value, json};
 
-use super::plain::shortened;
 use super::{Arguments, BashSettings, events, folder, notice};
 use crate::process::{
     Budget, Finished, FullOutput, StopCause, StopSignal, Stopped, TimeLimit, Unreported,
@@ -14,6 +13,7 @@ use crate::process::{
 };
 use crate::text::name;
 use crate::tools::error::chain;
+use crate::tools::shorten::shorten;
 use crate::tools::{Context, Event, Payload, ToolError};
 
 /// How much of a command its result carries: enough to recognise it.
@@ -71,7 +71,7 @@ impl Happened<'_> {
         let command = secrets.mask_text(self.arguments.command);
         let mut fields = json!({
             "tool": super::NAME,
-            "command": shortened(&command, COMMAND_BYTES),
+            "command": shorten(&command, COMMAND_BYTES),
             "output": finished.output.text,
             "stdout_bytes": finished.stdout_bytes,
             "stderr_bytes": finished.stderr_bytes,
@@ -188,7 +188,7 @@ impl Happened<'_> {
         };
         let secrets = self.settings.environment.secrets();
         tracing::warn!(
-            command = &*shortened(&secrets.mask_text(self.arguments.command), COMMAND_BYTES),
+            command = &*shorten(&secrets.mask_text(self.arguments.command), COMMAND_BYTES),
             streamed_stdout_bytes = finished.streamed_stdout_bytes,
             streamed_stderr_bytes = finished.streamed_stderr_bytes,
             unstreamed_bytes = finished.unstreamed_bytes,

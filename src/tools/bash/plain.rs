@@ -106,18 +106,6 @@ pub(super) fn visible(text: &str) -> Cow<'_, str> {
     Cow::Owned(shown)
 }
 
-/// The beginning of `text` up to `most` bytes, with a sign where something is missing.
-pub(super) fn shortened(text: &str, most: usize) -> Cow<'_, str> {
-    if text.len() <= most {
-        return Cow::Borrowed(text);
-    }
-    let mut end = most;
-    while !text.is_char_boundary(end) {
-        end -= 1;
-    }
-    Cow::Owned(format!("{}…", &text[..end]))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -162,11 +150,5 @@ mod tests {
             visible("rm \u{202e}fr\u{200b} \u{1b}[2K\r"),
             "rm \\u{202e}fr\\u{200b} \\u{1b}[2K\\u{d}"
         );
-    }
-
-    #[test]
-    fn long_text_is_cut_between_characters() {
-        assert_eq!(shortened("short", 5), "short");
-        assert_eq!(shortened("aä", 2), "a…");
     }
 }

@@ -6,11 +6,12 @@ use std::time::Duration;
 use sandbox::{Access, Jail, Level, Network, Subject};
 use serde_json::Value;
 
-use super::plain::{shortened, visible, without_escapes};
+use super::plain::{visible, without_escapes};
 use super::{Arguments, BashSettings};
 use crate::process::Secrets;
 use crate::text::name;
 use crate::tools::change::failure;
+use crate::tools::shorten::shorten;
 use crate::tools::view::{Fold, Style, View};
 use crate::tools::{Payload, ToolError};
 
@@ -82,7 +83,7 @@ pub(super) fn result(payload: &Payload, secrets: &Secrets) -> View {
         let first = command.lines().find(|line| !line.trim().is_empty()).unwrap_or_default();
         let more = if command.trim().lines().nth(1).is_some() { " …" } else { "" };
         let title = secrets.mask_text(first);
-        format!("{}{more}", shortened(&visible(&title), TITLE_BYTES))
+        format!("{}{more}", shorten(&visible(&title), TITLE_BYTES))
     });
     let summary = [title.as_deref(), Some(badge.as_str())].into_iter().flatten();
     let summary: Vec<&str> = summary.filter(|text| !text.is_empty()).collect();
