@@ -90,7 +90,7 @@ mod tests {
             from += count;
             message.takes(&bytes[from - count..from])
         };
-        pieces.iter().map(|count| takes(count)).collect()
+        pieces.iter().map(takes).collect()
     }
 
     #[test]
