@@ -86,7 +86,7 @@ mod tests {
         let mut bytes = [&[0][..], &len.to_be_bytes()].concat();
         bytes.resize(PREFIX + len as usize, 0);
         let (mut message, mut from) = (Message::default(), 0);
-        let mut takes = |count: &usize| {
+        let takes = |count: &usize| {
             from += count;
             message.takes(&bytes[from - count..from])
         };
