@@ -88,11 +88,19 @@ fn write_tables(report: &Report) -> Outcome<()> {
 fn measure(name: &str) -> Outcome<Bench> {
     let machine = Machine::of_this_process()?;
     let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
-    let mut child = Command::new(cargo)
+    let mut command = Command::new(cargo);
+    command
         .args(["bench", "--quiet", "--bench", name])
         .current_dir(env!("CARGO_MANIFEST_DIR"))
-        .stdout(Stdio::piped())
-        .spawn()?;
+        .stdout(Stdio::piped());
+    // What cargo tells a bench of its package would have it build anew what was built without.
+    for (variable, _) in std::env::vars_os() {
+        let told = ["CARGO_PKG_", "CARGO_MANIFEST_"];
+        if told.iter().any(|prefix| variable.as_encoded_bytes().starts_with(prefix.as_bytes())) {
+            command.env_remove(variable);
+        }
+    }
+    let mut child = command.spawn()?;
     let mut figures = Vec::new();
     for line in BufReader::new(child.stdout.take().ok_or("no standard output")?).lines() {
         let line = line?;
