@@ -12,6 +12,9 @@ use crate::process::Secrets;
 use crate::tools::{CancelToken, Category, EmitError, Event, EventSink, Phase};
 use crate::workspace::{RootsSpec, Session, Workspace};
 
+mod left_out;
+mod stops;
+
 /// A root with files in it, and searches there.
 struct Story {
     workspace: Workspace,
@@ -220,75 +223,6 @@ fn g01_a_leading_dash_is_nothing_special() {
 }
 
 #[test]
-fn g03_what_was_left_out_is_told_and_found_when_it_is_named() {
-    let needle = b"NEEDLE\n".as_slice();
-    let files = [
-        (".github/w.yml", needle),
-        ("dist/o.js", needle),
-        ("src.js", needle),
-        (".gitignore", b"dist/\n"),
-    ];
-    let story = Story::new(&files);
-    for repository in [false, true] {
-        if repository {
-            fs::create_dir(story.root.join(".git")).unwrap();
-            fs::write(story.root.join(".git/config"), "NEEDLE").unwrap();
-        }
-        let result = story.grep(json!({"pattern": "NEEDLE", "mode": "files"}));
-        assert_eq!(result["files"], json!([".github/w.yml", "src.js"]));
-        assert!(notice(&result).starts_with("Ignore rules left out 1 file or folder;"));
-        for arguments in [json!({"path": "dist"}), json!({"glob": "dist/*.js"})] {
-            let mut arguments = arguments;
-            arguments["pattern"] = json!("NEEDLE");
-            assert_eq!(story.hits(arguments), ["dist/o.js:1:1:NEEDLE"]);
-        }
-        let all =
-            story.grep(json!({"pattern": "NEEDLE", "mode": "files", "include_ignored": true}));
-        assert_eq!(all["files"], json!([".github/w.yml", "dist/o.js", "src.js"]));
-        let none = story.grep(json!({"pattern": "NOTHING"}));
-        assert!(
-            notice(&none).starts_with("No match in 3 files. Ignore rules left out"),
-            "{none:?}"
-        );
-    }
-    let none = story.grep(json!({"pattern": "NEEDLE", "glob": "*.py"}));
-    assert!(notice(&none).contains("no file was searched"), "{none:?}");
-}
-
-#[test]
-fn g04_binary_files_are_searched_to_their_first_nul_and_named() {
-    let mut log = b"NEEDLE1\n".to_vec();
-    log.extend(b"pad\n".repeat(50_000));
-    log.extend(b"\0\nNEEDLE2\n");
-    let mut large = b"pad\n".repeat(200_000);
-    large.extend(b"NEEDLE3\nNEEDLE4 \0 NEEDLE5\nNEEDLE6\n");
-    let story = Story::new(&[
-        ("large", &large),
-        ("lib.o", b"NEEDLE\0\xff\xfe\n"),
-        ("log", &log),
-        ("ok", b"NEEDLE\n"),
-        ("z.o", b"\0NEEDLE\n"),
-    ]);
-    let arguments = json!({"pattern": "NEEDLE"});
-    let result = story.grep(arguments.clone());
-    assert_eq!(
-        story.hits(arguments),
-        [
-            "large:200001:1:NEEDLE3",
-            "large:200002:1:NEEDLE4 ",
-            "lib.o:1:1:NEEDLE",
-            "log:1:1:NEEDLE1",
-            "ok:1:1:NEEDLE",
-        ]
-    );
-    assert_eq!(result["skipped"]["binary"], 4);
-    assert_eq!(
-        notice(&result),
-        "large, lib.o, log and z.o were searched up to the first NUL byte only (binary)."
-    );
-}
-
-#[test]
 fn g05_a_bad_pattern_is_never_a_clean_zero() {
     let story = Story::new(&[("f", b"foo\nbar\n")]);
     for pattern in ["foo(", "a{", "(?<=x)y", "foo\\nbar", "foo\nbar", ""] {
@@ -311,32 +245,6 @@ fn g05_a_bad_pattern_is_never_a_clean_zero() {
                 assert!(error.hint().is_some() && error.message().contains(what) || what == "path");
             }
         }
-    }
-}
-
-#[test]
-fn g08_nothing_outside_is_read_and_no_pipe_is_opened() {
-    let outside = tempfile::tempdir().unwrap();
-    fs::write(outside.path().join("secret"), "TOP").unwrap();
-    let story = Story::new(&[("in/x", b"TOP")]);
-    symlink(outside.path(), story.root.join("dlink")).unwrap();
-    symlink(outside.path().join("secret"), story.root.join("flink")).unwrap();
-    symlink(".", story.root.join("self")).unwrap();
-    symlink("in", story.root.join("inlink")).unwrap();
-    let pipe = story.root.join("p");
-    rustix::fs::mkfifoat(rustix::fs::CWD, &pipe, rustix::fs::Mode::RUSR).unwrap();
-    assert_eq!(story.hits(json!({"pattern": "TOP"})), ["in/x:1:1:TOP"]);
-    assert_eq!(story.hits(json!({"pattern": "TOP", "path": "inlink"})), ["inlink/x:1:1:TOP"]);
-    for (path, category) in [
-        ("dlink", Category::PermissionDenied),
-        ("flink", Category::PermissionDenied),
-        ("dlink/secret", Category::PermissionDenied),
-        ("..", Category::PermissionDenied),
-        ("none", Category::NotFound),
-        ("p", Category::ExecutionFailed),
-    ] {
-        let error = story.call(json!({"pattern": "TOP", "path": path})).expect_err(path);
-        assert_eq!(error.category(), category, "{error}");
     }
 }
 
@@ -428,181 +336,6 @@ fn names_that_are_no_text_are_told_apart() {
 }
 
 #[test]
-fn what_cannot_be_read_is_counted_and_named() {
-    use std::os::unix::fs::PermissionsExt;
-    let story = Story::new(&[("a", b"x"), ("closed/b", b"x"), ("c", b"x")]);
-    for name in ["a", "closed"] {
-        fs::set_permissions(story.root.join(name), fs::Permissions::from_mode(0o0)).unwrap();
-    }
-    fs::set_permissions(&story.root, fs::Permissions::from_mode(0o755)).unwrap();
-    let result = std::thread::scope(|scope| {
-        let searched = scope.spawn(|| {
-            as_nobody()?;
-            Ok::<_, rustix::io::Errno>(story.grep(json!({"pattern": "x"})))
-        });
-        searched.join().unwrap()
-    });
-    fs::set_permissions(story.root.join("closed"), fs::Permissions::from_mode(0o700)).unwrap();
-    let result = match result {
-        Ok(result) => result,
-        Err(error) if std::env::var_os("CI").is_none() => {
-            #[expect(clippy::print_stderr, reason = "a skipped test says so")]
-            {
-                eprintln!("skipped: root cannot become nobody here: {error}");
-            }
-            return;
-        }
-        Err(error) => panic!("root cannot become nobody: {error}"),
-    };
-    assert_eq!(result["skipped"]["unreadable"], 2);
-    assert_eq!(notice(&result), "a and closed were not searched because they cannot be read.");
-}
-
-#[test]
-fn a_cancelled_search_has_no_result_and_one_out_of_time_what_it_found() {
-    let story = Story::new(&[("a", b"needle\n"), ("b", b"hay\n")]);
-    let deadline = Some(Instant::now());
-    let error = story.call_until(json!({"pattern": "none"}), deadline).expect_err("time is up");
-    assert_eq!(error.category(), Category::Timeout);
-    assert!(error.is_retryable() && error.hint().is_some());
-    story.cancel.cancel();
-    let error = story.call(json!({"pattern": "needle"})).expect_err("cancelled");
-    assert_eq!(error.category(), Category::Cancelled);
-}
-
-/// A sink whose first hit ends the call's time or cancels it.
-struct Ends<'a> {
-    cancel: Option<&'a CancelToken>,
-    until: Instant,
-}
-
-impl EventSink for Ends<'_> {
-    fn emit_until(&self, event: Event, _: Option<Instant>) -> Result<(), EmitError> {
-        if matches!(event, Event::Partial(_)) {
-            match self.cancel {
-                Some(cancel) => cancel.cancel(),
-                None => {
-                    while Instant::now() < self.until {
-                        std::thread::yield_now();
-                    }
-                }
-            }
-        }
-        Ok(())
-    }
-}
-
-#[test]
-fn a_search_ends_in_the_middle_of_a_huge_file() {
-    let story = Story::new(&[("a", b"needle\n")]);
-    // Sparse: all NUL, but behind a first line, so it takes long only where NULs are no end.
-    let endless = fs::File::create(story.root.join("b")).unwrap();
-    let text = b"some hay, and more of it, line after line\n".repeat(1 << 20);
-    std::io::Write::write_all(&mut &endless, &text).unwrap();
-    let Value::Object(arguments) = json!({"pattern": "needle"}) else { unreachable!() };
-    for cancel in [None, Some(CancelToken::new())] {
-        let until = Instant::now() + Duration::from_millis(300);
-        let sink = Ends { cancel: cancel.as_ref(), until };
-        let (phase, token) = (Phase::default(), cancel.clone().unwrap_or_default());
-        let context = Context {
-            workspace: &story.workspace,
-            session: &story.session,
-            working_directory: None,
-            sink: &sink,
-            cancel: &token,
-            deadline: cancel.is_none().then_some(until),
-            phase: &phase,
-            secrets: &Secrets::default(),
-        };
-        let outcome = Grep::new().run(&arguments, &context);
-        match cancel {
-            // It may have been quick enough all the same.
-            None => assert_eq!(outcome.unwrap()["matches"].as_array().unwrap().len(), 1),
-            Some(_) => assert_eq!(outcome.unwrap_err().category(), Category::Cancelled),
-        }
-    }
-}
-
-/// Patterns for which all engines but the slowest give up in a text of a and b, and take many minutes
-/// for the one here.
-const ENDLESS: [(&str, bool); 2] =
-    [("[ab]*a[ab]{5000}[cd]|needle", false), ("[ab\\n]*a[ab\\n]{5000}[cd]|needle", true)];
-
-#[test]
-fn a_search_ends_in_the_middle_of_a_line() {
-    let mut text = b"needle\n".to_vec();
-    text.extend(noise(4 * 1024 * 1024));
-    let story = Story::new(&[("a", b"needle\n"), ("b", &text)]);
-    for (pattern, multiline) in ENDLESS {
-        for mode in ["content", "files", "count"] {
-            let arguments = json!({"pattern": pattern, "multiline": multiline, "mode": mode});
-            let deadline = Instant::now() + Duration::from_millis(500);
-            match story.call_until(arguments, Some(deadline)) {
-                Ok(result) if mode == "files" => assert_eq!(result["files"], json!(["a", "b"])),
-                Ok(result) => {
-                    assert_eq!(result["truncated"], true, "{result:?}");
-                    assert!(notice(&result).starts_with("Partial: time was up"), "{result:?}");
-                }
-                // On a machine that is too busy for the first file.
-                Err(error) => assert_eq!(error.category(), Category::Timeout, "{error}"),
-            }
-        }
-    }
-}
-
-#[test]
-fn what_was_found_before_a_stop_is_told() {
-    let mut text = b"needle one\nneedle two\n".to_vec();
-    text.extend(noise(4 * 1024 * 1024));
-    for (pattern, multiline) in ENDLESS {
-        let wanted = arguments::Wanted {
-            pattern,
-            ignore_case: false,
-            fixed_strings: false,
-            word: false,
-            multiline,
-        };
-        let local = matcher::Local::new(&wanted.compile_here().unwrap());
-        let (stop, asked) = (tree::Stop::default(), std::cell::Cell::new(0));
-        let is_stopped = || {
-            asked.set(asked.get() + 1);
-            if asked.get() > 10 {
-                stop.set();
-            }
-            stop.is_set()
-        };
-        let stoppable = local.until(&is_stopped);
-        let lines = if multiline { Lines::Many } else { Lines::One };
-        let interest = Interest { mode: arguments::Mode::Content, lines, skip: 0, want: 100 };
-        let secrets = Secrets::default();
-        let mut collector = collect::Collector::new(&stoppable, interest, &secrets, &stop);
-        let ending = grep_matcher::Matcher::line_terminator(&stoppable).unwrap_or_default();
-        let mut searcher = grep_searcher::SearcherBuilder::new()
-            .multi_line(multiline)
-            .line_terminator(ending)
-            .build();
-        let _ = searcher.search_slice(&stoppable, &text, &mut collector);
-        assert!(stop.is_set(), "{pattern}");
-        let (hits, _) = collector.finish();
-        let found: Vec<_> = hits.kept.iter().map(|hit| (hit.line, &*hit.snippet.text)).collect();
-        assert_eq!(found, [(1, "needle one"), (2, "needle two")], "{pattern}");
-    }
-}
-
-#[test]
-fn a_pattern_that_takes_long_to_compile_does_not_hold_a_call_up() {
-    let story = Story::new(&[("a", b"needle\n")]);
-    let pattern = "[\\p{L}&&k]".repeat(1300);
-    let arguments = json!({"pattern": pattern, "ignore_case": true});
-    let deadline = Instant::now() + Duration::from_millis(5);
-    let error = story.call_until(arguments.clone(), Some(deadline)).unwrap_err();
-    assert_eq!(error.category(), Category::Timeout);
-    assert!(error.message().contains("compiled"), "{error}");
-    story.cancel.cancel();
-    assert_eq!(story.call(arguments).unwrap_err().category(), Category::Cancelled);
-}
-
-#[test]
 fn a_line_may_end_in_crlf_also_where_matches_go_over_lines() {
     let story = Story::new(&[("f", b"foo\r\nbar\r\n\r\nfoo\nbar\nx\ry\r\n")]);
     let lines = |pattern: &str| -> Vec<u64> {
@@ -623,28 +356,6 @@ fn a_line_may_end_in_crlf_also_where_matches_go_over_lines() {
     // About CR itself.
     assert_eq!(lines("foo\\r$"), [1]);
     assert_eq!(lines("x\\ry"), [6]);
-}
-
-#[test]
-fn ignore_rules_that_are_too_many_are_told() {
-    let rules = (0..5000).map(|number| format!("name-{number}\n")).collect::<String>();
-    let story = Story::new(&[("a/.gitignore", rules.as_bytes()), ("a/name-4999", b"needle\n")]);
-    let arguments = json!({"pattern": "needle"});
-    for path in [".", "a"] {
-        let result = story.grep(json!({"pattern": "needle", "path": path}));
-        assert_eq!(result["matches"].as_array().unwrap().len(), 1);
-        assert!(
-            notice(&result)
-                .starts_with("Of 1 ignore file only the first rules count: at most 4096"),
-            "{result:?}"
-        );
-    }
-    fs::write(story.root.join("a/.gitignore"), rules.replace("name-0\n", "*9\n")).unwrap();
-    let all = story.grep(json!({"pattern": "needle", "include_ignored": true}));
-    assert_eq!(all.get("notice"), None);
-    fs::write(story.root.join("a/.gitignore"), "name-4999\n").unwrap();
-    let result = story.grep(arguments);
-    assert!(notice(&result).contains("No match") && !notice(&result).contains("first rules"));
 }
 
 #[test]
@@ -686,15 +397,6 @@ fn what_an_argument_may_cost_is_bounded() {
         assert_eq!(error.category(), Category::InvalidArguments, "{name}");
         assert!(error.message().len() < 500, "{name}: {}", error.message().len());
     }
-}
-
-/// Makes this thread, and those that it starts, an ordinary user: nothing is closed to root.
-fn as_nobody() -> rustix::io::Result<()> {
-    let nobody = rustix::process::Uid::from_raw(65534);
-    if rustix::process::geteuid().is_root() {
-        rustix::thread::set_thread_res_uid(nobody, nobody, nobody)?;
-    }
-    Ok(())
 }
 
 #[test]
