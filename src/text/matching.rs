@@ -81,7 +81,8 @@ impl Needle {
             }
         };
         if licensed || self.unit != Unit::Byte {
-            self.each_by_unit(text, overlaps, licensed, &mut visit);
+            let endings = if licensed { Endings::Either } else { Endings::Exact };
+            self.each_by_unit(text, overlaps, endings, &mut visit);
         } else {
             self.each_by_byte(text, overlaps, &mut visit);
         }
@@ -112,10 +113,16 @@ impl Needle {
         }
     }
 
-    /// Knuth-Morris-Pratt over code units, a CR LF taken for one LF where `collapse` says so.
+    /// Knuth-Morris-Pratt over code units, a CR LF taken for one LF where `endings` says so.
     /// Linear whatever the text and the needle are; only the stretch between the first and the
     /// last place where the needle's longest line stands is looked at.
-    fn each_by_unit(&self, text: &[u8], overlaps: Overlaps, collapse: bool, visit: &mut Visit<'_>) {
+    fn each_by_unit(
+        &self,
+        text: &[u8],
+        overlaps: Overlaps,
+        endings: Endings,
+        visit: &mut Visit<'_>,
+    ) {
         let width = self.unit.width();
         let needle: Vec<u16> = (0..self.bytes.len())
             .step_by(width)
@@ -128,7 +135,7 @@ impl Needle {
         while at < stretch.end {
             let Some(mut value) = self.unit.at(text, at) else { return };
             at += width;
-            if collapse && value == CR && self.unit.at(text, at) == Some(LF) {
+            if endings == Endings::Either && value == CR && self.unit.at(text, at) == Some(LF) {
                 value = LF;
                 at += width;
             }
@@ -139,7 +146,7 @@ impl Needle {
                 matched += 1;
             }
             if matched == needle.len() {
-                let start = self.start_of_match(text, at, &needle, collapse);
+                let start = self.start_of_match(text, at, &needle, endings);
                 let ControlFlow::Continue(taken) = visit(start..at) else { return };
                 matched = match (overlaps, taken) {
                     (Overlaps::Skipped, Taken::Yes) => 0,
@@ -171,13 +178,13 @@ impl Needle {
         Some(start..(last + reach + width).min(text.len()))
     }
 
-    fn start_of_match(&self, text: &[u8], end: usize, needle: &[u16], collapse: bool) -> usize {
+    fn start_of_match(&self, text: &[u8], end: usize, needle: &[u16], endings: Endings) -> usize {
         let width = self.unit.width();
         let mut start = end;
         for value in needle.iter().rev() {
             start -= width;
             let after_cr = start >= width && self.unit.at(text, start - width) == Some(CR);
-            if collapse && *value == LF && after_cr {
+            if endings == Endings::Either && *value == LF && after_cr {
                 start -= width;
             }
         }

@@ -148,8 +148,11 @@ impl Prepared {
             Err(error) => {
                 context.check()?;
                 let known = context.session.knows(file.path());
-                let stale = known.is_some_and(|known| base.is_news_to(&known));
-                Err(refused(path, &error, stale))
+                let content = match known {
+                    Some(known) if base.is_news_to(&known) => Content::Changed,
+                    _ => Content::AsRead,
+                };
+                Err(refused(path, &error, content))
             }
         }
     }
@@ -176,11 +179,18 @@ fn binary(path: &str, kind: Option<&'static str>) -> ToolError {
         .with_hint("change it with bash, or replace all of it with write_file")
 }
 
-/// The error of an edit that cannot be made. `stale` says that the session knows another content.
-fn refused(path: &str, error: &EditError, stale: bool) -> ToolError {
+/// Whether a file has the content that the session knows, if it knows any.
+#[derive(Clone, Copy, PartialEq)]
+enum Content {
+    AsRead,
+    Changed,
+}
+
+/// The error of an edit that cannot be made.
+fn refused(path: &str, error: &EditError, content: Content) -> ToolError {
     let message = format!("cannot edit {}: {error}", name::shown(path));
     let new = match &error.reason {
-        Refusal::NotFound(_) if stale => ToolError::not_found(format!(
+        Refusal::NotFound(_) if content == Content::Changed => ToolError::not_found(format!(
             "{message}\nThe file has changed since this session read it."
         )),
         Refusal::NotFound(_) => ToolError::not_found(message),

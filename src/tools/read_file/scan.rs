@@ -119,7 +119,8 @@ impl Scan<'_> {
         let mut before = offset - 1;
         let mut more = false;
         let mut ahead = 0;
-        let mut count = Count::new(self.unit, self.file.stat().size <= VERSIONED);
+        let hasher = (self.file.stat().size <= VERSIONED).then(VersionHasher::default);
+        let mut count = Count::new(self.unit, hasher);
         let end = self.pieces(0, u64::MAX, &mut |piece, position| {
             let feeds = count.take(piece, position);
             if feeds < before {
@@ -150,7 +151,7 @@ impl Scan<'_> {
     fn window_from_end(&self, lines: u64) -> Result<Text, ToolError> {
         let size = self.file.stat_now()?.size;
         if self.is_all || size == 0 || size <= COUNTED {
-            let mut count = Count::new(self.unit, true);
+            let mut count = Count::new(self.unit, Some(VersionHasher::default()));
             self.pieces(0, u64::MAX, &mut |piece, position| {
                 count.take(piece, position);
                 ControlFlow::Continue(())
@@ -295,8 +296,7 @@ struct Count {
 }
 
 impl Count {
-    fn new(unit: Unit, with_version: bool) -> Self {
-        let hasher = with_version.then(VersionHasher::default);
+    fn new(unit: Unit, hasher: Option<VersionHasher>) -> Self {
         Self {
             unit,
             line_feeds: 0,
