@@ -109,20 +109,15 @@ impl Provider {
         })?;
         let mut faults = Vec::new();
         let config = Config::read(map, &surroundings, &mut faults);
-        let secrets =
-            Secrets::new(config.secrets.iter().map(|secret| {
-                (secret.name().to_owned(), secret.expose().as_encoded_bytes().to_vec())
-            }));
-        let (configured, report) =
-            Configured::build(config, surroundings, faults, &self.locks, &self.factory).map_err(
-                |error| {
-                    let error = error.masked(&secrets);
-                    match self.in_force() {
-                        Some(old) => error.masked(&old.secrets),
-                        None => error,
-                    }
-                },
-            )?;
+        let secrets = secrets_of(&config);
+        let built = Configured::build(config, surroundings, faults, &self.locks, &self.factory);
+        let (configured, report) = built.map_err(|error| {
+            let error = error.masked(&secrets);
+            match self.in_force() {
+                Some(old) => error.masked(&old.secrets),
+                None => error,
+            }
+        })?;
         sweep(&configured);
         let old = {
             let mut slot = self.configured.write().unwrap_or_else(PoisonError::into_inner);
@@ -214,11 +209,20 @@ impl Provider {
     }
 }
 
+/// What must not be shown of a configuration, also where it is refused.
+fn secrets_of(config: &Config) -> Secrets {
+    let secrets = config.secrets.iter();
+    Secrets::new(
+        secrets
+            .map(|secret| (secret.name().to_owned(), secret.expose().as_encoded_bytes().to_vec())),
+    )
+}
+
 /// Refuses what would begin while those that have begun need the memory that is left.
 ///
 /// # Errors
 /// `execution_failed`, retryable.
-pub(crate) fn enough_memory(action: &str) -> Result<(), ToolError> {
+fn enough_memory(action: &str) -> Result<(), ToolError> {
     if !sandbox::memory::is_short() {
         return Ok(());
     }

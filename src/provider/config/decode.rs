@@ -215,13 +215,13 @@ fn timeouts(values: &Values, faults: &mut Vec<Fault>) -> (Duration, Duration) {
     (Duration::from_millis(usual), Duration::from_millis(longest))
 }
 
-/// The default, which other systems may not have.
+/// The default of the table, which other systems may not have.
 const USUAL_SHELL: &str = "/bin/bash";
 
 fn shell(values: &Values, faults: &mut Vec<Fault>) -> Shell {
     let path = PathBuf::from(values.text("shell"));
-    // Some kernels write the defaults out.
-    if !values.is_written("shell") || path == Path::new(USUAL_SHELL) {
+    // Left out, or written out as some kernels write defaults.
+    if path == Path::new(USUAL_SHELL) {
         return Shell::Usual(path);
     }
     if !path.as_os_str().is_empty() && !path.is_absolute() {
