@@ -8,7 +8,7 @@ use super::*;
 use crate::process::Secrets;
 use crate::tools::view::DiffOp;
 use crate::tools::{CancelToken, EmitError, Event, EventSink, Phase};
-use crate::workspace::{RootsSpec, Session, Workspace};
+use crate::workspace::{RootsSpec, Session, Workspace, lookups_of};
 
 /// A root with a file in it, and calls of the tool on it.
 struct Story {
@@ -231,4 +231,21 @@ fn an_ambiguous_string_is_told_with_all_its_lines() {
     assert_eq!(error.details()["lines"], json!((1..=33).collect::<Vec<_>>()));
     let empty = json!({"path": "a", "old_string": "", "new_string": "y"});
     assert!(story.call(&empty).unwrap_err().hint().unwrap().contains("write_file"));
+}
+
+#[test]
+fn an_edit_resolves_its_path_once() {
+    let story = Story::with("top", "a\n");
+    fs::create_dir_all(story.root.join("src/deep")).unwrap();
+    fs::write(story.root.join("src/deep/f"), "one\n").unwrap();
+    let arguments = json!({"path": "src/deep/f", "old_string": "one", "new_string": "two"});
+    let (shown, lookups) = lookups_of(|| story.preview(&arguments));
+    assert_eq!((hunks(&shown.unwrap()), lookups), (1, 1));
+    let (edited, lookups) = lookups_of(|| story.call(&arguments));
+    assert_eq!((edited.unwrap()["replacements"].as_u64(), lookups), (Some(1), 1));
+    assert_eq!(story.content("src/deep/f"), "two\n");
+    // A file in the root itself is found from the root's own handle.
+    let arguments = json!({"path": "top", "old_string": "a", "new_string": "b"});
+    let (edited, lookups) = lookups_of(|| story.call(&arguments));
+    assert_eq!((edited.is_ok(), lookups), (true, 0));
 }
