@@ -223,12 +223,10 @@ impl Tool for EditFile {
 
     fn preview(&self, arguments: &Payload, context: &Context<'_>) -> Result<View, ToolError> {
         let arguments = Arguments::of(arguments)?;
-        let file = match change::look(context, arguments.path) {
-            Ok(Some(file)) => file,
-            Ok(None) => return Ok(change::failure(&change::missing(context, arguments.path))),
-            Err(error) => return Ok(change::failure(&error)),
-        };
-        Ok(match Prepared::of(&arguments, &file, context) {
+        let prepared = change::look(context, arguments.path).and_then(|destination| {
+            Prepared::of(&arguments, destination.existing(arguments.path)?, context)
+        });
+        Ok(match prepared {
             Ok(prepared) => {
                 let diff = prepared.diff(PREVIEW_LINES);
                 let notes: &[String] =
@@ -281,8 +279,7 @@ fn is_race(error: &ToolError) -> bool {
 fn edit_once(arguments: &Arguments<'_>, context: &Context<'_>) -> Result<Payload, ToolError> {
     let path = arguments.path;
     let writing = change::begin(context, path)?;
-    let Some(file) = writing.current() else { return Err(change::missing(context, path)) };
-    let prepared = Prepared::of(arguments, file, context)?;
+    let prepared = Prepared::of(arguments, writing.destination.existing(path)?, context)?;
     let bom = prepared.encoding.bom();
     let pieces: Vec<&[u8]> =
         std::iter::once(bom).chain(prepared.edited.patch.segments(prepared.body())).collect();
@@ -302,7 +299,7 @@ fn edit_once(arguments: &Arguments<'_>, context: &Context<'_>) -> Result<Payload
     }
 
     let resolved = writing.path().to_owned();
-    let committed = writing.commit(context, path, &pieces)?;
+    let committed = writing.commit(path, &pieces)?;
     let written = committed.written;
     // What the session knows is brought up to date, unless it was out of date: then it has still
     // not seen what someone else changed.

@@ -260,8 +260,9 @@ impl Tool for WriteFile {
 
     fn preview(&self, arguments: &Payload, context: &Context<'_>) -> Result<View, ToolError> {
         let arguments = Arguments::of(arguments)?;
-        let prepared = change::look(context, arguments.path)
-            .and_then(|file| Prepared::of(&arguments, file.as_ref(), self.overwrite, context));
+        let prepared = change::look(context, arguments.path).and_then(|destination| {
+            Prepared::of(&arguments, destination.current(), self.overwrite, context)
+        });
         Ok(match prepared {
             Ok(prepared) => {
                 let verb = if prepared.is_new() { "Create" } else { "Overwrite" };
@@ -295,7 +296,8 @@ impl WriteFile {
     ) -> Result<Payload, ToolError> {
         let Arguments { path, content, .. } = *arguments;
         let writing = change::begin(context, path)?;
-        let prepared = Prepared::of(arguments, writing.current(), self.overwrite, context)?;
+        let prepared =
+            Prepared::of(arguments, writing.destination.current(), self.overwrite, context)?;
         let mut notices = prepared.notes();
         let version = Version::of(content.as_bytes());
         let written = if prepared.is_unchanged() {
@@ -305,7 +307,7 @@ impl WriteFile {
             0
         } else {
             let resolved = writing.path().to_owned();
-            let committed = writing.commit(context, path, &[content.as_bytes()])?;
+            let committed = writing.commit(path, &[content.as_bytes()])?;
             let written = committed.written;
             context.session.record_own_write(&resolved, version, written.stat.stamp());
             notices.extend(change::notice(written.how));

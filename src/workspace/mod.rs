@@ -25,6 +25,8 @@ pub use leftovers::{Budget, Swept, is_leftover};
 pub use locks::{Guard, LONGEST_WAIT, LockKey, LockTable, Mode, Wait};
 pub use open::{AccessTime, Ended, OpenFile};
 pub use replace::{How, InPlace, Replacement, Staged, Written};
+#[cfg(test)]
+pub(crate) use resolve::tests::lookups_of;
 pub use resolve::{PathArgument, Place, Target};
 pub(crate) use roots::lexically_clean;
 pub use roots::{Access, Root, RootError, RootFault, RootsSpec, Setting, Workspace};

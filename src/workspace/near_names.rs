@@ -6,7 +6,9 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use rustix::fs::{Dir, Mode, OFlags, ResolveFlags};
+use rustix::fs::{Dir, Mode, OFlags};
+
+use super::resolve::{HANDLE, open_beneath};
 
 /// How many names are offered.
 const OFFERED: usize = 3;
@@ -32,11 +34,7 @@ pub(super) fn near_paths(
     name: &OsStr,
     rest: &Path,
 ) -> Vec<PathBuf> {
-    let exists = |path: &Path| {
-        let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-        let resolve = ResolveFlags::BENEATH | ResolveFlags::NO_SYMLINKS;
-        rustix::fs::openat2(folder, path, flags, Mode::empty(), resolve).is_ok()
-    };
+    let exists = |path: &Path| open_beneath(folder, path, HANDLE).is_ok();
     let has_rest = rest != Path::new("");
     if has_rest && parent.file_name() == Some(name) && exists(rest) {
         return vec![rest.to_owned()];

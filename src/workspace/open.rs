@@ -53,18 +53,9 @@ impl Workspace {
         }
         for _ in 0..ATTEMPTS {
             let place = self.locate_existing(path, Action::Read)?;
-            let Target::Found { stat, .. } = &place.target else { continue };
-            let folder = match (stat.kind, place.folder()) {
-                (FileKind::Regular, Some(folder)) => folder,
-                (FileKind::Link, _) => continue,
-                (kind, _) => return Err(fail(irregular(kind)).at(&place.path)),
-            };
-            let opened = open_no_atime_if_permitted(folder, place.name(), flags | OFlags::NOFOLLOW);
-            match opened {
-                Ok(handle) => return OpenFile::new(handle, place.path, path.text),
-                // Replaced by a link, or removed, since it was looked at.
-                Err(Errno::LOOP | Errno::NOENT) => {}
-                Err(errno) => return Err(fail(errno.into()).at(&place.path)),
+            match place.open(path.text, Action::Read, access_time) {
+                Err(error) if matches!(*error.fault, Fault::Changed) => {}
+                opened => return opened,
             }
         }
         Err(fail(Errno::AGAIN.into()))
@@ -76,7 +67,8 @@ impl Place<'_> {
     /// what an error says that it was meant for.
     ///
     /// # Errors
-    /// When it is no regular file, cannot be opened, or is not there any more.
+    /// When it is no regular file or cannot be opened; [`Fault::Changed`] when it is not there any
+    /// more, be it that something else is.
     pub fn open(
         &self,
         text: &str,
@@ -93,9 +85,13 @@ impl Place<'_> {
         };
         let mut flags = READING | OFlags::NOFOLLOW;
         flags.set(OFlags::NOATIME, access_time == AccessTime::Keep);
-        let handle = open_no_atime_if_permitted(folder, self.name(), flags);
-        let file =
-            OpenFile::new(handle.map_err(|errno| fail(errno.into()))?, self.path.clone(), text)?;
+        let handle = match open_no_atime_if_permitted(folder, self.name(), flags) {
+            Ok(handle) => handle,
+            // Removed, or replaced by a link, since it was looked at.
+            Err(Errno::NOENT | Errno::LOOP) => return Err(fail(Fault::Changed)),
+            Err(errno) => return Err(fail(errno.into())),
+        };
+        let file = OpenFile::new(handle, self.path.clone(), text)?;
         if file.stat.id == stat.id { Ok(file) } else { Err(fail(Fault::Changed)) }
     }
 }

@@ -1,10 +1,11 @@
 //! From a path as a caller wrote it to a handle beneath a root.
 //!
 //! Two ways. The quick one is a single `openat2` that refuses every link and every step above the
-//! root; it serves nearly all paths. Where it refuses, the path is walked by hand: each component is
-//! opened as a handle that follows nothing, links are read and their targets matched against all
-//! roots again. Neither way ever looks at anything outside: a path or a link that leaves is refused
-//! by its text alone, whether or not something is there.
+//! root; it serves nearly all paths. A file to be read is opened by it; of a [`Place`] it opens the
+//! folder, from which the last name is looked up. Where it refuses, the path is walked by hand: each
+//! component is opened as a handle that follows nothing, links are read and their targets matched
+//! against all roots again. Neither way ever looks at anything outside: a path or a link that leaves
+//! is refused by its text alone, whether or not something is there.
 //!
 //! Paths arrive as text, in which a name that is not UTF-8 stands between quotes ([`name`]).
 
@@ -15,15 +16,15 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
-use rustix::fs::{Mode, OFlags, ResolveFlags};
+use rustix::fs::{AtFlags, Mode, OFlags, ResolveFlags};
 use rustix::io::Errno;
 
 use crate::text::name;
 
 use super::walk::{Folder, Walk};
 use super::{
-    Access, Action, Fault, FileStat, Link, LockKey, Mode as LockMode, Root, Wait, Workspace,
-    WorkspaceError, near_names,
+    Access, Action, Fault, FileKind, FileStat, Link, LockKey, Mode as LockMode, Root, Wait,
+    Workspace, WorkspaceError, near_names,
 };
 
 /// A path as a caller wrote it.
@@ -97,16 +98,17 @@ impl Workspace {
         path: PathArgument<'_>,
         action: Action,
     ) -> Result<Place<'_>, WorkspaceError> {
-        let found = self.locate_fault(path).and_then(|place| match place.target {
+        let place = self.locate(path, action)?;
+        match place.target {
             Target::Found { .. } => Ok(place),
-            Target::Missing { .. } => Err(self.not_found(&place, path)),
-        });
-        found.map_err(|fault| fault.of(action, path.text))
+            Target::Missing { .. } => Err(self.not_found(&place, path, action)),
+        }
     }
 
     /// Finds the place that `path` names and locks the file there, or its name while there is no
-    /// file. The place is looked at again once the lock is held, because whoever held it before may
-    /// have replaced the file; so a lock on what is there is a lock on the place.
+    /// file. Once the lock is held the place is looked at again from its folder's handle, because
+    /// whoever held the lock before may have replaced the file; if so, the path is resolved anew. So
+    /// a lock on what is there is a lock on the place.
     ///
     /// # Errors
     /// As [`Workspace::locate`] and [`LockTable::lock`](super::LockTable::lock).
@@ -118,27 +120,75 @@ impl Workspace {
         wait: Wait<'_>,
     ) -> Result<(Place<'_>, super::Guard), WorkspaceError> {
         let give_up = Instant::now() + wait.limit;
-        let mut key = self.locate(path, action)?.lock_key();
         loop {
+            let place = self.locate(path, action)?;
             let left = give_up.saturating_duration_since(Instant::now());
-            let guard = self.locks.lock(key.clone(), mode, Wait { limit: left, ..wait });
+            let guard = self.locks.lock(place.lock_key(), mode, Wait { limit: left, ..wait });
             let guard = guard.map_err(|fault| match fault {
                 Fault::Locked(_) => Fault::Locked(wait.limit).of(action, path.text),
                 other => other.of(action, path.text),
             })?;
-            let place = self.locate(path, action)?;
-            let now = place.lock_key();
-            if now == key {
+            if place.is_as_found() {
                 return Ok((place, guard));
             }
-            key = now;
         }
     }
 
     pub(super) fn locate_fault(&self, path: PathArgument<'_>) -> Result<Place<'_>, Fault> {
         let beneath = self.beneath(path)?;
         let (root, rest) = self.start(&beneath)?;
-        Walk::new(self, root, rest).run()
+        match self.find_directly(root, rest)? {
+            Some(place) => Ok(place),
+            None => Walk::new(self, root, rest).run(),
+        }
+    }
+
+    /// Finds the place with one `openat2` for its folder and one look at the name in it. `None`
+    /// means that the path has to be walked.
+    fn find_directly(&self, root: usize, rest: &[u8]) -> Result<Option<Place<'_>>, Fault> {
+        // The walk knows a root by its identity, wherever it has been moved to. That matters only
+        // where one root permits what another does not.
+        let access = self.roots().first().map(Root::access);
+        let slash = rest.iter().rposition(|byte| *byte == b'/');
+        let (folders, name) = slash.map_or((&[][..], rest), |at| (&rest[..at], &rest[at + 1..]));
+        if matches!(name, b"" | b"." | b"..")
+            || self.roots().iter().any(|root| Some(root.access()) != access)
+        {
+            return Ok(None);
+        }
+        let top = &self.roots[root];
+        let folder = if folders.is_empty() {
+            Folder::Root(top.folder())
+        } else {
+            match open_beneath(top.folder(), folders, HANDLE | OFlags::DIRECTORY) {
+                Ok(folder) => Folder::Own(folder),
+                Err(errno) => return walk_unless_exhausted(errno),
+            }
+        };
+        let target = match rustix::fs::openat(&folder, name, HANDLE, Mode::empty()) {
+            Ok(handle) => {
+                let stat = FileStat::of(&handle)?;
+                if stat.kind == FileKind::Link {
+                    return Ok(None);
+                }
+                Target::Found { handle, stat }
+            }
+            Err(Errno::NOENT) => {
+                Target::Missing { folders: Vec::new(), ends_in_slash: false, link: None }
+            }
+            Err(errno) => return walk_unless_exhausted(errno),
+        };
+        let is_folder =
+            matches!(&target, Target::Found { stat, .. } if stat.kind == FileKind::Folder);
+        let path = clean_join(top.path(), rest);
+        let root = self.innermost(&path).unwrap_or(top);
+        Ok(Some(Place { path, root, target, folder: (!is_folder).then_some(folder) }))
+    }
+
+    /// The innermost root that contains a path without links; of equal ones the first.
+    fn innermost(&self, path: &Path) -> Option<&Root> {
+        let containing = self.roots.iter().filter(|root| path.starts_with(root.path()));
+        containing.rev().max_by_key(|root| root.path().as_os_str().len())
     }
 
     /// Opens the file that `path` names in one step, if no link and no step above the root is on the
@@ -157,13 +207,9 @@ impl Workspace {
             return Ok(None);
         }
         let relative = if rest.is_empty() { b".".as_slice() } else { rest };
-        let resolve =
-            ResolveFlags::BENEATH | ResolveFlags::NO_SYMLINKS | ResolveFlags::NO_MAGICLINKS;
-        match rustix::fs::openat2(root.folder(), relative, flags, Mode::empty(), resolve) {
+        match open_beneath(root.folder(), relative, flags) {
             Ok(handle) => Ok(Some((handle, path))),
-            Err(errno @ (Errno::MFILE | Errno::NFILE | Errno::NOMEM)) => Err(errno.into()),
-            // Also where openat2 is missing or forbidden: the walk does without it.
-            Err(_) => Ok(None),
+            Err(errno) => walk_unless_exhausted(errno),
         }
     }
 
@@ -237,7 +283,18 @@ impl Workspace {
         Fault::Outside { roots: self.names(), link }
     }
 
-    pub(super) fn not_found(&self, place: &Place<'_>, path: PathArgument<'_>) -> Fault {
+    /// The error of a place where nothing is, with similar names in the same folder.
+    #[must_use]
+    pub fn not_found(
+        &self,
+        place: &Place<'_>,
+        path: PathArgument<'_>,
+        action: Action,
+    ) -> WorkspaceError {
+        self.nothing_at(place, path).of(action, path.text)
+    }
+
+    fn nothing_at(&self, place: &Place<'_>, path: PathArgument<'_>) -> Fault {
         let Some(folder) = place.folder() else { return Errno::NOENT.into() };
         let (missing, name) = place.first_missing();
         let parent = missing.parent().unwrap_or(Path::new("/"));
@@ -307,6 +364,18 @@ impl<'w> Place<'w> {
         }
     }
 
+    /// Whether what is there is still what was found. A folder is nothing that a tool replaces.
+    fn is_as_found(&self) -> bool {
+        let Some(folder) = self.folder() else { return true };
+        let (_, name) = self.first_missing();
+        let now = rustix::fs::statat(folder, name, AtFlags::SYMLINK_NOFOLLOW);
+        match (&self.target, now.map(|now| FileStat::from_raw(&now).id)) {
+            (Target::Found { stat, .. }, Ok(now)) => stat.id == now,
+            (Target::Missing { .. }, now) => now == Err(Errno::NOENT),
+            (Target::Found { .. }, Err(_)) => false,
+        }
+    }
+
     /// The first part of the path that is not there, and its name.
     fn first_missing(&self) -> (PathBuf, &OsStr) {
         match &self.target {
@@ -332,6 +401,30 @@ fn check(path: &[u8]) -> Result<(), Fault> {
     Ok(())
 }
 
+/// A handle that can neither read nor write, of a link itself and not of what it leads to.
+pub(super) const HANDLE: OFlags = OFlags::PATH.union(OFlags::NOFOLLOW).union(OFlags::CLOEXEC);
+
+/// Opens a path in one step, if it leads through no link and never above `folder`.
+pub(super) fn open_beneath(
+    folder: BorrowedFd<'_>,
+    path: impl rustix::path::Arg,
+    flags: OFlags,
+) -> rustix::io::Result<OwnedFd> {
+    #[cfg(test)]
+    tests::count_lookup();
+    let resolve = ResolveFlags::BENEATH | ResolveFlags::NO_SYMLINKS | ResolveFlags::NO_MAGICLINKS;
+    rustix::fs::openat2(folder, path, flags, Mode::empty(), resolve)
+}
+
+/// What follows where the quick way failed: the walk, also where `openat2` is missing or forbidden,
+/// but not where the walk would find no more descriptors or memory either.
+fn walk_unless_exhausted<T>(errno: Errno) -> Result<Option<T>, Fault> {
+    match errno {
+        Errno::MFILE | Errno::NFILE | Errno::NOMEM => Err(errno.into()),
+        _ => Ok(None),
+    }
+}
+
 /// `base` and a path beneath it that leads through no link: there `..` can be taken as text.
 fn clean_join(base: &Path, rest: &[u8]) -> PathBuf {
     let mut path = base.to_owned();
@@ -347,4 +440,4 @@ fn clean_join(base: &Path, rest: &[u8]) -> PathBuf {
 
 #[cfg(test)]
 #[expect(clippy::disallowed_methods, reason = "tests set up real files")]
-mod tests;
+pub(crate) mod tests;

@@ -8,7 +8,7 @@ use std::path::PathBuf;
 use rustix::fs::{Mode, OFlags, ResolveFlags};
 use rustix::io::Errno;
 
-use super::resolve::{Place, Target};
+use super::resolve::{HANDLE, Place, Target, open_beneath};
 use super::{Fault, FileKind, FileStat, Link, Root, Workspace};
 
 /// How many links a path may lead through, as in the kernel (`MAXSYMLINKS`).
@@ -90,8 +90,9 @@ impl<'w> Walk<'w> {
 
     /// Opens one component. Returns the place when the walk is over.
     fn descend(&mut self, step: Step) -> Result<Option<Place<'w>>, Fault> {
-        let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-        let handle = match rustix::fs::openat(&self.here, &step.name, flags, Mode::empty()) {
+        #[cfg(test)]
+        super::resolve::tests::count_lookup();
+        let handle = match rustix::fs::openat(&self.here, &step.name, HANDLE, Mode::empty()) {
             Ok(handle) => handle,
             Err(Errno::NOENT) => return self.missing(step).map(Some),
             Err(errno @ Errno::ACCESS) => {
@@ -178,9 +179,7 @@ impl<'w> Walk<'w> {
             return Ok(());
         };
         let path: PathBuf = self.levels.iter().map(|level| &level.name).collect();
-        let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-        let resolve = ResolveFlags::BENEATH | ResolveFlags::NO_SYMLINKS;
-        let folder = rustix::fs::openat2(top, path, flags, Mode::empty(), resolve)?;
+        let folder = open_beneath(top, path, HANDLE | OFlags::DIRECTORY)?;
         if FileStat::of(&folder)?.id != level.stat.id {
             // Renamed or replaced in this moment.
             return Err(Errno::AGAIN.into());
@@ -198,11 +197,7 @@ impl<'w> Walk<'w> {
         for next in self.rest.drain(..).rev() {
             match next.name.as_bytes() {
                 b"." => {}
-                b".." => {
-                    {
-                        return Err(Fault::NotFound { missing: path, link, near: Vec::new() });
-                    };
-                }
+                b".." => return Err(Fault::NotFound { missing: path, link, near: Vec::new() }),
                 _ => {
                     path.push(&next.name);
                     folders.push(next.name);

@@ -1,3 +1,4 @@
+use std::cell::Cell;
 use std::os::unix::fs::symlink;
 use std::os::unix::net::UnixListener;
 use std::sync::LazyLock;
@@ -7,6 +8,22 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::workspace::{AccessTime, RootsSpec, Special};
+
+thread_local! {
+    static LOOKUPS: Cell<usize> = const { Cell::new(0) };
+}
+
+/// Called for each `openat2` and for each component of a walk.
+pub(in crate::workspace) fn count_lookup() {
+    LOOKUPS.set(LOOKUPS.get() + 1);
+}
+
+/// What `act` returns, and how many lookups beneath a root it made on this thread.
+pub(crate) fn lookups_of<T>(act: impl FnOnce() -> T) -> (T, usize) {
+    let before = LOOKUPS.get();
+    let done = act();
+    (done, LOOKUPS.get() - before)
+}
 
 /// Two writable roots `one` and `two`, a read-only root `fixed` and a folder `outside`, with a
 /// secret in the last.
@@ -215,6 +232,97 @@ fn the_innermost_root_decides_what_may_be_written() {
     assert_eq!(check(&story.path("fixed/open/../open/new")), Ok(()));
     assert_eq!(check(&story.path("fixed/new")), Err(refusal.to_owned()));
     assert_eq!(check("fixed"), Err(refusal.to_owned()));
+}
+
+/// What the quick way finds is what a walk finds, the root included.
+#[test]
+fn the_quick_way_to_a_place_agrees_with_the_walk() {
+    let story = Story::new();
+    story.link("one/link", "in/b");
+    story.link("one/folder", "in");
+    story.link("alias", "one");
+    std::fs::create_dir(story.base.join("one/in/own")).unwrap();
+    let roots = ["alias", "two", "one/in/deep"].map(|name| story.path(name)).to_vec();
+    let workspace = Workspace::open(&RootsSpec { roots, ..RootsSpec::default() }).unwrap();
+    let workspace = workspace.with_own_folder(&story.base.join("one/in/own")).unwrap();
+    let shape = |place: Place<'_>| {
+        let (found, missing) = match &place.target {
+            Target::Found { stat, .. } => (Some(stat.id), None),
+            Target::Missing { folders, ends_in_slash, .. } => {
+                (None, Some((folders.clone(), *ends_in_slash)))
+            }
+        };
+        let folder = place.folder().map(|folder| FileStat::of(folder).unwrap().id);
+        (place.path.clone(), place.root.id(), found, missing, folder)
+    };
+    let compare = |text: &str| {
+        let (root, rest) = workspace.enter(text.as_bytes()).unwrap();
+        let walked = Walk::new(&workspace, root, rest).run();
+        let found = workspace.find_directly(root, rest).unwrap();
+        found.map(|place| assert_eq!(shape(place), shape(walked.unwrap()), "{text}")).is_some()
+    };
+    for text in [
+        "one/a",
+        "alias/a",
+        "one/new",
+        "one//in/./b",
+        "one/in/../a",
+        "one/in",
+        "two/a",
+        "one/in/deep/new",
+        "alias/in/deep/new",
+        "alias/in/../in/deep/new",
+        "one/in/own/new",
+    ] {
+        assert!(compare(&story.path(text)), "{text} is walked");
+    }
+    for text in
+        ["one", "one/in/", "one/a/", "one/in/..", "one/link", "one/folder/b", "one/a/b", "one/x/y"]
+    {
+        assert!(!compare(&story.path(text)), "{text} is not walked");
+    }
+}
+
+#[test]
+fn a_root_is_known_wherever_it_was_moved_where_another_permits_more() {
+    let story = Story::new();
+    std::fs::rename(story.base.join("fixed"), story.base.join("one/moved")).unwrap();
+    let argument = PathArgument { text: "moved/a", working_directory: None };
+    let place = story.workspace.locate(argument, Action::Write).unwrap();
+    assert!(place.check_writable(&story.workspace, "moved/a").is_err());
+    let argument = PathArgument { text: "moved/open/a", working_directory: None };
+    let place = story.workspace.locate(argument, Action::Write).unwrap();
+    assert!(place.check_writable(&story.workspace, "moved/open/a").is_ok());
+}
+
+#[test]
+fn a_place_opens_the_file_that_was_found_or_none() {
+    let story = Story::new();
+    let locate = || {
+        let argument = PathArgument { text: "a", working_directory: None };
+        story.workspace.locate(argument, Action::Write).unwrap()
+    };
+    let open = |place: &Place<'_>| {
+        let opened = place.open("a", Action::Write, AccessTime::Keep);
+        opened.map(drop).map_err(|error| matches!(*error.fault, Fault::Changed))
+    };
+    let (file, next) = (story.base.join("one/a"), story.base.join("one/next"));
+    let place = locate();
+    assert_eq!(open(&place), Ok(()));
+    assert!(place.is_as_found());
+    std::fs::write(&next, "another").unwrap();
+    std::fs::rename(&next, &file).unwrap();
+    assert_eq!(open(&place), Err(true), "replaced");
+    assert!(!place.is_as_found());
+    let place = locate();
+    std::fs::remove_file(&file).unwrap();
+    assert_eq!(open(&place), Err(true), "removed");
+    let missing = locate();
+    assert!(!place.is_as_found() && missing.is_as_found());
+    story.link("one/a", "in/b");
+    assert_eq!(open(&place), Err(true), "replaced by a link");
+    assert!(!place.is_as_found() && !missing.is_as_found());
+    assert_eq!(open(&locate()), Ok(()));
 }
 
 #[test]
