@@ -2,4 +2,4 @@
 #![expect(unreachable_pub, reason = "generated code makes everything public")]
 #![expect(clippy::allow_attributes, reason = "generated code allows what it needs")]
 
-tonic::include_proto!("plugin");
+include!("generated/plugin.rs");
