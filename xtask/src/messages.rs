@@ -24,10 +24,16 @@ struct Module {
 /// Each module has a codec and packages of its own, and knows nothing of the others'.
 const MODULES: &[Module] = &[
     Module {
-        protos: "proto",
+        protos: "crates/goplugin/proto",
         packages: "plugin",
-        generated: "src/goplugin/generated",
+        generated: "crates/goplugin/src/generated",
         configure: |builder| builder,
+    },
+    Module {
+        protos: "crates/goplugin/examples/greeter",
+        packages: "greeter",
+        generated: "crates/goplugin/examples/greeter/generated",
+        configure: |builder| builder.build_transport(false),
     },
     Module {
         protos: "proto",
