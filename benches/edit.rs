@@ -22,7 +22,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 use std::time::{Duration, Instant};
 
-use provider_workspace::goplugin::host::{Launch, Plugin};
+use goplugin::host::{Launch, Plugin};
 use provider_workspace::process::Secrets;
 use provider_workspace::provider::Call;
 use provider_workspace::service::ToolClient;

@@ -2,10 +2,9 @@
 //! kept inside the folders that an operator names.
 //!
 //! # Layout
-//! Imports point one way: `cli` → `service`, `goplugin`, `telemetry` → `provider` → `tools` → `workspace`,
-//! `process`, `text` → the `sandbox` crate.
+//! Imports point one way: `cli` → `service`, `telemetry` → `provider` → `tools` → `workspace`,
+//! `process`, `text` → the `sandbox` crate. The `goplugin` crate carries the connection.
 //!
-//! - [`goplugin`]: hashicorp/go-plugin in Rust, both sides of it, knowing nothing of tools.
 //! - [`service`]: the protocol's ToolService over the provider; wire types end here.
 //! - [`telemetry`]: spans and figures of calls, where the environment names a collector.
 //! - [`provider`]: configuration, dispatch, validation, deadlines, cancellation, sessions.
@@ -20,7 +19,6 @@
 compile_error!("provider-workspace runs on Linux only: its jail is made of Landlock and seccomp");
 
 pub mod cli;
-pub mod goplugin;
 pub mod process;
 pub mod provider;
 pub mod service;

@@ -7,9 +7,12 @@ use std::process::{Command, Stdio};
 use provider_workspace::provider::config::{
     ATTRIBUTES, Attribute, AttributeKind, AttributePresence,
 };
+use provider_workspace::service::kernel_callbacks;
+use provider_workspace::service::plugin::KERNEL_CALLBACKS;
 use serde_json::{Map, Value, json};
+use tokio::sync::mpsc;
 
-use crate::harness::{PROGRAM, Story};
+use crate::harness::{PATIENCE, PROGRAM, Story};
 
 /// A built example. Cargo builds them with the tests, but not with one of the tests alone.
 fn example(name: &str) -> Option<PathBuf> {
@@ -91,6 +94,45 @@ async fn the_minimal_provider_is_one() {
         let told = run(&kernel, &[program.to_str().unwrap()]);
         assert_in_order(&told, &["minimal ", "call-0 count_words", "no-such-file", "ended"]);
     }
+}
+
+/// A provider that is made of this library logs like this library's own.
+#[tokio::test]
+async fn what_the_minimal_provider_logs_reaches_its_host_by_both_ways() {
+    let Some(program) = example("minimal_provider") else { return };
+    let (line, mut lines) = mpsc::unbounded_channel();
+    let log = move |logged| drop(line.send(logged));
+    let mut story = Story::launched_as(&program, |launch| launch.on_log(log)).await;
+    let (entry, mut entries) = mpsc::unbounded_channel();
+    let callbacks = kernel_callbacks(move |logged| drop(entry.send(logged)));
+    story.plugin.serve_callbacks(KERNEL_CALLBACKS, callbacks).await.unwrap();
+    story.configure(json!({})).await.unwrap();
+    story.write("poem.txt", "Roses are red,\n");
+    story.result("count_words", json!({"path": "poem.txt"})).await;
+
+    let line = first(&mut lines, |line| line.message == "counted").await;
+    assert_eq!((line.level, line.module.as_deref()), (tracing::Level::INFO, Some("minimal")));
+    assert_eq!(
+        (&line.fields["words"], &line.fields["session_id"]),
+        (&json!(3), &json!("session-1"))
+    );
+    let entry = first(&mut entries, |entry| entry.message == "counted").await;
+    assert_eq!((entry.level.as_str(), entry.logger.as_str()), ("info", "minimal_provider"));
+    assert_eq!(entry.session_id.as_deref(), Some("session-1"));
+    story.end().await;
+}
+
+/// The first of what comes that is wanted.
+async fn first<T>(coming: &mut mpsc::UnboundedReceiver<T>, is_wanted: impl Fn(&T) -> bool) -> T {
+    let wanted = async {
+        loop {
+            let one = coming.recv().await.unwrap();
+            if is_wanted(&one) {
+                return one;
+            }
+        }
+    };
+    tokio::time::timeout(PATIENCE, wanted).await.unwrap()
 }
 
 #[test]
