@@ -215,7 +215,7 @@ impl Running {
     /// # Errors
     /// [`LostCall`] when the supervisor died.
     pub fn try_wait(&mut self) -> Result<Option<Report>, LostCall> {
-        match wire::report(&self.control, wire::Patience::None) {
+        match wire::report(&self.control, wire::Blocking::Refused) {
             Ok(ended) => Ok(Some(ended.into_report())),
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => Ok(None),
             Err(error) => Err(LostCall(error)),
@@ -227,7 +227,7 @@ impl Running {
     /// # Errors
     /// [`LostCall`] when the supervisor died.
     pub fn wait(self) -> Result<Report, LostCall> {
-        wire::report(&self.control, wire::Patience::Endless)
+        wire::report(&self.control, wire::Blocking::Allowed)
             .map(wire::Ended::into_report)
             .map_err(LostCall)
     }

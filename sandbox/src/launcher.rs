@@ -21,7 +21,7 @@ use crate::policy::Limits;
 use crate::private::PrivateFolders;
 use crate::spawner::ARGUMENT;
 use crate::sys;
-use crate::wire::{self, Began, Patience, Request};
+use crate::wire::{self, Began, Blocking, Request};
 
 /// Hardens the provider itself; `main` calls this once, before it starts a thread: no other process
 /// of the user may read its memory, and no descriptor that it was started with reaches a child.
@@ -93,7 +93,7 @@ impl Spawner {
         // Only a thread that died would not take it.
         let _ = wait_for.send(child);
         let setup = wire::send(&socket, &plan.encode(), &[])
-            .and_then(|()| wire::receive(&socket, Patience::Endless))
+            .and_then(|()| wire::receive(&socket, Blocking::Allowed))
             .and_then(|(message, _)| Setup::decode(&message))
             .map_err(failed)?;
         match setup {
@@ -138,9 +138,9 @@ impl Spawner {
         drop(socket);
         if Arc::strong_count(&calls) == 1 {
             // A spawner that is stopped or swapped out must not hold us up for ever.
-            let patience = Duration::from_secs(2);
+            let timeout = Duration::from_secs(2);
             let ended = ended.into_inner().unwrap_or_else(PoisonError::into_inner);
-            let _ = ended.recv_timeout(patience);
+            let _ = ended.recv_timeout(timeout);
         }
     }
 }

@@ -30,7 +30,7 @@ use crate::rights::{Grant, Holder, Rights, Tcp, call_domain, domain};
 use crate::supervisor::{Call, prepare, supervise};
 use crate::sweep::sweep_strangers;
 use crate::sys::{self, Fork, Wait};
-use crate::wire::{self, Began, Patience};
+use crate::wire::{self, Began, Blocking};
 
 /// The argument that makes this program a spawner.
 pub(crate) const ARGUMENT: &str = "__sandbox-spawner";
@@ -56,7 +56,7 @@ pub fn spawner_main() -> ExitCode {
 
 fn serve(socket: OwnedFd) -> io::Result<()> {
     become_quiet()?;
-    let (message, _) = wire::receive(&socket, Patience::Endless)?;
+    let (message, _) = wire::receive(&socket, Blocking::Allowed)?;
     let plan = Plan::decode(&message)?;
     match set_up(&plan) {
         Ok(Role::Waiting) => {
@@ -290,7 +290,7 @@ fn wait_for_call(socket: &OwnedFd, take: &OwnedFd) -> Option<Call> {
     let _ = set_parent_process_death_signal(Some(Signal::KILL));
     let ready = prepare();
     loop {
-        let (message, fds) = wire::receive(socket, Patience::Endless).ok()?;
+        let (message, fds) = wire::receive(socket, Blocking::Allowed).ok()?;
         if let Ok([control, stdin, stdout, stderr]) = <[OwnedFd; 4]>::try_from(fds) {
             rustix::io::write(take, &[0]).ok()?;
             let _ = set_parent_process_death_signal(None);
@@ -310,7 +310,7 @@ fn refuse(socket: &OwnedFd, error: &io::Error) -> Goes {
     if poll(&mut [PollFd::new(socket, PollFlags::IN)], Some(&RETRY)) != Ok(1) {
         return Goes::On;
     }
-    let Ok((_, fds)) = wire::receive(socket, Patience::Endless) else { return Goes::Down };
+    let Ok((_, fds)) = wire::receive(socket, Blocking::Allowed) else { return Goes::Down };
     if let Some(control) = fds.first() {
         let errno = error.raw_os_error().unwrap_or(libc::EAGAIN);
         let _ = Began::Failed(Stage::Supervisor, errno).send(control, None);

@@ -56,14 +56,14 @@ pub(crate) fn supervise(call: Call, domain: Option<BorrowedFd<'_>>) {
             drop(stdio);
             // A provider that is gone shows in the next poll.
             let _ = Began::Running(pid.unsigned_abs()).send(&control, Some(pidfd.as_fd()));
-            let (patience, waiting) = watch(&control, &pidfd, pid);
-            let early = match patience {
-                Patience::ForRest(limit) => linger(&control, pid, limit),
-                Patience::ForReport | Patience::Gone => None,
+            let (reason, waiting) = watch(&control, &pidfd, pid);
+            let early = match reason {
+                StopReason::Exited { grace } => linger(&control, pid, grace),
+                StopReason::KillOrdered | StopReason::ProviderGone => None,
             };
             let swept = sweep(pid);
-            if let (Patience::ForReport | Patience::ForRest(_), Some(main)) =
-                (patience, early.or(swept.main))
+            if let (StopReason::KillOrdered | StopReason::Exited { .. }, Some(main)) =
+                (reason, early.or(swept.main))
             {
                 let ended = Ended {
                     wait_status: main.wait_status,
@@ -121,20 +121,21 @@ fn resources(limits: &Limits) -> Vec<(libc::c_int, u64)> {
         .collect()
 }
 
-/// Whether anybody waits for the report.
+/// Why [`watch`] stopped.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Patience {
-    ForReport,
-    /// It does, and the command ended by itself, so that what it left may end so too, within this
-    /// time.
-    ForRest(Duration),
-    Gone,
+enum StopReason {
+    /// The command's process ended. Processes that it left behind have `grace` to end as well.
+    Exited { grace: Duration },
+    /// The provider ordered a kill, or the supervisor cannot watch any longer.
+    KillOrdered,
+    /// Nobody waits for the report.
+    ProviderGone,
 }
 
-/// Watches over the command until it ends or its end is asked for. Says too what was waited for when
-/// it was first sent a signal.
-fn watch(control: &OwnedFd, pidfd: &OwnedFd, pid: libc::pid_t) -> (Patience, Option<Waiting>) {
-    let mut limit = LINGER;
+/// Watches the command until it ends or must be killed. Also returns what the command waited for
+/// when the first signal was sent to it.
+fn watch(control: &OwnedFd, pidfd: &OwnedFd, pid: libc::pid_t) -> (StopReason, Option<Waiting>) {
+    let mut grace = LINGER;
     let mut waiting = None;
     loop {
         let mut ready = [PollFd::new(pidfd, PollFlags::IN), PollFd::new(control, PollFlags::IN)];
@@ -145,7 +146,7 @@ fn watch(control: &OwnedFd, pidfd: &OwnedFd, pid: libc::pid_t) -> (Patience, Opt
             }
             Ok(_) => {}
             Err(Errno::INTR) => continue,
-            Err(_) => return (Patience::ForReport, waiting),
+            Err(_) => return (StopReason::KillOrdered, waiting),
         }
         let [ended, asked] = ready.map(|fd| !fd.revents().is_empty());
         if asked {
@@ -153,15 +154,15 @@ fn watch(control: &OwnedFd, pidfd: &OwnedFd, pid: libc::pid_t) -> (Patience, Opt
                 Ok(Order::Signal(signal)) => {
                     waiting = waiting.or_else(waiting::look);
                     pass_on(signal, pid);
-                    limit = LINGER_AFTER_SIGNAL;
+                    grace = LINGER_AFTER_SIGNAL;
                 }
-                Ok(Order::Kill) => return (Patience::ForReport, waiting),
+                Ok(Order::Kill) => return (StopReason::KillOrdered, waiting),
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
-                Err(_) => return (Patience::Gone, waiting),
+                Err(_) => return (StopReason::ProviderGone, waiting),
             }
         }
         if ended {
-            return (Patience::ForRest(limit), waiting);
+            return (StopReason::Exited { grace }, waiting);
         }
     }
 }

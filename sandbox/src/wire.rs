@@ -39,11 +39,11 @@ pub(crate) enum Order {
     Kill,
 }
 
-/// How long to wait for a message.
+/// Whether receiving may block until a message is there.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Patience {
-    None,
-    Endless,
+pub(crate) enum Blocking {
+    Allowed,
+    Refused,
 }
 
 /// What a supervisor reports in the end.
@@ -116,17 +116,17 @@ fn send_packet(
 
 /// Receives a message from within the jail, of which nothing is believed: a memory file would be
 /// whatever its sender made of it, and reading it could take for ever.
-fn receive_reply(socket: impl AsFd, patience: Patience) -> io::Result<(Vec<u8>, Vec<OwnedFd>)> {
-    let (kind, message, fds) = receive_packet(socket, patience)?;
+fn receive_reply(socket: impl AsFd, blocking: Blocking) -> io::Result<(Vec<u8>, Vec<OwnedFd>)> {
+    let (kind, message, fds) = receive_packet(socket, blocking)?;
     if kind == b'i' { Ok((message, fds)) } else { Err(malformed()) }
 }
 
 /// Receives a message of any length from the provider.
 pub(crate) fn receive(
     socket: impl AsFd,
-    patience: Patience,
+    blocking: Blocking,
 ) -> io::Result<(Vec<u8>, Vec<OwnedFd>)> {
-    let (kind, message, mut fds) = receive_packet(socket, patience)?;
+    let (kind, message, mut fds) = receive_packet(socket, blocking)?;
     match kind {
         b'i' => Ok((message, fds)),
         b'm' => {
@@ -142,13 +142,13 @@ pub(crate) fn receive(
 /// [`io::ErrorKind::UnexpectedEof`].
 fn receive_packet(
     socket: impl AsFd,
-    patience: Patience,
+    blocking: Blocking,
 ) -> io::Result<(u8, Vec<u8>, Vec<OwnedFd>)> {
     let mut buffer = vec![0; INLINE + 1];
     let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(MOST_FDS))];
     let mut control = RecvAncillaryBuffer::new(&mut space);
     let mut flags = RecvFlags::CMSG_CLOEXEC;
-    flags.set(RecvFlags::DONTWAIT, patience == Patience::None);
+    flags.set(RecvFlags::DONTWAIT, blocking == Blocking::Refused);
     let mut once_more = true;
     let message = loop {
         let mut parts = [IoSliceMut::new(&mut buffer)];
@@ -203,7 +203,7 @@ pub(crate) fn tell(control: impl AsFd, order: Order) -> io::Result<()> {
 
 /// The supervisor's end of [`tell`].
 pub(crate) fn order(control: impl AsFd) -> io::Result<Order> {
-    let (message, _) = receive(control, Patience::None)?;
+    let (message, _) = receive(control, Blocking::Refused)?;
     match Reader(&message).u64()? {
         u64::MAX => Ok(Order::Kill),
         signal => i32::try_from(signal).map(Order::Signal).map_err(|_| malformed()),
@@ -211,8 +211,8 @@ pub(crate) fn order(control: impl AsFd) -> io::Result<Order> {
 }
 
 /// Receives a supervisor's report.
-pub(crate) fn report(control: impl AsFd, patience: Patience) -> io::Result<Ended> {
-    let (message, _) = receive_reply(control, patience)?;
+pub(crate) fn report(control: impl AsFd, blocking: Blocking) -> io::Result<Ended> {
+    let (message, _) = receive_reply(control, blocking)?;
     let mut from = Reader(&message);
     Ok(Ended {
         wait_status: from.u64()? as u32 as i32,
@@ -275,7 +275,7 @@ impl Began {
 
     /// The provider's end of [`Began::send`].
     pub(crate) fn receive(control: impl AsFd) -> io::Result<(Self, Option<OwnedFd>)> {
-        let (message, mut fds) = receive_reply(control, Patience::Endless)?;
+        let (message, mut fds) = receive_reply(control, Blocking::Allowed)?;
         let mut from = Reader(&message);
         let began = match from.u64()? {
             u64::MAX => Began::Running(u32::try_from(from.u64()?).map_err(|_| malformed())?),
@@ -445,7 +445,7 @@ mod tests {
         for length in [0, 100, INLINE, 130_000, 1_000_000] {
             let sent = request(length);
             send(&here, &sent.encode(), &[here.as_fd(), there.as_fd()]).unwrap();
-            let (message, fds) = receive(&there, Patience::None).unwrap();
+            let (message, fds) = receive(&there, Blocking::Refused).unwrap();
             assert_eq!(Request::decode(&message).unwrap(), sent);
             assert_eq!(fds.len(), 2);
         }
@@ -464,7 +464,7 @@ mod tests {
         let (here, there) = pair().unwrap();
         drop(there);
         assert_eq!(
-            report(&here, Patience::Endless).unwrap_err().kind(),
+            report(&here, Blocking::Allowed).unwrap_err().kind(),
             io::ErrorKind::UnexpectedEof
         );
         tell(&here, Order::Kill).unwrap();
@@ -488,7 +488,7 @@ mod tests {
         tell(&provider, Order::Signal(15)).unwrap();
         ended.send(&supervisor).unwrap();
         drop(supervisor);
-        assert_eq!(report(&provider, Patience::Endless).unwrap(), ended);
+        assert_eq!(report(&provider, Blocking::Allowed).unwrap(), ended);
         assert_eq!(ended.into_report().status, ExitStatus::Exited(1));
     }
 
@@ -496,7 +496,7 @@ mod tests {
     fn a_reply_in_a_memory_file_is_not_read() {
         let (here, there) = pair().unwrap();
         send(&there, &vec![0; INLINE + 1], &[]).unwrap();
-        let refused = report(&here, Patience::Endless).unwrap_err();
+        let refused = report(&here, Blocking::Allowed).unwrap_err();
         assert_eq!(refused.kind(), io::ErrorKind::InvalidData);
     }
 
