@@ -216,7 +216,7 @@ impl Running {
     /// [`LostCall`] when the supervisor died.
     pub fn try_wait(&mut self) -> Result<Option<Report>, LostCall> {
         match wire::report(&self.control, wire::Blocking::Refused) {
-            Ok(ended) => Ok(Some(ended.into_report())),
+            Ok(exit) => Ok(Some(exit.into_report())),
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => Ok(None),
             Err(error) => Err(LostCall(error)),
         }
@@ -228,7 +228,7 @@ impl Running {
     /// [`LostCall`] when the supervisor died.
     pub fn wait(self) -> Result<Report, LostCall> {
         wire::report(&self.control, wire::Blocking::Allowed)
-            .map(wire::Ended::into_report)
+            .map(wire::ExitReport::into_report)
             .map_err(LostCall)
     }
 }

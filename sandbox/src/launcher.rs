@@ -21,7 +21,7 @@ use crate::policy::Limits;
 use crate::private::PrivateFolders;
 use crate::spawner::ARGUMENT;
 use crate::sys;
-use crate::wire::{self, Began, Blocking, Request};
+use crate::wire::{self, Blocking, Request, StartReport};
 
 /// Hardens the provider itself; `main` calls this once, before it starts a thread: no other process
 /// of the user may read its memory, and no descriptor that it was started with reaches a child.
@@ -37,8 +37,8 @@ pub fn harden_provider() -> io::Result<()> {
 #[derive(Debug)]
 pub(crate) struct Spawner {
     socket: OwnedFd,
-    /// Disconnected once the process was waited for and the private folders are removed.
-    ended: Mutex<Receiver<()>>,
+    /// Disconnects when the process has been reaped and the private folders are removed.
+    exited: Mutex<Receiver<()>>,
     calls: Arc<()>,
 }
 
@@ -79,7 +79,7 @@ impl Spawner {
         let failed =
             |source| SpawnerError::Start { program: program.display().to_string(), source };
         let (socket, theirs) = wire::pair().map_err(failed)?;
-        let (wait_for, ended) = waiter(folders).map_err(failed)?;
+        let (wait_for, exited) = waiter(folders).map_err(failed)?;
         let child = std::process::Command::new(program)
             .arg0("sandbox-spawner")
             .arg(ARGUMENT)
@@ -99,7 +99,7 @@ impl Spawner {
         match setup {
             Setup::Failed { step, errno } => Err(SpawnerError::SetUp { step, errno }),
             Setup::Ready(ready) => {
-                Ok((Self { socket, ended: Mutex::new(ended), calls: Arc::new(()) }, ready))
+                Ok((Self { socket, exited: Mutex::new(exited), calls: Arc::new(()) }, ready))
             }
         }
     }
@@ -118,13 +118,13 @@ impl Spawner {
         // The supervisor's death must show as the end of the socket.
         drop(theirs);
         drop(command);
-        match Began::receive(&control) {
-            Ok((Began::Running(inner), pidfd)) => {
+        match StartReport::receive(&control) {
+            Ok((StartReport::Running(inner), pidfd)) => {
                 let known = pidfd.as_ref().and_then(pid_of);
                 let pid = known.map_or(ProcessId::Jail(inner), ProcessId::Machine);
                 Ok(Running::new(control, pid, pidfd, limits, self.calls.clone()))
             }
-            Ok((Began::Failed(stage, errno), _)) => {
+            Ok((StartReport::Failed(stage, errno), _)) => {
                 let source = io::Error::from_raw_os_error(errno);
                 Err(StartError::Stage { stage, source })
             }
@@ -134,13 +134,13 @@ impl Spawner {
 
     /// Lets the spawner end when its calls have ended. Waits for that where no call runs.
     pub(crate) fn close(self) {
-        let Self { socket, ended, calls } = self;
+        let Self { socket, exited, calls } = self;
         drop(socket);
         if Arc::strong_count(&calls) == 1 {
             // A spawner that is stopped or swapped out must not hold us up for ever.
             let timeout = Duration::from_secs(2);
-            let ended = ended.into_inner().unwrap_or_else(PoisonError::into_inner);
-            let _ = ended.recv_timeout(timeout);
+            let exited = exited.into_inner().unwrap_or_else(PoisonError::into_inner);
+            let _ = exited.recv_timeout(timeout);
         }
     }
 }
@@ -150,7 +150,7 @@ impl Spawner {
 /// because a machine may have room for the one and not for the other.
 fn waiter(folders: PrivateFolders) -> io::Result<(SyncSender<Child>, Receiver<()>)> {
     let (wait_for, child) = sync_channel::<Child>(1);
-    let (say, ended) = sync_channel(0);
+    let (say, exited) = sync_channel(0);
     let thread = thread::Builder::new().name("spawner-wait".to_owned()).stack_size(64 * 1024);
     memory::start_thread(|begins| {
         thread.spawn(move || {
@@ -163,7 +163,7 @@ fn waiter(folders: PrivateFolders) -> io::Result<(SyncSender<Child>, Receiver<()
             drop::<SyncSender<()>>(say);
         })
     })?;
-    Ok((wait_for, ended))
+    Ok((wait_for, exited))
 }
 
 fn request(command: &Command, limits: Limits) -> Result<Request, StartError> {

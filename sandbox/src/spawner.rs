@@ -3,6 +3,7 @@
 
 use std::ffi::OsStr;
 use std::io;
+use std::ops::ControlFlow;
 use std::os::fd::{AsFd, OwnedFd};
 use std::path::Path;
 use std::process::ExitCode;
@@ -30,7 +31,7 @@ use crate::rights::{Grant, Holder, Rights, Tcp, call_domain, domain};
 use crate::supervisor::{Call, prepare, supervise};
 use crate::sweep::sweep_strangers;
 use crate::sys::{self, Fork, Wait};
-use crate::wire::{self, Began, Blocking};
+use crate::wire::{self, Blocking, StartReport};
 
 /// The argument that makes this program a spawner.
 pub(crate) const ARGUMENT: &str = "__sandbox-spawner";
@@ -248,8 +249,8 @@ fn answer_calls(socket: OwnedFd, domain: Option<&OwnedFd>) -> io::Result<()> {
                 }
                 Ok(Fork::Parent(pid)) => spare = Some((pid, pidfd_of(pid)?)),
                 Err(error) => match refuse(&socket, &error) {
-                    Goes::On => bury(&mut supervisors, None),
-                    Goes::Down => break,
+                    ControlFlow::Continue(()) => reap_supervisors(&mut supervisors, None),
+                    ControlFlow::Break(()) => break,
                 },
             }
             continue;
@@ -266,19 +267,19 @@ fn answer_calls(socket: OwnedFd, domain: Option<&OwnedFd>) -> io::Result<()> {
             supervisors.extend(spare.take());
         } else if is_ready(1) {
             // It saw the end of the socket, or else something killed it.
-            if sys::end_of(*pid) == Some(0) {
+            if sys::exit_status_of(*pid) == Some(0) {
                 break;
             }
             spare = None;
         }
-        bury(&mut supervisors, spare.as_ref());
+        reap_supervisors(&mut supervisors, spare.as_ref());
     }
     // The jail is gone, or its provider. In either case the calls see to their own end.
     while !supervisors.is_empty() {
         let mut ready: Vec<_> =
             supervisors.iter().map(|(_, fd)| PollFd::new(fd, PollFlags::IN)).collect();
         if poll(&mut ready, None).is_ok() {
-            bury(&mut supervisors, None);
+            reap_supervisors(&mut supervisors, None);
         }
     }
     Ok(())
@@ -299,30 +300,26 @@ fn wait_for_call(socket: &OwnedFd, take: &OwnedFd) -> Option<Call> {
     }
 }
 
-/// Whether there is still a jail to serve.
-enum Goes {
-    On,
-    Down,
-}
-
-/// Answers a call that no supervisor can be forked for.
-fn refuse(socket: &OwnedFd, error: &io::Error) -> Goes {
+/// Answers a call that no supervisor can be forked for. Breaks when the jail is gone.
+fn refuse(socket: &OwnedFd, error: &io::Error) -> ControlFlow<()> {
     if poll(&mut [PollFd::new(socket, PollFlags::IN)], Some(&RETRY)) != Ok(1) {
-        return Goes::On;
+        return ControlFlow::Continue(());
     }
-    let Ok((_, fds)) = wire::receive(socket, Blocking::Allowed) else { return Goes::Down };
+    let Ok((_, fds)) = wire::receive(socket, Blocking::Allowed) else {
+        return ControlFlow::Break(());
+    };
     if let Some(control) = fds.first() {
         let errno = error.raw_os_error().unwrap_or(libc::EAGAIN);
-        let _ = Began::Failed(Stage::Supervisor, errno).send(control, None);
+        let _ = StartReport::Failed(Stage::Supervisor, errno).send(control, None);
     }
-    Goes::On
+    ControlFlow::Continue(())
 }
 
 /// Waits for the supervisors that have ended. Where one did not end by itself, whatever it stood
 /// over has become this process's child, and is killed.
-fn bury(supervisors: &mut Vec<Supervisor>, spare: Option<&Supervisor>) {
+fn reap_supervisors(supervisors: &mut Vec<Supervisor>, spare: Option<&Supervisor>) {
     let mut orphans = false;
-    supervisors.retain(|(pid, _)| match sys::end_of(*pid) {
+    supervisors.retain(|(pid, _)| match sys::exit_status_of(*pid) {
         None => true,
         Some(wait_status) => {
             orphans |= wait_status != 0;

@@ -14,7 +14,7 @@ use crate::policy::Limits;
 use crate::sweep::{signal_others, sweep};
 use crate::sys::{self, Launch, Reaped, Wait};
 use crate::waiting::{self, Waiting};
-use crate::wire::{Began, Ended, Order, Request, order};
+use crate::wire::{ExitReport, Order, Request, StartReport, order};
 
 /// How often adopted processes that ended are reaped while the command runs.
 const REAP: Timespec = Timespec { tv_sec: 1, tv_nsec: 0 };
@@ -55,7 +55,7 @@ pub(crate) fn supervise(call: Call, domain: Option<BorrowedFd<'_>>) {
             // Else the readers of the command's output would never see its end.
             drop(stdio);
             // A provider that is gone shows in the next poll.
-            let _ = Began::Running(pid.unsigned_abs()).send(&control, Some(pidfd.as_fd()));
+            let _ = StartReport::Running(pid.unsigned_abs()).send(&control, Some(pidfd.as_fd()));
             let (reason, waiting) = watch(&control, &pidfd, pid);
             let early = match reason {
                 StopReason::Exited { grace } => linger(&control, pid, grace),
@@ -65,7 +65,7 @@ pub(crate) fn supervise(call: Call, domain: Option<BorrowedFd<'_>>) {
             if let (StopReason::KillOrdered | StopReason::Exited { .. }, Some(main)) =
                 (reason, early.or(swept.main))
             {
-                let ended = Ended {
+                let exit = ExitReport {
                     wait_status: main.wait_status,
                     user_us: main.user_us,
                     system_us: main.system_us,
@@ -73,11 +73,11 @@ pub(crate) fn supervise(call: Call, domain: Option<BorrowedFd<'_>>) {
                     killed: swept.killed,
                     waiting,
                 };
-                let _ = ended.send(&control);
+                let _ = exit.send(&control);
             }
         }
         Err((stage, errno)) => {
-            let _ = Began::Failed(stage, errno).send(&control, None);
+            let _ = StartReport::Failed(stage, errno).send(&control, None);
         }
     }
 }
@@ -148,8 +148,8 @@ fn watch(control: &OwnedFd, pidfd: &OwnedFd, pid: libc::pid_t) -> (StopReason, O
             Err(Errno::INTR) => continue,
             Err(_) => return (StopReason::KillOrdered, waiting),
         }
-        let [ended, asked] = ready.map(|fd| !fd.revents().is_empty());
-        if asked {
+        let [exited, ordered] = ready.map(|fd| !fd.revents().is_empty());
+        if ordered {
             match order(control) {
                 Ok(Order::Signal(signal)) => {
                     waiting = waiting.or_else(waiting::look);
@@ -161,7 +161,7 @@ fn watch(control: &OwnedFd, pidfd: &OwnedFd, pid: libc::pid_t) -> (StopReason, O
                 Err(_) => return (StopReason::ProviderGone, waiting),
             }
         }
-        if ended {
+        if exited {
             return (StopReason::Exited { grace }, waiting);
         }
     }
@@ -183,25 +183,25 @@ fn pass_on(signal: i32, group: libc::pid_t) {
 /// substitution does, and has a moment to end by itself. That moment is over when nothing is left,
 /// when the caller says so (by an order to kill), or when it is gone. Returns how the command ended,
 /// if it was waited for.
-fn linger(control: &OwnedFd, pid: libc::pid_t, limit: Duration) -> Option<Reaped> {
+fn linger(control: &OwnedFd, pid: libc::pid_t, grace: Duration) -> Option<Reaped> {
     let mut main = None;
-    let end = Instant::now() + limit;
+    let deadline = Instant::now() + grace;
     loop {
         loop {
             match sys::reap(Wait::Poll) {
-                Ok(Some(ended)) if ended.pid == pid => main = Some(ended),
+                Ok(Some(reaped)) if reaped.pid == pid => main = Some(reaped),
                 Ok(Some(_)) => {}
                 Ok(None) => break,
                 Err(_) => return main,
             }
         }
-        let asked = match poll(&mut [PollFd::new(control, PollFlags::IN)], Some(&LINGER_STEP)) {
+        let stop = match poll(&mut [PollFd::new(control, PollFlags::IN)], Some(&LINGER_STEP)) {
             Ok(0) | Err(Errno::INTR) => false,
             // A signal goes to a group that has lost its leader, which is no end either.
             Ok(_) => !matches!(order(control), Ok(Order::Signal(_))),
             Err(_) => true,
         };
-        if asked || Instant::now() >= end {
+        if stop || Instant::now() >= deadline {
             return main;
         }
     }

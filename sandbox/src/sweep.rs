@@ -33,7 +33,7 @@ pub(crate) fn sweep(main: pid_t) -> Swept {
     loop {
         loop {
             match sys::reap(Wait::Poll) {
-                Ok(Some(ended)) => swept.note(ended, main),
+                Ok(Some(reaped)) => swept.note(reaped, main),
                 Ok(None) => break,
                 Err(_) => return swept,
             }
@@ -52,16 +52,16 @@ pub(crate) fn sweep(main: pid_t) -> Swept {
         if !struck {
             // A child that was not listed yet, being made just now.
             thread::sleep(Duration::from_millis(1));
-        } else if let Ok(Some(ended)) = sys::reap(Wait::Block) {
-            swept.note(ended, main);
+        } else if let Ok(Some(reaped)) = sys::reap(Wait::Block) {
+            swept.note(reaped, main);
         }
     }
 }
 
 impl Swept {
-    fn note(&mut self, ended: Reaped, main: pid_t) {
-        if ended.pid == main {
-            self.main = Some(ended);
+    fn note(&mut self, reaped: Reaped, main: pid_t) {
+        if reaped.pid == main {
+            self.main = Some(reaped);
         }
     }
 }
@@ -90,7 +90,7 @@ pub(crate) fn sweep_strangers(supervisors: &BTreeSet<pid_t>) {
         for pid in &tree {
             strike(*pid, &tree, Signal::KILL);
         }
-        strangers.retain(|pid| sys::end_of(*pid).is_none());
+        strangers.retain(|pid| sys::exit_status_of(*pid).is_none());
         if !strangers.is_empty() {
             thread::sleep(Duration::from_millis(1));
         }

@@ -275,8 +275,8 @@ pub(crate) fn reap_orphans(main: pid_t) {
     }
 }
 
-/// The wait status of one child, if it has ended. One that is not a child counts as ended well.
-pub(crate) fn end_of(pid: pid_t) -> Option<c_int> {
+/// The wait status of one child, if it has ended; 0 for a process that is not a child.
+pub(crate) fn exit_status_of(pid: pid_t) -> Option<c_int> {
     let mut status = 0;
     // SAFETY: the pointer is to a live local.
     match unsafe { libc::waitpid(pid, &raw mut status, libc::WNOHANG | libc::__WALL) } {

@@ -46,9 +46,9 @@ pub(crate) enum Blocking {
     Refused,
 }
 
-/// What a supervisor reports in the end.
+/// A supervisor's report about a call that has ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Ended {
+pub(crate) struct ExitReport {
     /// As from wait(2).
     pub(crate) wait_status: i32,
     pub(crate) user_us: u64,
@@ -58,9 +58,9 @@ pub(crate) struct Ended {
     pub(crate) waiting: Option<Waiting>,
 }
 
-/// What a supervisor says first.
+/// A supervisor's first message: whether the command runs.
 #[derive(Debug)]
-pub(crate) enum Began {
+pub(crate) enum StartReport {
     /// The program runs, by this pid in the jail.
     Running(u32),
     /// It does not: the step that failed and its errno.
@@ -211,10 +211,10 @@ pub(crate) fn order(control: impl AsFd) -> io::Result<Order> {
 }
 
 /// Receives a supervisor's report.
-pub(crate) fn report(control: impl AsFd, blocking: Blocking) -> io::Result<Ended> {
+pub(crate) fn report(control: impl AsFd, blocking: Blocking) -> io::Result<ExitReport> {
     let (message, _) = receive_reply(control, blocking)?;
     let mut from = Reader(&message);
-    Ok(Ended {
+    Ok(ExitReport {
         wait_status: from.u64()? as u32 as i32,
         user_us: from.u64()?,
         system_us: from.u64()?,
@@ -224,7 +224,7 @@ pub(crate) fn report(control: impl AsFd, blocking: Blocking) -> io::Result<Ended
     })
 }
 
-impl Ended {
+impl ExitReport {
     /// The supervisor's end of [`report`].
     pub(crate) fn send(&self, control: impl AsFd) -> io::Result<()> {
         let mut message = Writer::default();
@@ -256,16 +256,16 @@ impl Ended {
     }
 }
 
-impl Began {
+impl StartReport {
     /// Tells the provider, with the command's pidfd where it runs.
     pub(crate) fn send(&self, control: impl AsFd, pidfd: Option<BorrowedFd<'_>>) -> io::Result<()> {
         let mut message = Writer::default();
         match self {
-            Began::Running(pid) => {
+            StartReport::Running(pid) => {
                 message.u64(u64::MAX);
                 message.u64(u64::from(*pid));
             }
-            Began::Failed(stage, errno) => {
+            StartReport::Failed(stage, errno) => {
                 message.u64(*stage as u64);
                 message.u64(u64::from(errno.unsigned_abs()));
             }
@@ -273,19 +273,19 @@ impl Began {
         send(control, &message.0, pidfd.as_slice())
     }
 
-    /// The provider's end of [`Began::send`].
+    /// The provider's end of [`StartReport::send`].
     pub(crate) fn receive(control: impl AsFd) -> io::Result<(Self, Option<OwnedFd>)> {
         let (message, mut fds) = receive_reply(control, Blocking::Allowed)?;
         let mut from = Reader(&message);
-        let began = match from.u64()? {
-            u64::MAX => Began::Running(u32::try_from(from.u64()?).map_err(|_| malformed())?),
+        let report = match from.u64()? {
+            u64::MAX => StartReport::Running(u32::try_from(from.u64()?).map_err(|_| malformed())?),
             stage => {
                 let stage = usize::try_from(stage).ok().and_then(|n| Stage::ALL.get(n));
                 let errno = i32::try_from(from.u64()?).map_err(|_| malformed())?;
-                Began::Failed(*stage.ok_or_else(malformed)?, errno)
+                StartReport::Failed(*stage.ok_or_else(malformed)?, errno)
             }
         };
-        Ok((began, fds.pop()))
+        Ok((report, fds.pop()))
     }
 }
 
@@ -473,7 +473,7 @@ mod tests {
     #[test]
     fn a_report_behind_an_unread_order_is_still_read() {
         let (provider, supervisor) = pair().unwrap();
-        let ended = Ended {
+        let exit = ExitReport {
             wait_status: 256,
             user_us: 1,
             system_us: 2,
@@ -486,10 +486,10 @@ mod tests {
             }),
         };
         tell(&provider, Order::Signal(15)).unwrap();
-        ended.send(&supervisor).unwrap();
+        exit.send(&supervisor).unwrap();
         drop(supervisor);
-        assert_eq!(report(&provider, Blocking::Allowed).unwrap(), ended);
-        assert_eq!(ended.into_report().status, ExitStatus::Exited(1));
+        assert_eq!(report(&provider, Blocking::Allowed).unwrap(), exit);
+        assert_eq!(exit.into_report().status, ExitStatus::Exited(1));
     }
 
     #[test]
@@ -503,7 +503,7 @@ mod tests {
     #[test]
     fn the_file_size_limit_is_told_from_the_signal() {
         let hit = |wait_status| {
-            let ended = Ended {
+            let exit = ExitReport {
                 wait_status,
                 user_us: 0,
                 system_us: 0,
@@ -511,7 +511,7 @@ mod tests {
                 killed: 0,
                 waiting: None,
             };
-            ended.into_report().limit
+            exit.into_report().limit
         };
         assert_eq!(hit(libc::SIGXFSZ), Some(LimitHit::FileSize));
         assert_eq!(hit((128 + libc::SIGXFSZ) << 8), Some(LimitHit::FileSize));
