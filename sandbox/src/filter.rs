@@ -44,7 +44,7 @@ pub(crate) enum Tracing {
 
 /// What the filters depend on.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Surroundings {
+pub(crate) struct FilterContext {
     pub(crate) sockets: Sockets,
     pub(crate) processes: Processes,
     pub(crate) tracing: Tracing,
@@ -62,33 +62,33 @@ impl Sockets {
 }
 
 /// Installs both filters on the calling thread and all that it starts from now on.
-pub(crate) fn install(surroundings: Surroundings) -> io::Result<()> {
-    let programs = compile(surroundings).map_err(io::Error::other)?;
+pub(crate) fn install(context: FilterContext) -> io::Result<()> {
+    let programs = compile(context).map_err(io::Error::other)?;
     for program in &programs {
         seccompiler::apply_filter(program).map_err(io::Error::other)?;
     }
     Ok(())
 }
 
-fn compile(surroundings: Surroundings) -> Result<[BpfProgram; 2], seccompiler::BackendError> {
+fn compile(context: FilterContext) -> Result<[BpfProgram; 2], seccompiler::BackendError> {
     let program = |rules, errno: i32| -> Result<BpfProgram, seccompiler::BackendError> {
         let answer = SeccompAction::Errno(errno.unsigned_abs());
         let arch = std::env::consts::ARCH.try_into()?;
         SeccompFilter::new(rules, SeccompAction::Allow, answer, arch)?.try_into()
     };
     let absent = ABSENT.iter().map(|call| (*call, Vec::new())).collect();
-    Ok([program(refused(surroundings)?, libc::EPERM)?, without_x32(program(absent, libc::ENOSYS)?)])
+    Ok([program(refused(context)?, libc::EPERM)?, without_x32(program(absent, libc::ENOSYS)?)])
 }
 
 type Rules = BTreeMap<c_long, Vec<SeccompRule>>;
 
 /// An empty list of rules refuses a call whatever its arguments.
-fn refused(surroundings: Surroundings) -> Result<Rules, seccompiler::BackendError> {
+fn refused(context: FilterContext) -> Result<Rules, seccompiler::BackendError> {
     let mut rules: Rules = REFUSED.iter().map(|call| (*call, Vec::new())).collect();
-    if surroundings.tracing == Tracing::Refused {
+    if context.tracing == Tracing::Refused {
         rules.insert(libc::SYS_ptrace, Vec::new());
     }
-    if surroundings.processes == Processes::Shared {
+    if context.processes == Processes::Shared {
         rules.extend(SHARED_BY_KEY.iter().map(|call| (*call, Vec::new())));
     }
     let namespaces = NAMESPACES
@@ -110,7 +110,7 @@ fn refused(surroundings: Surroundings) -> Result<Rules, seccompiler::BackendErro
     for call in [libc::SYS_sched_setscheduler, libc::SYS_sched_setparam, libc::SYS_sched_setattr] {
         rules.insert(call, vec![all(vec![is_not(0, 0)?])?]);
     }
-    let families: &[i32] = match surroundings.sockets {
+    let families: &[i32] = match context.sockets {
         Sockets::Pairs => &[],
         Sockets::PairsAndInternet => &[libc::AF_INET, libc::AF_INET6, libc::AF_NETLINK],
         Sockets::UnixAndInternet => {

@@ -22,7 +22,7 @@ use rustix::thread::{
 };
 
 use crate::command::Stage;
-use crate::filter::{self, Processes, Sockets, Surroundings, Tracing};
+use crate::filter::{self, FilterContext, Processes, Sockets, Tracing};
 use crate::grants::{DEVICES, PROC, SHARED_MEMORY, TERMINALS};
 use crate::namespaces::{self, Failure, Side, failed};
 use crate::plan::{Confinement, Plan, Ready, Setup};
@@ -143,7 +143,7 @@ fn confine(plan: &Plan, processes: Processes) -> Result<Confined, Failure> {
     }
     drop_capabilities().map_err(failed("dropping capabilities"))?;
     let sockets = Sockets::of(plan.network, processes);
-    match filter::install(Surroundings { sockets, processes, tracing }) {
+    match filter::install(FilterContext { sockets, processes, tracing }) {
         Err(error) if plan.mode == Insistence::BestEffort => {
             confined.unfiltered = Some(error.to_string());
         }
