@@ -20,6 +20,7 @@
 compile_error!("the jail is made of Landlock and seccomp, which only Linux has");
 
 mod command;
+mod descendants;
 mod enforcement;
 mod explain;
 mod filter;
@@ -35,7 +36,6 @@ mod report;
 mod rights;
 mod spawner;
 mod supervisor;
-mod sweep;
 mod sys;
 mod waiting;
 mod wire;

@@ -81,7 +81,7 @@ impl PrivateFolders {
         let (own, path) = own_folder(base)?;
         let order = open_lock(&own).map_err(failed(&path.join(LOCK)))?;
         take(&order).map_err(failed(&path.join(LOCK)))?;
-        sweep(&own);
+        remove_abandoned(&own);
         let name = format!("jail-{:016x}", random());
         let at = path.join(&name);
         let handle = make_in(&own, &name).map_err(failed(&at))?;
@@ -203,16 +203,16 @@ fn take(order: &OwnedFd) -> rustix::io::Result<()> {
 
 /// Removes the folders whose provider is dead. The caller holds the order lock, so that a folder
 /// without a lock file is not one in the making.
-fn sweep(own: &OwnedFd) {
+fn remove_abandoned(own: &OwnedFd) {
     let _ = each(own, |name| {
         if name.to_bytes().starts_with(b"jail-") {
-            let _ = sweep_one(own, name);
+            let _ = remove_if_abandoned(own, name);
         }
         Ok(())
     });
 }
 
-fn sweep_one(own: &OwnedFd, name: &CStr) -> rustix::io::Result<()> {
+fn remove_if_abandoned(own: &OwnedFd, name: &CStr) -> rustix::io::Result<()> {
     let folder = match opened_up(own, name) {
         // No folder: no jail ever had it.
         Err(Errno::NOTDIR | Errno::LOOP) => return unlinkat(own, name, AtFlags::empty()),

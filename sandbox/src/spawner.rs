@@ -22,6 +22,7 @@ use rustix::thread::{
 };
 
 use crate::command::Stage;
+use crate::descendants::kill_orphans;
 use crate::filter::{self, FilterContext, Processes, Sockets, Tracing};
 use crate::grants::{DEVICES, PROC, SHARED_MEMORY, TERMINALS};
 use crate::namespaces::{self, Failure, Side, failed};
@@ -29,7 +30,6 @@ use crate::plan::{Confinement, Plan, Ready, Setup};
 use crate::policy::{Mode as Insistence, Namespaces, Network};
 use crate::rights::{Grant, Holder, Rights, Tcp, call_domain, domain};
 use crate::supervisor::{Call, prepare, supervise};
-use crate::sweep::sweep_strangers;
 use crate::sys::{self, Fork, Wait};
 use crate::wire::{self, Blocking, StartReport};
 
@@ -328,7 +328,7 @@ fn reap_supervisors(supervisors: &mut Vec<Supervisor>, spare: Option<&Supervisor
     });
     if orphans {
         let pids = supervisors.iter().chain(spare).map(|(pid, _)| *pid).collect();
-        sweep_strangers(&pids);
+        kill_orphans(&pids);
     }
 }
 

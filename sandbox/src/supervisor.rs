@@ -10,8 +10,8 @@ use rustix::io::Errno;
 use rustix::process::{Resource, Signal, getpid, getrlimit, set_child_subreaper, setsid};
 
 use crate::command::Stage;
+use crate::descendants::{kill_descendants, signal_others};
 use crate::policy::Limits;
-use crate::sweep::{signal_others, sweep};
 use crate::sys::{self, Launch, Reaped, Wait};
 use crate::waiting::{self, Waiting};
 use crate::wire::{ExitReport, Order, Request, StartReport, order};
@@ -61,16 +61,16 @@ pub(crate) fn supervise(call: Call, domain: Option<BorrowedFd<'_>>) {
                 StopReason::Exited { grace } => linger(&control, pid, grace),
                 StopReason::KillOrdered | StopReason::ProviderGone => None,
             };
-            let swept = sweep(pid);
+            let killed = kill_descendants(pid);
             if let (StopReason::KillOrdered | StopReason::Exited { .. }, Some(main)) =
-                (reason, early.or(swept.main))
+                (reason, early.or(killed.main))
             {
                 let exit = ExitReport {
                     wait_status: main.wait_status,
                     user_us: main.user_us,
                     system_us: main.system_us,
                     max_rss_kib: main.max_rss_kib,
-                    killed: swept.killed,
+                    killed: killed.alive,
                     waiting,
                 };
                 let _ = exit.send(&control);

@@ -7,7 +7,7 @@ use std::path::Path;
 
 use libc::{c_long, pid_t};
 
-use crate::sweep::descendants;
+use crate::descendants::descendants;
 
 /// A process that was seen waiting for input.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

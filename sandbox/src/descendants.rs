@@ -12,11 +12,11 @@ use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
 
 use crate::sys::{self, Reaped, Wait};
 
-/// What a sweep found.
+/// What [`kill_descendants`] killed and reaped.
 #[derive(Debug, Default)]
-pub(crate) struct Swept {
+pub(crate) struct Killed {
     /// How many processes were alive and got SIGKILL.
-    pub(crate) killed: u64,
+    pub(crate) alive: u64,
     /// How the process that was asked for ended, where it had not been waited for before.
     pub(crate) main: Option<Reaped>,
 }
@@ -26,40 +26,40 @@ pub(crate) struct Swept {
 const LISTINGS: usize = 8;
 
 /// Kills and reaps all descendants of this process, which must be a subreaper with one thread.
-pub(crate) fn sweep(main: pid_t) -> Swept {
-    let mut swept = Swept::default();
-    let mut met = BTreeSet::new();
+pub(crate) fn kill_descendants(main: pid_t) -> Killed {
+    let mut killed = Killed::default();
+    let mut counted = BTreeSet::new();
     let mut first = true;
     loop {
         loop {
             match sys::reap(Wait::Poll) {
-                Ok(Some(reaped)) => swept.note(reaped, main),
+                Ok(Some(reaped)) => killed.record(reaped, main),
                 Ok(None) => break,
-                Err(_) => return swept,
+                Err(_) => return killed,
             }
         }
         // Most trees are dead after one round. What is left forks faster than it is listed, so it
         // is frozen first.
         let targets = if first { descendants() } else { freeze() };
         first = false;
-        let mut struck = false;
+        let mut reached_any = false;
         for pid in &targets {
-            if met.insert(*pid) && is_alive(*pid) {
-                swept.killed += 1;
+            if counted.insert(*pid) && is_alive(*pid) {
+                killed.alive += 1;
             }
-            struck |= strike(*pid, &targets, Signal::KILL) == Struck::Yes;
+            reached_any |= send_signal(*pid, &targets, Signal::KILL) == Delivery::Sent;
         }
-        if !struck {
+        if !reached_any {
             // A child that was not listed yet, being made just now.
             thread::sleep(Duration::from_millis(1));
         } else if let Ok(Some(reaped)) = sys::reap(Wait::Block) {
-            swept.note(reaped, main);
+            killed.record(reaped, main);
         }
     }
 }
 
-impl Swept {
-    fn note(&mut self, reaped: Reaped, main: pid_t) {
+impl Killed {
+    fn record(&mut self, reaped: Reaped, main: pid_t) {
         if reaped.pid == main {
             self.main = Some(reaped);
         }
@@ -72,26 +72,26 @@ pub(crate) fn signal_others(group: pid_t, signal: Signal) {
     let tree = descendants();
     for pid in &tree {
         if stat(*pid).is_some_and(|found| found.group != Some(group)) {
-            strike(*pid, &tree, signal);
+            send_signal(*pid, &tree, signal);
         }
     }
 }
 
 /// Kills what was left to this process by a supervisor that died: every child that is not one of
 /// `supervisors`, with all descendants.
-pub(crate) fn sweep_strangers(supervisors: &BTreeSet<pid_t>) {
+pub(crate) fn kill_orphans(supervisors: &BTreeSet<pid_t>) {
     loop {
-        let mut strangers = children(own_pid());
-        strangers.retain(|pid| !supervisors.contains(pid));
-        if strangers.is_empty() {
+        let mut orphans = children(own_pid());
+        orphans.retain(|pid| !supervisors.contains(pid));
+        if orphans.is_empty() {
             return;
         }
-        let tree = below(strangers.clone());
+        let tree = below(orphans.clone());
         for pid in &tree {
-            strike(*pid, &tree, Signal::KILL);
+            send_signal(*pid, &tree, Signal::KILL);
         }
-        strangers.retain(|pid| sys::exit_status_of(*pid).is_none());
-        if !strangers.is_empty() {
+        orphans.retain(|pid| sys::exit_status_of(*pid).is_none());
+        if !orphans.is_empty() {
             thread::sleep(Duration::from_millis(1));
         }
     }
@@ -99,23 +99,23 @@ pub(crate) fn sweep_strangers(supervisors: &BTreeSet<pid_t>) {
 
 /// Whether a signal was sent.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Struck {
-    Yes,
-    No,
+enum Delivery {
+    Sent,
+    NotSent,
 }
 
 /// Sends a signal to a process of a `tree` below this one. Its number may have passed to a stranger
 /// since it was listed, who is known by his parent; and none can take it over after that look.
-fn strike(pid: pid_t, tree: &[pid_t], signal: Signal) -> Struck {
+fn send_signal(pid: pid_t, tree: &[pid_t], signal: Signal) -> Delivery {
     let Some(handle) = Pid::from_raw(pid).and_then(|pid| pidfd_open(pid, PidfdFlags::empty()).ok())
     else {
-        return Struck::No;
+        return Delivery::NotSent;
     };
     let parent = stat(pid).and_then(|found| found.parent);
     let ours = parent.is_some_and(|parent| parent == own_pid() || tree.contains(&parent));
     match ours.then(|| pidfd_send_signal(handle, signal)) {
-        Some(Ok(())) => Struck::Yes,
-        _ => Struck::No,
+        Some(Ok(())) => Delivery::Sent,
+        _ => Delivery::NotSent,
     }
 }
 
@@ -126,7 +126,7 @@ fn freeze() -> Vec<pid_t> {
         let before = frozen.len();
         for pid in &tree {
             if frozen.insert(*pid) {
-                strike(*pid, &tree, Signal::STOP);
+                send_signal(*pid, &tree, Signal::STOP);
             }
         }
         if frozen.len() == before {
