@@ -1,6 +1,6 @@
 //! Runs a program in a jail: `cargo run -p sandbox --example jailed -- ROOT PROGRAM [ARGUMENT]…`
 //!
-//! ROOT is the one folder that can be written. Says what the jail enforces, then what the program
+//! ROOT is the one directory that can be written. Says what the jail enforces, then what the program
 //! says. JAILED_NAMESPACES=never does without namespaces; JAILED_MODE is enforce, best_effort or
 //! off.
 

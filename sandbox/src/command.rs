@@ -18,7 +18,7 @@ pub struct Command {
     pub argv: Vec<OsString>,
     /// The whole environment.
     pub env: Vec<(OsString, OsString)>,
-    /// The working folder, absolute, as a path of the machine.
+    /// The working directory, absolute, as a path of the machine.
     pub cwd: PathBuf,
     /// Descriptor 0.
     pub stdin: OwnedFd,
@@ -122,8 +122,8 @@ pub enum Stage {
     Session,
     /// Descriptors 0, 1 and 2.
     Stdio,
-    /// The working folder: ENOENT missing, ENOTDIR a file, EACCES not granted.
-    WorkingFolder,
+    /// The working directory: ENOENT missing, ENOTDIR a file, EACCES not granted.
+    WorkingDirectory,
     /// The resource limits.
     Limits,
     /// The call's own Landlock domain.
@@ -256,7 +256,7 @@ impl Stage {
         Stage::Process,
         Stage::Session,
         Stage::Stdio,
-        Stage::WorkingFolder,
+        Stage::WorkingDirectory,
         Stage::Limits,
         Stage::Confine,
         Stage::Program,
@@ -270,7 +270,7 @@ impl Stage {
             Stage::Process => "cannot make the command's process",
             Stage::Session => "cannot make the command's session",
             Stage::Stdio => "cannot connect the command's descriptors",
-            Stage::WorkingFolder => "cannot enter the working folder",
+            Stage::WorkingDirectory => "cannot enter the working directory",
             Stage::Limits => "cannot set the command's limits",
             Stage::Confine => "cannot confine the command",
             Stage::Program => "cannot execute the program",

@@ -14,7 +14,7 @@ pub enum Subject {
 /// What was tried.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Access {
-    /// Reading a file or listing a folder.
+    /// Reading a file or listing a directory.
     Read,
     /// Writing, creating, renaming or removing.
     Write,

@@ -1,4 +1,4 @@
-//! From a policy to grants: the folders named in it, and what commands need besides.
+//! From a policy to grants: the directories named in it, and what commands need besides.
 
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
@@ -14,11 +14,11 @@ use crate::rights::{Grant, Rights, identity};
 pub(crate) struct Grants {
     /// For file jobs.
     pub(crate) files: Vec<Grant>,
-    /// For commands, without the private folders.
+    /// For commands, without the private directories.
     pub(crate) commands: Vec<Grant>,
     /// Symbolic links on the way to what commands are granted, each with its target.
     pub(crate) links: BTreeMap<PathBuf, PathBuf>,
-    /// The operator's home folder, where there is one that no root holds.
+    /// The operator's home directory, where there is one that no root holds.
     pub(crate) home: Option<PathBuf>,
 }
 
@@ -37,9 +37,9 @@ pub enum GrantError {
         #[source]
         source: io::Error,
     },
-    /// A root is no folder.
-    #[error("{setting}: {} is not a folder", path.display())]
-    NotAFolder {
+    /// A root is no directory.
+    #[error("{setting}: {} is not a directory", path.display())]
+    NotADirectory {
         /// The setting that names the path.
         setting: &'static str,
         /// The path.
@@ -53,18 +53,18 @@ pub enum GrantError {
         /// The path.
         path: PathBuf,
     },
-    /// A folder that is to stay unchanged lies in one that may be written, where the kernel cannot
+    /// A directory that is to stay unchanged lies in one that may be written, where the kernel cannot
     /// protect it.
     #[error("read_only_roots: {} lies in the writable root {}", path.display(), root.display())]
     ReadOnlyInRoot {
-        /// The folder.
+        /// The directory.
         path: PathBuf,
         /// The root.
         root: PathBuf,
     },
 }
 
-/// Folders of the system that commands may read and execute. All are optional.
+/// Directories of the system that commands may read and execute. All are optional.
 const SYSTEM: [&str; 11] = [
     "/usr",
     "/bin",
@@ -80,7 +80,7 @@ const SYSTEM: [&str; 11] = [
 ];
 /// Files that say how much of the machine a process may use.
 const READ: [&str; 1] = ["/sys/fs/cgroup"];
-/// Devices that commands may use, and the folders of terminals and shared memory.
+/// Devices that commands may use, and the directories of terminals and shared memory.
 pub(crate) const DEVICES: [&str; 7] =
     ["/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom", "/dev/tty", "/dev/ptmx"];
 pub(crate) const TERMINALS: &str = "/dev/pts";
@@ -103,13 +103,13 @@ impl Grants {
             for path in paths {
                 let grant = grants.name(setting, path, rights)?;
                 if !grant.path.is_dir() {
-                    return Err(GrantError::NotAFolder { setting, path: path.clone() });
+                    return Err(GrantError::NotADirectory { setting, path: path.clone() });
                 }
                 grants.files.push(grant.clone());
                 grants.commands.push(grant);
             }
         }
-        grants.no_read_only_folder_in_a_root()?;
+        grants.refuse_read_only_in_root()?;
         for path in &policy.command_write {
             let grant = grants.name("bash_write", path, Rights::ReadWrite)?;
             grants.commands.push(grant);
@@ -155,12 +155,12 @@ impl Grants {
         }
     }
 
-    fn no_read_only_folder_in_a_root(&self) -> Result<(), GrantError> {
+    fn refuse_read_only_in_root(&self) -> Result<(), GrantError> {
         let (roots, others): (Vec<_>, Vec<_>) =
             self.files.iter().partition(|grant| grant.rights == Rights::ReadWrite);
-        for folder in others {
-            if let Some(root) = roots.iter().find(|root| folder.path.starts_with(&root.path)) {
-                let (path, root) = (folder.path.clone(), root.path.clone());
+        for dir in others {
+            if let Some(root) = roots.iter().find(|root| dir.path.starts_with(&root.path)) {
+                let (path, root) = (dir.path.clone(), root.path.clone());
                 return Err(GrantError::ReadOnlyInRoot { path, root });
             }
         }
@@ -195,8 +195,8 @@ impl Grants {
         self.home = Some(home);
     }
 
-    /// Grants a part of the home folder. Where it holds tokens, everything but these is granted,
-    /// which leaves out what is added to the folder later.
+    /// Grants a part of the home directory. Where it holds tokens, everything but these is granted,
+    /// which leaves out what is added to the directory later.
     fn without_tokens(&mut self, path: &Path) {
         let holds_tokens = TOKENS.iter().any(|name| path.join(name).symlink_metadata().is_ok());
         if !holds_tokens {
@@ -213,19 +213,20 @@ impl Grants {
 
     fn search_path(&mut self, policy: &Policy) {
         let path = policy.search_path.clone().or_else(|| std::env::var_os("PATH"));
-        for folder in std::env::split_paths(&path.unwrap_or_default()) {
-            // A folder that holds the home folder would grant all of it.
-            let too_much = self.home.as_ref().is_some_and(|home| {
-                fs::canonicalize(&folder).is_ok_and(|folder| home.starts_with(folder))
-            });
-            if folder.is_absolute() && folder.parent().is_some() && !too_much {
-                self.optional(&folder, Rights::ReadExecute);
+        for dir in std::env::split_paths(&path.unwrap_or_default()) {
+            // A directory that holds the home directory would grant all of it.
+            let too_much = self
+                .home
+                .as_ref()
+                .is_some_and(|home| fs::canonicalize(&dir).is_ok_and(|dir| home.starts_with(dir)));
+            if dir.is_absolute() && dir.parent().is_some() && !too_much {
+                self.optional(&dir, Rights::ReadExecute);
             }
         }
     }
 
     /// What commands may write that holds `path` (a resolved one), under whatever name. A grant of
-    /// the root folder is passed over: no other place would be outside of it.
+    /// the root directory is passed over: no other place would be outside of it.
     pub(crate) fn writable(&self, path: &Path) -> Option<&Path> {
         let shared = Path::new(SHARED_MEMORY);
         if path.starts_with(shared) {
@@ -233,7 +234,7 @@ impl Grants {
         }
         let above: Vec<_> = path.ancestors().filter_map(|path| identity(path).ok()).collect();
         let holds = |grant: &&Grant| {
-            // A folder that is mounted twice has two paths.
+            // A directory that is mounted twice has two paths.
             let same = grant.identity.is_some_and(|identity| above.contains(&identity));
             grant.rights == Rights::ReadWrite && (same || path.starts_with(&grant.path))
         };
@@ -334,8 +335,8 @@ mod tests {
     fn toolchains_are_granted_and_the_tokens_in_them_are_not() {
         let base = tempfile::tempdir().unwrap();
         let base = base.path().canonicalize().unwrap();
-        for folder in ["root", "home/.cargo/bin", "home/.ssh", "home/.rustup"] {
-            fs::create_dir_all(base.join(folder)).unwrap();
+        for dir in ["root", "home/.cargo/bin", "home/.ssh", "home/.rustup"] {
+            fs::create_dir_all(base.join(dir)).unwrap();
         }
         fs::write(base.join("home/.cargo/credentials.toml"), "token").unwrap();
         let grants = Grants::of(&policy(&base)).unwrap();
@@ -348,15 +349,15 @@ mod tests {
     }
 
     #[test]
-    fn a_search_path_never_grants_the_home_folder() {
+    fn a_search_path_never_grants_the_home_directory() {
         let base = tempfile::tempdir().unwrap();
         let base = base.path().canonicalize().unwrap();
-        for folder in ["root", "home/bin"] {
-            fs::create_dir_all(base.join(folder)).unwrap();
+        for dir in ["root", "home/bin"] {
+            fs::create_dir_all(base.join(dir)).unwrap();
         }
         let mut policy = policy(&base);
-        let folders = [base.join("home"), base.clone(), base.join("home/bin"), "bin".into()];
-        policy.search_path = Some(std::env::join_paths(folders).unwrap());
+        let dirs = [base.join("home"), base.clone(), base.join("home/bin"), "bin".into()];
+        policy.search_path = Some(std::env::join_paths(dirs).unwrap());
         let grants = Grants::of(&policy).unwrap();
         assert_eq!(rights(&grants, &base.join("home/bin")), Some(Rights::ReadExecute));
         assert_eq!(rights(&grants, &base.join("home")), None);
@@ -378,7 +379,7 @@ mod tests {
         let missing = with(&|policy| policy.roots.push(base.join("missing")));
         assert!(matches!(missing, GrantError::Unusable { setting: "roots", .. }), "{missing}");
         let file = with(&|policy| policy.read_only_roots.push(base.join("file")));
-        assert!(matches!(file, GrantError::NotAFolder { .. }), "{file}");
+        assert!(matches!(file, GrantError::NotADirectory { .. }), "{file}");
         let relative = with(&|policy| policy.command_read.push("x".into()));
         assert!(matches!(relative, GrantError::Relative { .. }), "{relative}");
         let inner = with(&|policy| policy.read_only_roots.push(base.join("root/inner")));

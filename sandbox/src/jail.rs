@@ -12,7 +12,7 @@ use crate::grants::{GrantError, Grants, PROC, ordered};
 use crate::launcher::{Spawner, SpawnerError};
 use crate::plan::{Confinement, Plan, Ready};
 use crate::policy::{Commands, Limits, Mode, Namespaces, Network, Policy};
-use crate::private::{Private, PrivateError, PrivateFolders, place_in};
+use crate::private::{Private, PrivateDirs, PrivateError, place_in};
 use crate::report::{self, Facts, Isolation, User};
 use crate::rights::{DomainError, Grant, Holder, Rights, Tcp, domain, identity};
 use crate::sys;
@@ -27,7 +27,7 @@ pub struct Jail {
     spawner: Option<Spawner>,
     private: Private,
     // Where there is no spawner that keeps them.
-    _folders: Option<PrivateFolders>,
+    _dirs: Option<PrivateDirs>,
     limits: Limits,
     network: Network,
     files: Vec<Grant>,
@@ -53,14 +53,14 @@ pub enum JailError {
     /// A worker thread could not be started or confined.
     #[error(transparent)]
     Worker(#[from] SubmitError),
-    /// The private folders could not be made.
+    /// The private directories could not be made.
     #[error(transparent)]
     Private(#[from] PrivateError),
-    /// The private folders would lie where commands may write, and so could lay traps for the
+    /// The private directories would lie where commands may write, and so could lay traps for the
     /// provider, which keeps house there with all its rights.
     #[error(
-        "the jail's private folders cannot lie in {}: commands may write {}; set TMPDIR to a \
-         folder outside of it",
+        "the jail's private directories cannot lie in {}: commands may write {}; set TMPDIR to a \
+         directory outside of it",
         place.display(), holder.display()
     )]
     PrivateInReach {
@@ -111,7 +111,7 @@ impl Jail {
             workers: Workers::new(policy.file_workers, confine)?,
             spawner: started.spawner,
             private: started.private,
-            _folders: started.folders,
+            _dirs: started.dirs,
             limits: policy.limits,
             network: policy.network,
             files,
@@ -125,7 +125,7 @@ impl Jail {
         &self.enforcement
     }
 
-    /// Where the private folders are, for the environment of commands.
+    /// Where the private directories are, for the environment of commands.
     #[must_use]
     pub fn private(&self) -> &Private {
         &self.private
@@ -158,7 +158,7 @@ impl Jail {
     pub fn explain(&self, subject: Subject, access: Access, path: &Path) -> Option<Explanation> {
         // Without Landlock the policy is not what refuses.
         self.enforcement.landlock_abi?;
-        let own = [PROC, "/dev"].iter().any(|folder| path.starts_with(folder));
+        let own = [PROC, "/dev"].iter().any(|dir| path.starts_with(dir));
         if own && subject == Subject::Command {
             // What commands get of these is no setting's business.
             return None;
@@ -202,7 +202,7 @@ struct Started {
     spawner: Option<Spawner>,
     private: Private,
     // None where the spawner keeps them.
-    folders: Option<PrivateFolders>,
+    dirs: Option<PrivateDirs>,
     commands: Vec<Grant>,
     namespaces: Result<Isolation, String>,
     unfiltered: Option<String>,
@@ -212,12 +212,12 @@ struct Started {
 fn start(policy: &Policy, grants: &Grants, confinement: Confinement) -> Result<Started, JailError> {
     let base = private_base(policy, grants, confinement)?;
     if policy.commands == Commands::Never {
-        let folders = PrivateFolders::make(&base)?;
-        let (plan, private) = in_place(policy, grants, confinement, &folders)?;
+        let dirs = PrivateDirs::make(&base)?;
+        let (plan, private) = in_place(policy, grants, confinement, &dirs)?;
         return Ok(Started {
             spawner: None,
             private,
-            folders: Some(folders),
+            dirs: Some(dirs),
             commands: plan.grants,
             namespaces: Err("the policy wants no commands".to_owned()),
             unfiltered: None,
@@ -229,24 +229,24 @@ fn start(policy: &Policy, grants: &Grants, confinement: Confinement) -> Result<S
     let refused = match (confinement, policy.namespaces) {
         (Confinement::None, _) => "the policy says off".to_owned(),
         (_, Namespaces::Never) => "the policy says never".to_owned(),
-        (_, Namespaces::Auto) if everything => "the policy grants the root folder".to_owned(),
+        (_, Namespaces::Auto) if everything => "the policy grants the root directory".to_owned(),
         (_, Namespaces::Auto) => {
-            let folders = PrivateFolders::make(&base)?;
-            let (plan, private) = in_namespaces(policy, grants, confinement, &folders)?;
-            match Spawner::start(program, &plan, folders) {
+            let dirs = PrivateDirs::make(&base)?;
+            let (plan, private) = in_namespaces(policy, grants, confinement, &dirs)?;
+            match Spawner::start(program, &plan, dirs) {
                 Ok((spawner, ready)) => return Ok(isolated(spawner, ready, &plan, private)),
                 Err(error @ SpawnerError::Start { .. }) => return Err(error.into()),
                 Err(refused) => refused.to_string(),
             }
         }
     };
-    let folders = PrivateFolders::make(&base)?;
-    let (plan, private) = in_place(policy, grants, confinement, &folders)?;
-    let (spawner, Ready { unfiltered, .. }) = Spawner::start(program, &plan, folders)?;
+    let dirs = PrivateDirs::make(&base)?;
+    let (plan, private) = in_place(policy, grants, confinement, &dirs)?;
+    let (spawner, Ready { unfiltered, .. }) = Spawner::start(program, &plan, dirs)?;
     Ok(Started {
         spawner: Some(spawner),
         private,
-        folders: None,
+        dirs: None,
         commands: plan.grants,
         namespaces: Err(refused),
         unfiltered,
@@ -255,20 +255,20 @@ fn start(policy: &Policy, grants: &Grants, confinement: Confinement) -> Result<S
 
 /// A spawner that has its namespaces.
 fn isolated(spawner: Spawner, ready: Ready, plan: &Plan, private: Private) -> Started {
-    // What a private folder hides is not what the machine calls by that path.
+    // What a private directory hides is not what the machine calls by that path.
     let overlaid = |path: &PathBuf| plan.sources.iter().any(|(at, _)| at == path);
     let commands = plan.grants.iter().filter(|grant| !overlaid(&grant.path)).cloned().collect();
     Started {
         spawner: Some(spawner),
         private,
-        folders: None,
+        dirs: None,
         commands,
         namespaces: Ok(Isolation { pid_limit: ready.pid_limit }),
         unfiltered: ready.unfiltered,
     }
 }
 
-/// Where the private folders go: where the policy says, else to the first of the usual places that
+/// Where the private directories go: where the policy says, else to the first of the usual places that
 /// commands cannot write.
 fn private_base(
     policy: &Policy,
@@ -315,64 +315,64 @@ fn plan(policy: &Policy, grants: &Grants, confinement: Confinement, staging: Pat
     }
 }
 
-/// A grant of a private folder.
+/// A grant of a private directory.
 fn own(path: &Path, rights: Rights) -> Grant {
     over(path, path, rights)
 }
 
-/// A grant of a private folder that commands find at another path.
-fn over(path: &Path, folder: &Path, rights: Rights) -> Grant {
-    Grant { path: path.to_owned(), rights, identity: identity(folder).ok() }
+/// A grant of a private directory that commands find at another path.
+fn over(path: &Path, dir: &Path, rights: Rights) -> Grant {
+    Grant { path: path.to_owned(), rights, identity: identity(dir).ok() }
 }
 
-/// The plan where mounts can put private folders in the place of the machine's.
+/// The plan where mounts can put private directories in the place of the machine's.
 fn in_namespaces(
     policy: &Policy,
     grants: &Grants,
     confinement: Confinement,
-    folders: &PrivateFolders,
+    dirs: &PrivateDirs,
 ) -> Result<(Plan, Private), PrivateError> {
-    let mut plan = plan(policy, grants, confinement, folders.staging());
+    let mut plan = plan(policy, grants, confinement, dirs.staging());
     plan.namespaces = Namespaces::Auto;
-    // A folder that is only listed is made anew there, to hold what is granted in it.
+    // A directory that is only listed is made anew there, to hold what is granted in it.
     for grant in plan.grants.iter_mut().filter(|grant| grant.rights == Rights::List) {
         grant.identity = None;
     }
-    let mut tmp = folders.tmp();
+    let mut tmp = dirs.tmp();
     for place in ["/tmp", "/var/tmp"].map(PathBuf::from) {
         if place.is_dir() && !place.is_symlink() && !grants.holds(&place) {
-            plan.grants.push(over(&place, &folders.tmp(), Rights::ReadWrite));
-            plan.sources.push((place.clone(), folders.tmp()));
+            plan.grants.push(over(&place, &dirs.tmp(), Rights::ReadWrite));
+            plan.sources.push((place.clone(), dirs.tmp()));
             if place == Path::new("/tmp") {
                 tmp = place;
             }
         }
     }
-    if tmp == folders.tmp() {
+    if tmp == dirs.tmp() {
         plan.grants.push(own(&tmp, Rights::ReadWrite));
     }
     let cache = match &grants.home {
         Some(home) => {
-            plan.grants.push(over(home, &folders.home(), Rights::ReadWrite));
-            plan.sources.push((home.clone(), folders.home()));
-            folders.add(&folders.home().join(".cache"))?;
+            plan.grants.push(over(home, &dirs.home(), Rights::ReadWrite));
+            plan.sources.push((home.clone(), dirs.home()));
+            dirs.add(&dirs.home().join(".cache"))?;
             home.join(".cache")
         }
         None => {
-            plan.grants.push(own(&folders.cache(), Rights::ReadWrite));
-            folders.cache()
+            plan.grants.push(own(&dirs.cache(), Rights::ReadWrite));
+            dirs.cache()
         }
     };
-    plan.grants.push(own(&folders.spool(), Rights::Read));
+    plan.grants.push(own(&dirs.spool(), Rights::Read));
     if rustix::process::geteuid().is_root() {
         plan.masks = SECRETS.map(PathBuf::from).to_vec();
     }
     plan.grants = ordered(plan.grants);
-    let private = Private { tmp, cache, home: grants.home.clone(), spool: folders.spool() };
+    let private = Private { tmp, cache, home: grants.home.clone(), spool: dirs.spool() };
     Ok((plan, private))
 }
 
-/// What only root may read in the granted system folders.
+/// What only root may read in the granted system directories.
 const SECRETS: [&str; 8] = [
     "/etc/shadow",
     "/etc/shadow-",
@@ -384,42 +384,42 @@ const SECRETS: [&str; 8] = [
     "/etc/sudoers.d",
 ];
 
-/// The plan where private folders are where they are, and a home folder is made of links.
+/// The plan where private directories are where they are, and a home directory is made of links.
 fn in_place(
     policy: &Policy,
     grants: &Grants,
     confinement: Confinement,
-    folders: &PrivateFolders,
+    dirs: &PrivateDirs,
 ) -> Result<(Plan, Private), PrivateError> {
-    let mut plan = plan(policy, grants, confinement, folders.staging());
+    let mut plan = plan(policy, grants, confinement, dirs.staging());
     let mut home = None;
-    let mut cache = folders.cache();
+    let mut cache = dirs.cache();
     if let (Some(real), false) = (&grants.home, confinement == Confinement::None) {
-        link_home(grants, real, &folders.home())
-            .map_err(|source| PrivateError { path: folders.home(), source })?;
-        let usual = folders.home().join(".cache");
+        link_home(grants, real, &dirs.home())
+            .map_err(|source| PrivateError { path: dirs.home(), source })?;
+        let usual = dirs.home().join(".cache");
         match fs::symlink_metadata(&usual) {
             // What is granted beneath the operator's own one is linked to in it.
             Ok(found) if found.is_dir() => cache = usual,
             // The operator's own one, granted as a whole: what is private stays apart from it.
             Ok(_) => {}
             Err(_) => {
-                folders.add(&usual)?;
+                dirs.add(&usual)?;
                 cache = usual;
             }
         }
-        plan.grants.push(own(&folders.home(), Rights::ReadWrite));
-        home = Some(folders.home());
+        plan.grants.push(own(&dirs.home(), Rights::ReadWrite));
+        home = Some(dirs.home());
     }
-    plan.grants.push(own(&folders.tmp(), Rights::ReadWrite));
-    plan.grants.push(own(&folders.cache(), Rights::ReadWrite));
-    plan.grants.push(own(&folders.spool(), Rights::Read));
+    plan.grants.push(own(&dirs.tmp(), Rights::ReadWrite));
+    plan.grants.push(own(&dirs.cache(), Rights::ReadWrite));
+    plan.grants.push(own(&dirs.spool(), Rights::Read));
     plan.grants = ordered(plan.grants);
-    let private = Private { tmp: folders.tmp(), cache, home, spool: folders.spool() };
+    let private = Private { tmp: dirs.tmp(), cache, home, spool: dirs.spool() };
     Ok((plan, private))
 }
 
-/// Fills a folder with links to what is granted of the home folder.
+/// Fills a directory with links to what is granted of the home directory.
 fn link_home(grants: &Grants, real: &Path, home: &Path) -> io::Result<()> {
     let granted = grants.commands.iter().filter(|grant| grant.rights != Rights::List);
     let mut paths: Vec<&Path> = granted.map(|grant| grant.path.as_path()).collect();
@@ -428,12 +428,12 @@ fn link_home(grants: &Grants, real: &Path, home: &Path) -> io::Result<()> {
     for path in paths {
         let Ok(within) = path.strip_prefix(real) else { continue };
         let place = home.join(within);
-        let linked = place.ancestors().skip(1).take_while(|folder| *folder != home);
+        let linked = place.ancestors().skip(1).take_while(|dir| *dir != home);
         if place == home || linked.into_iter().any(Path::is_symlink) {
             continue;
         }
-        if let Some(folder) = place.parent() {
-            fs::create_dir_all(folder)?;
+        if let Some(dir) = place.parent() {
+            fs::create_dir_all(dir)?;
         }
         match symlink(path, &place) {
             Err(error) if error.kind() != io::ErrorKind::AlreadyExists => return Err(error),

@@ -18,7 +18,7 @@ use crate::command::{Command, ProcessId, Running, StartError};
 use crate::memory;
 use crate::plan::{Plan, Ready, Setup};
 use crate::policy::Limits;
-use crate::private::PrivateFolders;
+use crate::private::PrivateDirs;
 use crate::spawner::ARGUMENT;
 use crate::sys;
 use crate::wire::{self, Blocking, Request, StartReport};
@@ -37,7 +37,7 @@ pub fn harden_provider() -> io::Result<()> {
 #[derive(Debug)]
 pub(crate) struct Spawner {
     socket: OwnedFd,
-    /// Disconnects when the process has been reaped and the private folders are removed.
+    /// Disconnects when the process has been reaped and the private directories are removed.
     exited: Mutex<Receiver<()>>,
     calls: Arc<()>,
 }
@@ -70,16 +70,16 @@ fn because(errno: &Option<i32>) -> String {
 }
 
 impl Spawner {
-    /// Starts a spawner and waits until it is set up. It keeps `folders` alive until it has ended.
+    /// Starts a spawner and waits until it is set up. It keeps `directories` alive until it has ended.
     pub(crate) fn start(
         program: &Path,
         plan: &Plan,
-        folders: PrivateFolders,
+        dirs: PrivateDirs,
     ) -> Result<(Self, Ready), SpawnerError> {
         let failed =
             |source| SpawnerError::Start { program: program.display().to_string(), source };
         let (socket, theirs) = wire::pair().map_err(failed)?;
-        let (wait_for, exited) = waiter(folders).map_err(failed)?;
+        let (wait_for, exited) = waiter(dirs).map_err(failed)?;
         let child = std::process::Command::new(program)
             .arg0("sandbox-spawner")
             .arg(ARGUMENT)
@@ -146,9 +146,9 @@ impl Spawner {
 }
 
 /// A thread that waits for the process that it is sent, so that no zombie is left, and removes the
-/// folders after that: nothing of the jail uses them any more. It is there before the process is,
+/// directories after that: nothing of the jail uses them any more. It is there before the process is,
 /// because a machine may have room for the one and not for the other.
-fn waiter(folders: PrivateFolders) -> io::Result<(SyncSender<Child>, Receiver<()>)> {
+fn waiter(dirs: PrivateDirs) -> io::Result<(SyncSender<Child>, Receiver<()>)> {
     let (wait_for, child) = sync_channel::<Child>(1);
     let (say, exited) = sync_channel(0);
     let thread = thread::Builder::new().name("spawner-wait".to_owned()).stack_size(64 * 1024);
@@ -159,7 +159,7 @@ fn waiter(folders: PrivateFolders) -> io::Result<(SyncSender<Child>, Receiver<()
             if let Ok(mut child) = child.recv() {
                 let _ = child.wait();
             }
-            drop(folders);
+            drop(dirs);
             drop::<SyncSender<()>>(say);
         })
     })?;
@@ -176,7 +176,7 @@ fn request(command: &Command, limits: Limits) -> Result<Request, StartError> {
     });
     Ok(Request {
         program: c_string(command.program.as_os_str(), "the program's path")?,
-        cwd: c_string(command.cwd.as_os_str(), "the working folder's path")?,
+        cwd: c_string(command.cwd.as_os_str(), "the working directory's path")?,
         argv: argv.collect::<Result<_, _>>()?,
         env: env.collect::<Result<_, _>>()?,
         limits,

@@ -89,7 +89,7 @@ fn new_root(plan: &Plan) -> Result<(), Failure> {
     let mut bound: Vec<(&Path, &Path, Rights)> = Vec::new();
     for grant in &plan.grants {
         let (path, source) = (grant.path.as_path(), plan.source(&grant.path));
-        // Devices and process folders are here already, and listing needs the folder only.
+        // Devices and process directories are here already, and listing needs the directory only.
         if path.starts_with(PROC) || grant.rights == Rights::List {
             continue;
         }
@@ -115,7 +115,7 @@ fn new_root(plan: &Plan) -> Result<(), Failure> {
     chdir("/").map_err(os("the new root"))
 }
 
-/// Nothing can be added to the new root's own folders from now on.
+/// Nothing can be added to the new root's own directories from now on.
 fn close_root() -> Result<(), Failure> {
     sys::mount_attributes(c"/", Depth::One, MOUNT_ATTR_RDONLY).map_err(failed("a read-only root"))
 }
@@ -161,7 +161,7 @@ impl Root<'_> {
         options: &CStr,
     ) -> Result<(), Failure> {
         let place = self.place(path);
-        make_folders(&place)?;
+        make_dirs(&place)?;
         rustix::mount::mount(kind, &place, kind, flags, options)
             .map_err(|error| failed(&format!("a {kind} on {}", path.display()))(error.into()))
     }
@@ -190,7 +190,7 @@ impl Root<'_> {
         for (link, target) in links {
             self.link(Path::new(link), Path::new(target))?;
         }
-        make_folders(&self.place(Path::new("/run")))
+        make_dirs(&self.place(Path::new("/run")))
     }
 
     fn bind(&self, source: &Path, path: &Path, rights: Rights) -> Result<(), Failure> {
@@ -208,7 +208,7 @@ impl Root<'_> {
         let place = self.place(path);
         let found = fs::metadata(source).map_err(failed(&step()))?;
         if found.is_dir() {
-            make_folders(&place)?;
+            make_dirs(&place)?;
         } else {
             make_file(&place)?;
         }
@@ -223,8 +223,8 @@ impl Root<'_> {
         if place.symlink_metadata().is_ok() {
             return Ok(());
         }
-        if let Some(folder) = place.parent() {
-            make_folders(folder)?;
+        if let Some(dir) = place.parent() {
+            make_dirs(dir)?;
         }
         symlink(target, &place).map_err(failed(&format!("the link {}", link.display())))
     }
@@ -242,18 +242,18 @@ impl Root<'_> {
     }
 }
 
-fn make_folders(path: &Path) -> Result<(), Failure> {
+fn make_dirs(path: &Path) -> Result<(), Failure> {
     let mut builder = fs::DirBuilder::new();
     builder.recursive(true).mode(0o755);
-    builder.create(path).map_err(failed(&format!("the folder {}", path.display())))
+    builder.create(path).map_err(failed(&format!("the directory {}", path.display())))
 }
 
 fn make_file(path: &Path) -> Result<(), Failure> {
     if path.symlink_metadata().is_ok() {
         return Ok(());
     }
-    if let Some(folder) = path.parent() {
-        make_folders(folder)?;
+    if let Some(dir) = path.parent() {
+        make_dirs(dir)?;
     }
     fs::write(path, "").map_err(failed(&format!("the file {}", path.display())))
 }

@@ -21,13 +21,13 @@ pub(crate) struct Plan {
     pub(crate) network: Network,
     /// What commands may reach, each path after every path that holds it.
     pub(crate) grants: Vec<Grant>,
-    /// Where a granted path's content comes from, when not from the same path: private folders.
+    /// Where a granted path's content comes from, when not from the same path: private directories.
     pub(crate) sources: Vec<(PathBuf, PathBuf)>,
     /// Symbolic links on the way to granted paths, each with its target.
     pub(crate) links: Vec<(PathBuf, PathBuf)>,
-    /// Files and folders within granted ones that are hidden where mounts can do that.
+    /// Files and directories within granted ones that are hidden where mounts can do that.
     pub(crate) masks: Vec<PathBuf>,
-    /// The empty folder that the new root is mounted on.
+    /// The empty directory that the new root is mounted on.
     pub(crate) staging: PathBuf,
     /// The most processes and threads at once, where that can be enforced.
     pub(crate) processes: u64,

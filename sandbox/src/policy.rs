@@ -6,13 +6,13 @@ use std::path::PathBuf;
 /// What may be reached from inside a jail. All paths are absolute.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Policy {
-    /// Folders that file jobs and commands may read and write.
+    /// Directories that file jobs and commands may read and write.
     pub roots: Vec<PathBuf>,
-    /// Folders that file jobs and commands may read.
+    /// Directories that file jobs and commands may read.
     pub read_only_roots: Vec<PathBuf>,
-    /// Further folders or files that commands, but not file jobs, may read and execute.
+    /// Further directories or files that commands, but not file jobs, may read and execute.
     pub command_read: Vec<PathBuf>,
-    /// Further folders or files that commands, but not file jobs, may also write.
+    /// Further directories or files that commands, but not file jobs, may also write.
     pub command_write: Vec<PathBuf>,
     /// What a kernel that cannot enforce the policy means.
     pub mode: Mode,
@@ -26,14 +26,14 @@ pub struct Policy {
     pub namespaces: Namespaces,
     /// Whether commands can be started at all.
     pub commands: Commands,
-    /// The operator's home folder, whose toolchains and git settings commands may read.
+    /// The operator's home directory, whose toolchains and git settings commands may read.
     /// `None` takes `HOME` from the environment.
     pub home: Option<PathBuf>,
-    /// The folders that commands look for programs in, as in `PATH`; they become readable.
+    /// The directories that commands look for programs in, as in `PATH`; they become readable.
     /// `None` takes `PATH` from the environment.
     pub search_path: Option<OsString>,
-    /// Where the jail keeps its private folders: nowhere that commands may write, a root say.
-    /// `None` takes the system's folder for temporary files, or else `/tmp` or `/var/tmp`.
+    /// Where the jail keeps its private directories: nowhere that commands may write, a root say.
+    /// `None` takes the system's directory for temporary files, or else `/tmp` or `/var/tmp`.
     pub private_in: Option<PathBuf>,
     /// The program that is started as the spawner: one whose `main` begins with
     /// [`is_spawner_invocation`](crate::is_spawner_invocation). `None` takes the running

@@ -118,8 +118,10 @@ fn left_open(facts: &Facts) -> Vec<String> {
                  run: threads choose their own by the same system call.",
             );
             if abi < 9 {
-                say("Unix sockets that lie in folders which commands may only read can be talked \
-                     to: closing them needs Landlock ABI 9.");
+                say(
+                    "Unix sockets that lie in directories which commands may only read can be talked \
+                     to: closing them needs Landlock ABI 9.",
+                );
             }
             if !isolation.pid_limit {
                 say("The number of processes is not limited for root: this kernel keeps no such \
@@ -137,7 +139,7 @@ fn left_open(facts: &Facts) -> Vec<String> {
 fn without_namespaces(abi: u32, user: User, say: &mut impl FnMut(&str)) {
     say("Commands can change mode, owner, times and extended attributes of the user's files \
          outside the roots, and the flags of those that they may read; they can see that any path \
-         exists, and watch folders that the user may read for changes and for the names in them: \
+         exists, and watch directories that the user may read for changes and for the names in them: \
          Landlock has no right for these.");
     say(
         "Shared memory in /dev/shm and the user's terminals in /dev/pts are shared with the machine.",
@@ -154,7 +156,7 @@ fn without_namespaces(abi: u32, user: User, say: &mut impl FnMut(&str)) {
     }
     if user == User::Root {
         say(
-            "Commands run as root: what root alone may read in the granted system folders, such as \
+            "Commands run as root: what root alone may read in the granted system directories, such as \
              /etc/shadow, can be read, and a limit on processes does not bind.",
         );
     }

@@ -16,7 +16,7 @@ const NEWEST: ABI = ABI::V10;
 /// What may be done beneath a path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Rights {
-    /// List folders, and no more.
+    /// List directories, and no more.
     List,
     /// Read.
     Read,
@@ -35,7 +35,7 @@ pub(crate) struct Grant {
     pub(crate) path: PathBuf,
     pub(crate) rights: Rights,
     /// What lay there when the policy was read: device and inode. Another thing there is an error,
-    /// so that nobody can swap in a folder while a jail is being built.
+    /// so that nobody can swap in a directory while a jail is being built.
     pub(crate) identity: Option<(u64, u64)>,
 }
 
@@ -65,7 +65,7 @@ pub enum DomainError {
         #[source]
         source: io::Error,
     },
-    /// A granted path is another file or folder than it was when the jail was begun.
+    /// A granted path is another file or directory than it was when the jail was begun.
     #[error("{} was replaced while the jail was being built", path.display())]
     Replaced {
         /// The path.
@@ -99,7 +99,7 @@ pub(crate) fn domain(
 /// that the spawner's domain left, so it stays small: the price of a path walk grows with rules.
 ///
 /// It must name `Refer`, and grant it everywhere: a domain that does not would forbid renaming
-/// between folders.
+/// between directories.
 pub(crate) fn call_domain() -> Result<Option<OwnedFd>, DomainError> {
     let root = Grant { path: "/".into(), rights: Rights::List, identity: None };
     let fd = open(&root)?;

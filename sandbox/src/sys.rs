@@ -179,9 +179,9 @@ fn become_command(shared: &Shared<'_>) -> (Stage, i32) {
             }
         }
         // Opened rather than just entered: Landlock checks the opening only.
-        let folder = libc::open(shared.cwd, libc::O_RDONLY | libc::O_DIRECTORY | libc::O_CLOEXEC);
-        if folder < 0 || libc::fchdir(folder) < 0 {
-            return (Stage::WorkingFolder, errno());
+        let dir = libc::open(shared.cwd, libc::O_RDONLY | libc::O_DIRECTORY | libc::O_CLOEXEC);
+        if dir < 0 || libc::fchdir(dir) < 0 {
+            return (Stage::WorkingDirectory, errno());
         }
         if shared.domain >= 0
             && libc::syscall(libc::SYS_landlock_restrict_self, shared.domain, 0_u32) < 0
