@@ -198,7 +198,7 @@ impl Running {
     /// # Errors
     /// When the request cannot be sent to the call's supervisor.
     pub fn signal(&self, signal: i32) -> io::Result<()> {
-        wire::tell(&self.control, wire::Order::Signal(signal))
+        wire::send_order(&self.control, wire::Order::Signal(signal))
     }
 
     /// Kills every process of the call, wherever it hides. The report says how many. A command
@@ -207,7 +207,7 @@ impl Running {
     /// # Errors
     /// When the request cannot be sent to the call's supervisor.
     pub fn kill(&self) -> io::Result<()> {
-        wire::tell(&self.control, wire::Order::Kill)
+        wire::send_order(&self.control, wire::Order::Kill)
     }
 
     /// The report, when it is there.
@@ -215,7 +215,7 @@ impl Running {
     /// # Errors
     /// [`LostCall`] when the supervisor died.
     pub fn try_wait(&mut self) -> Result<Option<Report>, LostCall> {
-        match wire::report(&self.control, wire::Blocking::Refused) {
+        match wire::receive_report(&self.control, wire::Blocking::Refused) {
             Ok(exit) => Ok(Some(exit.into_report())),
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => Ok(None),
             Err(error) => Err(LostCall(error)),
@@ -227,7 +227,7 @@ impl Running {
     /// # Errors
     /// [`LostCall`] when the supervisor died.
     pub fn wait(self) -> Result<Report, LostCall> {
-        wire::report(&self.control, wire::Blocking::Allowed)
+        wire::receive_report(&self.control, wire::Blocking::Allowed)
             .map(wire::ExitReport::into_report)
             .map_err(LostCall)
     }

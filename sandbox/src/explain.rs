@@ -129,7 +129,7 @@ pub(crate) fn explain(
 mod tests {
     use super::*;
 
-    fn told(subject: Subject, access: Access, path: &str) -> Option<(&'static str, Setting)> {
+    fn explained(subject: Subject, access: Access, path: &str) -> Option<(&'static str, Setting)> {
         let grants = [
             Granted { path: Path::new("/w"), writable: true },
             Granted { path: Path::new("/usr"), writable: false },
@@ -140,18 +140,21 @@ mod tests {
     #[test]
     fn names_the_setting_that_would_grant_the_access() {
         let (file, command) = (Subject::FileJob, Subject::Command);
-        assert_eq!(told(command, Access::Read, "/home/a"), Some(("read", Setting::BashRead)));
-        assert_eq!(told(command, Access::Write, "/usr/bin/x"), Some(("write", Setting::BashWrite)));
-        assert_eq!(told(command, Access::Execute, "/x"), Some(("execute", Setting::BashRead)));
-        assert_eq!(told(file, Access::Read, "/x"), Some(("read", Setting::ReadOnlyRoots)));
-        assert_eq!(told(file, Access::Write, "/wide/x"), Some(("write", Setting::Roots)));
+        assert_eq!(explained(command, Access::Read, "/home/a"), Some(("read", Setting::BashRead)));
+        assert_eq!(
+            explained(command, Access::Write, "/usr/bin/x"),
+            Some(("write", Setting::BashWrite))
+        );
+        assert_eq!(explained(command, Access::Execute, "/x"), Some(("execute", Setting::BashRead)));
+        assert_eq!(explained(file, Access::Read, "/x"), Some(("read", Setting::ReadOnlyRoots)));
+        assert_eq!(explained(file, Access::Write, "/wide/x"), Some(("write", Setting::Roots)));
     }
 
     #[test]
     fn stays_silent_where_the_policy_is_not_the_cause() {
-        assert_eq!(told(Subject::FileJob, Access::Write, "/w/a"), None);
-        assert_eq!(told(Subject::Command, Access::Read, "/usr/lib"), None);
-        assert_eq!(told(Subject::Command, Access::Execute, "/w/run"), None);
+        assert_eq!(explained(Subject::FileJob, Access::Write, "/w/a"), None);
+        assert_eq!(explained(Subject::Command, Access::Read, "/usr/lib"), None);
+        assert_eq!(explained(Subject::Command, Access::Execute, "/w/run"), None);
     }
 
     #[test]

@@ -12,7 +12,7 @@ use crate::grants::{GrantError, Grants, PROC, ordered};
 use crate::launcher::{Spawner, SpawnerError};
 use crate::plan::{Confinement, Plan, Ready};
 use crate::policy::{Commands, Limits, Mode, Namespaces, Network, Policy};
-use crate::private::{Private, PrivateDirs, PrivateError, place_in};
+use crate::private::{Private, PrivateDirs, PrivateError, user_dir_path};
 use crate::report::{self, Facts, Isolation, User};
 use crate::rights::{DomainError, Grant, Holder, Rights, Tcp, domain, identity};
 use crate::sys;
@@ -61,11 +61,11 @@ pub enum JailError {
     #[error(
         "the jail's private directories cannot lie in {}: commands may write {}; set TMPDIR to a \
          directory outside of it",
-        place.display(), holder.display()
+        path.display(), holder.display()
     )]
     PrivateInReach {
         /// Where they would lie.
-        place: PathBuf,
+        path: PathBuf,
         /// What commands may write.
         holder: PathBuf,
     },
@@ -279,7 +279,9 @@ fn private_base(
     // Where nothing is enforced, commands can write anywhere.
     let reached = match confinement {
         Confinement::None => None,
-        Confinement::WithoutLandlock | Confinement::Whole => grants.writable(&place_in(&named)),
+        Confinement::WithoutLandlock | Confinement::Whole => {
+            grants.writable(&user_dir_path(&named))
+        }
     };
     let Some(holder) = reached else { return Ok(named) };
     let usual = match policy.private_in {
@@ -288,12 +290,13 @@ fn private_base(
     };
     let other = usual.iter().map(Path::new);
     let mut other =
-        other.filter(|base| base.is_dir() && grants.writable(&place_in(base)).is_none());
+        other.filter(|base| base.is_dir() && grants.writable(&user_dir_path(base)).is_none());
     match other.next() {
         Some(base) => Ok(base.to_owned()),
-        None => {
-            Err(JailError::PrivateInReach { place: place_in(&named), holder: holder.to_owned() })
-        }
+        None => Err(JailError::PrivateInReach {
+            path: user_dir_path(&named),
+            holder: holder.to_owned(),
+        }),
     }
 }
 
@@ -339,12 +342,12 @@ fn in_namespaces(
         grant.identity = None;
     }
     let mut tmp = dirs.tmp();
-    for place in ["/tmp", "/var/tmp"].map(PathBuf::from) {
-        if place.is_dir() && !place.is_symlink() && !grants.holds(&place) {
-            plan.grants.push(over(&place, &dirs.tmp(), Rights::ReadWrite));
-            plan.sources.push((place.clone(), dirs.tmp()));
-            if place == Path::new("/tmp") {
-                tmp = place;
+    for system_tmp in ["/tmp", "/var/tmp"].map(PathBuf::from) {
+        if system_tmp.is_dir() && !system_tmp.is_symlink() && !grants.holds(&system_tmp) {
+            plan.grants.push(over(&system_tmp, &dirs.tmp(), Rights::ReadWrite));
+            plan.sources.push((system_tmp.clone(), dirs.tmp()));
+            if system_tmp == Path::new("/tmp") {
+                tmp = system_tmp;
             }
         }
     }
@@ -427,15 +430,15 @@ fn link_home(grants: &Grants, real: &Path, home: &Path) -> io::Result<()> {
     paths.sort();
     for path in paths {
         let Ok(within) = path.strip_prefix(real) else { continue };
-        let place = home.join(within);
-        let linked = place.ancestors().skip(1).take_while(|dir| *dir != home);
-        if place == home || linked.into_iter().any(Path::is_symlink) {
+        let link = home.join(within);
+        let linked = link.ancestors().skip(1).take_while(|dir| *dir != home);
+        if link == home || linked.into_iter().any(Path::is_symlink) {
             continue;
         }
-        if let Some(dir) = place.parent() {
+        if let Some(dir) = link.parent() {
             fs::create_dir_all(dir)?;
         }
-        match symlink(path, &place) {
+        match symlink(path, &link) {
             Err(error) if error.kind() != io::ErrorKind::AlreadyExists => return Err(error),
             _ => {}
         }

@@ -149,7 +149,7 @@ struct Root<'a> {
 
 impl Root<'_> {
     /// Where a path of the new root lies for now.
-    fn place(&self, path: &Path) -> PathBuf {
+    fn staged(&self, path: &Path) -> PathBuf {
         self.at.join(path.strip_prefix("/").unwrap_or(path))
     }
 
@@ -160,9 +160,9 @@ impl Root<'_> {
         flags: MountFlags,
         options: &CStr,
     ) -> Result<(), Failure> {
-        let place = self.place(path);
-        make_dirs(&place)?;
-        rustix::mount::mount(kind, &place, kind, flags, options)
+        let staged = self.staged(path);
+        make_dirs(&staged)?;
+        rustix::mount::mount(kind, &staged, kind, flags, options)
             .map_err(|error| failed(&format!("a {kind} on {}", path.display()))(error.into()))
     }
 
@@ -190,7 +190,7 @@ impl Root<'_> {
         for (link, target) in links {
             self.link(Path::new(link), Path::new(target))?;
         }
-        make_dirs(&self.place(Path::new("/run")))
+        make_dirs(&self.staged(Path::new("/run")))
     }
 
     fn bind(&self, source: &Path, path: &Path, rights: Rights) -> Result<(), Failure> {
@@ -205,33 +205,33 @@ impl Root<'_> {
 
     fn bind_to(&self, source: &Path, path: &Path, attributes: u64) -> Result<(), Failure> {
         let step = || format!("{} in the new root", path.display());
-        let place = self.place(path);
+        let staged = self.staged(path);
         let found = fs::metadata(source).map_err(failed(&step()))?;
         if found.is_dir() {
-            make_dirs(&place)?;
+            make_dirs(&staged)?;
         } else {
-            make_file(&place)?;
+            make_file(&staged)?;
         }
-        rustix::mount::mount_bind_recursive(source, &place)
+        rustix::mount::mount_bind_recursive(source, &staged)
             .map_err(|error| failed(&step())(error.into()))?;
-        let place = c_path(&place).map_err(failed(&step()))?;
-        sys::mount_attributes(&place, Depth::Recursive, attributes).map_err(failed(&step()))
+        let staged = c_path(&staged).map_err(failed(&step()))?;
+        sys::mount_attributes(&staged, Depth::Recursive, attributes).map_err(failed(&step()))
     }
 
     fn link(&self, link: &Path, target: &Path) -> Result<(), Failure> {
-        let place = self.place(link);
-        if place.symlink_metadata().is_ok() {
+        let staged = self.staged(link);
+        if staged.symlink_metadata().is_ok() {
             return Ok(());
         }
-        if let Some(dir) = place.parent() {
+        if let Some(dir) = staged.parent() {
             make_dirs(dir)?;
         }
-        symlink(target, &place).map_err(failed(&format!("the link {}", link.display())))
+        symlink(target, &staged).map_err(failed(&format!("the link {}", link.display())))
     }
 
     fn mask(&self, path: &Path) -> Result<(), Failure> {
-        let place = self.place(path);
-        match fs::metadata(&place) {
+        let staged = self.staged(path);
+        match fs::metadata(&staged) {
             Err(_) => Ok(()),
             Ok(found) if found.is_dir() => {
                 let closed = MountFlags::RDONLY | MountFlags::NOSUID | MountFlags::NODEV;

@@ -131,7 +131,7 @@ impl Drop for PrivateDirs {
 }
 
 /// Where the user's own directory in `base` would be. `base` need not be there.
-pub(crate) fn place_in(base: &Path) -> PathBuf {
+pub(crate) fn user_dir_path(base: &Path) -> PathBuf {
     let base = base.canonicalize().unwrap_or_else(|_| base.to_owned());
     base.join(format!("provider-workspace-{}", rustix::process::geteuid().as_raw()))
 }
@@ -141,7 +141,7 @@ pub(crate) fn place_in(base: &Path) -> PathBuf {
 fn user_dir(base: &Path) -> Result<(OwnedFd, PathBuf), PrivateError> {
     let failed =
         |path: &Path, source: Errno| PrivateError { path: path.to_owned(), source: source.into() };
-    let path = place_in(base);
+    let path = user_dir_path(base);
     match mkdirat(CWD, &path, PRIVATE) {
         Ok(()) | Err(Errno::EXIST) => {}
         Err(error) => return Err(failed(&path, error)),
@@ -356,7 +356,7 @@ mod tests {
         fs::create_dir(&elsewhere).unwrap();
         fs::write(elsewhere.join("file"), "").unwrap();
         fs::set_permissions(&elsewhere, Permissions::from_mode(0o750)).unwrap();
-        let own = place_in(base.path());
+        let own = user_dir_path(base.path());
         DirBuilder::new().mode(0o700).create(&own).unwrap();
         symlink(&elsewhere, own.join("jail-link")).unwrap();
         for name in ["jail-lock", "jail-inner", "jail-pipe"] {
@@ -376,7 +376,7 @@ mod tests {
     #[test]
     fn a_directory_that_someone_else_prepared_is_not_used() {
         let base = tempfile::tempdir().unwrap();
-        let trap = place_in(base.path());
+        let trap = user_dir_path(base.path());
         let elsewhere = base.path().join("elsewhere");
         fs::create_dir(&elsewhere).unwrap();
         symlink(&elsewhere, &trap).unwrap();

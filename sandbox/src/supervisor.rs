@@ -13,8 +13,8 @@ use crate::command::Stage;
 use crate::descendants::{kill_descendants, signal_others};
 use crate::policy::Limits;
 use crate::sys::{self, Launch, Reaped, Wait};
-use crate::waiting::{self, Waiting};
-use crate::wire::{ExitReport, Order, Request, StartReport, order};
+use crate::waiting::{Waiting, find_waiting};
+use crate::wire::{ExitReport, Order, Request, StartReport, receive_order};
 
 /// How often adopted processes that ended are reaped while the command runs.
 const REAP: Timespec = Timespec { tv_sec: 1, tv_nsec: 0 };
@@ -150,9 +150,9 @@ fn watch(control: &OwnedFd, pidfd: &OwnedFd, pid: libc::pid_t) -> (StopReason, O
         }
         let [exited, ordered] = ready.map(|fd| !fd.revents().is_empty());
         if ordered {
-            match order(control) {
+            match receive_order(control) {
                 Ok(Order::Signal(signal)) => {
-                    waiting = waiting.or_else(waiting::look);
+                    waiting = waiting.or_else(find_waiting);
                     pass_on(signal, pid);
                     grace = LINGER_AFTER_SIGNAL;
                 }
@@ -198,7 +198,7 @@ fn linger(control: &OwnedFd, pid: libc::pid_t, grace: Duration) -> Option<Reaped
         let stop = match poll(&mut [PollFd::new(control, PollFlags::IN)], Some(&LINGER_STEP)) {
             Ok(0) | Err(Errno::INTR) => false,
             // A signal goes to a group that has lost its leader, which is no end either.
-            Ok(_) => !matches!(order(control), Ok(Order::Signal(_))),
+            Ok(_) => !matches!(receive_order(control), Ok(Order::Signal(_))),
             Err(_) => true,
         };
         if stop || Instant::now() >= deadline {

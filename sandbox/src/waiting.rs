@@ -46,20 +46,23 @@ impl Waiting {
 
 /// Looks for a process below this one that waits for input. What another process is about is told to
 /// its ancestors by kernels that allow tracing; the others tell nothing.
-pub(crate) fn look() -> Option<Waiting> {
+pub(crate) fn find_waiting() -> Option<Waiting> {
     descendants().into_iter().take(MOST_PROCESSES).find_map(|pid| {
         let threads = fs::read_dir(format!("/proc/{pid}/task")).ok()?;
         let on = threads.flatten().take(MOST_THREADS).find_map(|thread| {
             let call = fs::read_to_string(thread.path().join("syscall")).ok()?;
-            let place = || fs::read_to_string(thread.path().join("wchan")).unwrap_or_default();
-            match wanted(&call)? {
-                Wanted::Read(fd) => what_is_read(pid, fd),
-                Wanted::Standard => match what_is_read(pid, 0) {
+            let wait_channel =
+                || fs::read_to_string(thread.path().join("wchan")).unwrap_or_default();
+            match blocked_on(&call)? {
+                BlockedOn::Read(fd) => what_is_read(pid, fd),
+                BlockedOn::Standard => match what_is_read(pid, 0) {
                     Some(WaitsOn::Terminal) => Some(WaitsOn::Terminal),
                     // Whoever polls a pipe may wait for its own child.
                     _ => None,
                 },
-                Wanted::Open => OPENING.contains(&place().trim()).then_some(WaitsOn::NamedPipe),
+                BlockedOn::Open => {
+                    OPENING.contains(&wait_channel().trim()).then_some(WaitsOn::NamedPipe)
+                }
             }
         })?;
         let comm = fs::read(format!("/proc/{pid}/comm")).unwrap_or_default();
@@ -75,7 +78,7 @@ const OPENING: [&str; 2] = ["wait_for_partner", "fifo_open"];
 
 /// What a thread asked the kernel for and waits to get.
 #[derive(Debug, PartialEq, Eq)]
-enum Wanted {
+enum BlockedOn {
     /// Bytes from this descriptor.
     Read(u64),
     /// Something to happen on descriptor 0 and no other.
@@ -86,7 +89,7 @@ enum Wanted {
 
 /// Reads a line of `/proc/PID/syscall`: the number of the call and its arguments, in hexadecimal.
 /// A thread that runs, or waits elsewhere, has no such line.
-fn wanted(line: &str) -> Option<Wanted> {
+fn blocked_on(line: &str) -> Option<BlockedOn> {
     let mut words = line.split_ascii_whitespace();
     let number: c_long = words.next()?.parse().ok()?;
     let mut argument = || {
@@ -95,17 +98,17 @@ fn wanted(line: &str) -> Option<Wanted> {
     };
     let first = argument()?;
     match number {
-        libc::SYS_read | libc::SYS_readv => Some(Wanted::Read(first)),
+        libc::SYS_read | libc::SYS_readv => Some(BlockedOn::Read(first)),
         // How many descriptors are waited for, or the highest of them and one.
-        libc::SYS_pselect6 => (first == 1).then_some(Wanted::Standard),
-        libc::SYS_ppoll => (argument()? == 1).then_some(Wanted::Standard),
-        libc::SYS_openat => Some(Wanted::Open),
+        libc::SYS_pselect6 => (first == 1).then_some(BlockedOn::Standard),
+        libc::SYS_ppoll => (argument()? == 1).then_some(BlockedOn::Standard),
+        libc::SYS_openat => Some(BlockedOn::Open),
         #[cfg(target_arch = "x86_64")]
-        libc::SYS_select => (first == 1).then_some(Wanted::Standard),
+        libc::SYS_select => (first == 1).then_some(BlockedOn::Standard),
         #[cfg(target_arch = "x86_64")]
-        libc::SYS_poll => (argument()? == 1).then_some(Wanted::Standard),
+        libc::SYS_poll => (argument()? == 1).then_some(BlockedOn::Standard),
         #[cfg(target_arch = "x86_64")]
-        libc::SYS_open => Some(Wanted::Open),
+        libc::SYS_open => Some(BlockedOn::Open),
         _ => None,
     }
 }
@@ -138,33 +141,36 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_blocked_call_is_told_from_its_line() {
+    fn recognises_a_blocked_call_by_its_line() {
         let read = libc::SYS_read;
         for (line, expected) in [
-            (format!("{read} 0x5 0x7ffd 0x400 0x0 0x0 0x0 0x7ffd 0x7f00"), Some(Wanted::Read(5))),
+            (
+                format!("{read} 0x5 0x7ffd 0x400 0x0 0x0 0x0 0x7ffd 0x7f00"),
+                Some(BlockedOn::Read(5)),
+            ),
             (
                 format!("{} 0x1 0x0 0x0 0x0 0x0 0x0 0x1 0x1", libc::SYS_pselect6),
-                Some(Wanted::Standard),
+                Some(BlockedOn::Standard),
             ),
             (format!("{} 0x9 0x0 0x0 0x0 0x0 0x0 0x1 0x1", libc::SYS_pselect6), None),
             (
                 format!("{} 0xff 0x1 0x0 0x0 0x0 0x0 0x1 0x1", libc::SYS_ppoll),
-                Some(Wanted::Standard),
+                Some(BlockedOn::Standard),
             ),
             (format!("{} 0xff 0x2 0x0 0x0 0x0 0x0 0x1 0x1", libc::SYS_ppoll), None),
-            (format!("{} 0xff 0x2", libc::SYS_openat), Some(Wanted::Open)),
+            (format!("{} 0xff 0x2", libc::SYS_openat), Some(BlockedOn::Open)),
             (format!("{} 0x0", libc::SYS_wait4), None),
             ("running".to_owned(), None),
             ("-1 0x7ffd 0x7f00".to_owned(), None),
             (String::new(), None),
             (format!("{read} nonsense"), None),
         ] {
-            assert_eq!(wanted(&line), expected, "{line}");
+            assert_eq!(blocked_on(&line), expected, "{line}");
         }
     }
 
     #[test]
-    fn the_end_of_whoever_types_is_told_from_the_end_of_whoever_listens() {
+    fn a_terminal_differs_from_its_controlling_end() {
         for (path, expected) in [
             ("/dev/pts/3", true),
             ("/dev/tty", true),

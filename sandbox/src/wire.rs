@@ -188,7 +188,7 @@ fn read_file(file: &OwnedFd, length: u64) -> io::Result<Vec<u8>> {
 }
 
 /// Tells a supervisor what to do. One that has ended is past obeying, which is no error.
-pub(crate) fn tell(control: impl AsFd, order: Order) -> io::Result<()> {
+pub(crate) fn send_order(control: impl AsFd, order: Order) -> io::Result<()> {
     let mut message = Writer::default();
     match order {
         Order::Signal(signal) => message.u64(u64::from(signal.unsigned_abs())),
@@ -201,8 +201,8 @@ pub(crate) fn tell(control: impl AsFd, order: Order) -> io::Result<()> {
     }
 }
 
-/// The supervisor's end of [`tell`].
-pub(crate) fn order(control: impl AsFd) -> io::Result<Order> {
+/// The supervisor's end of [`send_order`].
+pub(crate) fn receive_order(control: impl AsFd) -> io::Result<Order> {
     let (message, _) = receive(control, Blocking::Refused)?;
     match Reader(&message).u64()? {
         u64::MAX => Ok(Order::Kill),
@@ -211,7 +211,7 @@ pub(crate) fn order(control: impl AsFd) -> io::Result<Order> {
 }
 
 /// Receives a supervisor's report.
-pub(crate) fn report(control: impl AsFd, blocking: Blocking) -> io::Result<ExitReport> {
+pub(crate) fn receive_report(control: impl AsFd, blocking: Blocking) -> io::Result<ExitReport> {
     let (message, _) = receive_reply(control, blocking)?;
     let mut from = Reader(&message);
     Ok(ExitReport {
@@ -225,7 +225,7 @@ pub(crate) fn report(control: impl AsFd, blocking: Blocking) -> io::Result<ExitR
 }
 
 impl ExitReport {
-    /// The supervisor's end of [`report`].
+    /// The supervisor's end of [`receive_report`].
     pub(crate) fn send(&self, control: impl AsFd) -> io::Result<()> {
         let mut message = Writer::default();
         message.u64(u64::from(self.wait_status as u32));
@@ -464,10 +464,10 @@ mod tests {
         let (here, there) = pair().unwrap();
         drop(there);
         assert_eq!(
-            report(&here, Blocking::Allowed).unwrap_err().kind(),
+            receive_report(&here, Blocking::Allowed).unwrap_err().kind(),
             io::ErrorKind::UnexpectedEof
         );
-        tell(&here, Order::Kill).unwrap();
+        send_order(&here, Order::Kill).unwrap();
     }
 
     #[test]
@@ -485,10 +485,10 @@ mod tests {
                 name: *b"cat\0\0\0\0\0\0\0\0\0\0\0\0",
             }),
         };
-        tell(&provider, Order::Signal(15)).unwrap();
+        send_order(&provider, Order::Signal(15)).unwrap();
         exit.send(&supervisor).unwrap();
         drop(supervisor);
-        assert_eq!(report(&provider, Blocking::Allowed).unwrap(), exit);
+        assert_eq!(receive_report(&provider, Blocking::Allowed).unwrap(), exit);
         assert_eq!(exit.into_report().status, ExitStatus::Exited(1));
     }
 
@@ -496,12 +496,12 @@ mod tests {
     fn a_reply_in_a_memory_file_is_not_read() {
         let (here, there) = pair().unwrap();
         send(&there, &vec![0; INLINE + 1], &[]).unwrap();
-        let refused = report(&here, Blocking::Allowed).unwrap_err();
+        let refused = receive_report(&here, Blocking::Allowed).unwrap_err();
         assert_eq!(refused.kind(), io::ErrorKind::InvalidData);
     }
 
     #[test]
-    fn the_file_size_limit_is_told_from_the_signal() {
+    fn the_signal_shows_the_file_size_limit() {
         let hit = |wait_status| {
             let exit = ExitReport {
                 wait_status,
