@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-/// Who was refused.
+/// Who a grant or a refusal is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Subject {
     /// A file job.

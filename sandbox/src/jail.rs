@@ -14,7 +14,7 @@ use crate::plan::{Confinement, Plan, Ready};
 use crate::policy::{Commands, Limits, Mode, Namespaces, Network, Policy};
 use crate::private::{Private, PrivateDirs, PrivateError, user_dir_path};
 use crate::report::{self, Facts, Isolation, User};
-use crate::rights::{DomainError, Grant, Holder, Rights, Tcp, domain, identity};
+use crate::rights::{DomainError, Grant, Rights, Tcp, domain, identity};
 use crate::sys;
 use crate::workers::{Confine, FileJob, SubmitError, Workers};
 
@@ -61,13 +61,13 @@ pub enum JailError {
     #[error(
         "the jail's private directories cannot lie in {}: commands may write {}; set TMPDIR to a \
          directory outside of it",
-        path.display(), holder.display()
+        path.display(), writable.display()
     )]
     PrivateInReach {
         /// Where they would lie.
         path: PathBuf,
         /// What commands may write.
-        holder: PathBuf,
+        writable: PathBuf,
     },
     /// There is no spawner.
     #[error(transparent)]
@@ -283,7 +283,7 @@ fn private_base(
             grants.writable(&user_dir_path(&named))
         }
     };
-    let Some(holder) = reached else { return Ok(named) };
+    let Some(writable) = reached else { return Ok(named) };
     let usual = match policy.private_in {
         Some(_) => &[][..],
         None => &["/tmp", "/var/tmp"][..],
@@ -295,7 +295,7 @@ fn private_base(
         Some(base) => Ok(base.to_owned()),
         None => Err(JailError::PrivateInReach {
             path: user_dir_path(&named),
-            holder: holder.to_owned(),
+            writable: writable.to_owned(),
         }),
     }
 }
@@ -448,7 +448,7 @@ fn link_home(grants: &Grants, real: &Path, home: &Path) -> io::Result<()> {
 
 /// Confines a thread to `files`.
 fn in_domain(files: &[Grant]) -> Result<Confine, DomainError> {
-    let domain = domain(Holder::FileJob, files, Tcp::Handled)?;
+    let domain = domain(Subject::FileJob, files, Tcp::Handled)?;
     Ok(Box::new(move || {
         domain.try_clone()?.restrict_self().map_err(io::Error::other)?;
         Ok(())

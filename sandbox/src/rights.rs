@@ -10,6 +10,8 @@ use landlock::{
     RulesetAttr, RulesetCreated, RulesetCreatedAttr, RulesetError, Scope, make_bitflags,
 };
 
+use crate::explain::Subject;
+
 /// The newest ABI whose rights are asked for; an older kernel gives what it has.
 const NEWEST: ABI = ABI::V10;
 
@@ -37,13 +39,6 @@ pub(crate) struct Grant {
     /// What lay there when the policy was read: device and inode. Another thing there is an error,
     /// so that nobody can swap in a directory while a jail is being built.
     pub(crate) identity: Option<(u64, u64)>,
-}
-
-/// Who a domain is for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Holder {
-    FileJob,
-    Command,
 }
 
 /// Whether a domain takes TCP away. Where commands have a network of their own it need not.
@@ -79,7 +74,7 @@ pub enum DomainError {
 /// A domain that grants `grants` and takes every other file right that the kernel knows.
 /// Fails where the kernel has no Landlock.
 pub(crate) fn domain(
-    holder: Holder,
+    subject: Subject,
     grants: &[Grant],
     tcp: Tcp,
 ) -> Result<RulesetCreated, DomainError> {
@@ -90,7 +85,7 @@ pub(crate) fn domain(
     }
     let mut domain = rules.scope(Scope::from_all(NEWEST))?.create()?;
     for grant in grants {
-        domain = add(domain, holder, grant)?;
+        domain = add(domain, subject, grant)?;
     }
     Ok(domain)
 }
@@ -123,14 +118,14 @@ fn ruleset(access: BitFlags<AccessFs>) -> Result<Ruleset, RulesetError> {
 
 fn add(
     domain: RulesetCreated,
-    holder: Holder,
+    subject: Subject,
     grant: &Grant,
 ) -> Result<RulesetCreated, DomainError> {
     let fd = open(grant)?;
     let file = rustix::fs::fstat(&fd)
         .map(|found| rustix::fs::FileType::from_raw_mode(found.st_mode))
         .is_ok_and(|kind| kind != rustix::fs::FileType::Directory);
-    let mut rights = bits(holder, grant.rights);
+    let mut rights = bits(subject, grant.rights);
     if file {
         rights &= AccessFs::from_file(NEWEST);
     }
@@ -154,17 +149,17 @@ fn open(grant: &Grant) -> Result<OwnedFd, DomainError> {
     }
 }
 
-fn bits(holder: Holder, rights: Rights) -> BitFlags<AccessFs> {
+fn bits(subject: Subject, rights: Rights) -> BitFlags<AccessFs> {
     let read = make_bitflags!(AccessFs::{ReadFile | ReadDir});
     let device = make_bitflags!(AccessFs::{WriteFile | Truncate | IoctlDev});
     let nodes = make_bitflags!(AccessFs::{MakeBlock | MakeChar | IoctlDev});
-    match (rights, holder) {
+    match (rights, subject) {
         (Rights::List, _) => AccessFs::ReadDir.into(),
-        (Rights::Read, _) | (Rights::ReadExecute, Holder::FileJob) => read,
-        (Rights::ReadExecute, Holder::Command) => read | AccessFs::Execute,
+        (Rights::Read, _) | (Rights::ReadExecute, Subject::FileJob) => read,
+        (Rights::ReadExecute, Subject::Command) => read | AccessFs::Execute,
         (Rights::Device, _) => read | device,
-        (Rights::ReadWrite, Holder::Command) => AccessFs::from_all(NEWEST) & !nodes,
-        (Rights::ReadWrite, Holder::FileJob) => {
+        (Rights::ReadWrite, Subject::Command) => AccessFs::from_all(NEWEST) & !nodes,
+        (Rights::ReadWrite, Subject::FileJob) => {
             let special = make_bitflags!(AccessFs::{Execute | MakeSock | MakeFifo | ResolveUnix});
             AccessFs::from_all(NEWEST) & !nodes & !special
         }

@@ -23,12 +23,13 @@ use rustix::thread::{
 
 use crate::command::Stage;
 use crate::descendants::kill_orphans;
+use crate::explain::Subject;
 use crate::filter::{self, FilterContext, Processes, Sockets, Tracing};
 use crate::grants::{DEVICES, PROC, SHARED_MEMORY, TERMINALS};
 use crate::namespaces::{self, Failure, Side, failed};
 use crate::plan::{Confinement, Plan, Ready, Setup};
-use crate::policy::{Mode as Insistence, Namespaces, Network};
-use crate::rights::{Grant, Holder, Rights, Tcp, call_domain, domain};
+use crate::policy::{Mode as PolicyMode, Namespaces, Network};
+use crate::rights::{Grant, Rights, Tcp, call_domain, domain};
 use crate::supervisor::{Call, prepare, supervise};
 use crate::sys::{self, Fork, Wait};
 use crate::wire::{self, Blocking, StartReport};
@@ -56,7 +57,7 @@ pub fn spawner_main() -> ExitCode {
 }
 
 fn serve(socket: OwnedFd) -> io::Result<()> {
-    become_quiet()?;
+    detach()?;
     let (message, _) = wire::receive(&socket, Blocking::Allowed)?;
     let plan = Plan::decode(&message)?;
     match set_up(&plan) {
@@ -78,7 +79,7 @@ fn serve(socket: OwnedFd) -> io::Result<()> {
 }
 
 /// Lets nothing in from the process that started this one, and nothing out to commands.
-fn become_quiet() -> io::Result<()> {
+fn detach() -> io::Result<()> {
     let null = rustix::fs::open("/dev/null", OFlags::RDWR | OFlags::CLOEXEC, Mode::empty())?;
     for target in 0..3 {
         sys::replace_stdio(&null, target)?;
@@ -144,7 +145,7 @@ fn confine(plan: &Plan, processes: Processes) -> Result<Confined, Failure> {
     drop_capabilities().map_err(failed("dropping capabilities"))?;
     let sockets = Sockets::of(plan.network, processes);
     match filter::install(FilterContext { sockets, processes, tracing }) {
-        Err(error) if plan.mode == Insistence::BestEffort => {
+        Err(error) if plan.mode == PolicyMode::BestEffort => {
             confined.unfiltered = Some(error.to_string());
         }
         installed => installed.map_err(failed("seccomp"))?,
@@ -158,21 +159,21 @@ fn landlock(
 ) -> Result<Option<OwnedFd>, crate::rights::DomainError> {
     let call = call_domain()?;
     let mut grants = plan.grants.clone();
-    let fixture = |path: &'static str, rights| Grant { path: path.into(), rights, identity: None };
-    grants.push(fixture(PROC, Rights::Read));
-    grants.extend(DEVICES.map(|path| fixture(path, Rights::Device)));
-    grants.push(fixture(TERMINALS, Rights::Device));
-    grants.push(fixture(SHARED_MEMORY, Rights::ReadWrite));
+    let own = |path: &'static str, rights| Grant { path: path.into(), rights, identity: None };
+    grants.push(own(PROC, Rights::Read));
+    grants.extend(DEVICES.map(|path| own(path, Rights::Device)));
+    grants.push(own(TERMINALS, Rights::Device));
+    grants.push(own(SHARED_MEMORY, Rights::ReadWrite));
     if processes == Processes::Own {
         // The new root holds what is granted and nothing else, so that its names are no secret.
-        grants.push(fixture("/", Rights::List));
+        grants.push(own("/", Rights::List));
     }
     // A machine may lack one of its own; what the policy names was found and is not passed over.
     grants.retain(|grant| grant.identity.is_some() || Path::new(&grant.path).exists());
     let own_network = processes == Processes::Own;
     let tcp =
         if plan.network == Network::Deny && !own_network { Tcp::Handled } else { Tcp::Untouched };
-    domain(Holder::Command, &grants, tcp)?.restrict_self()?;
+    domain(Subject::Command, &grants, tcp)?.restrict_self()?;
     Ok(call)
 }
 
