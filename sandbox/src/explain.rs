@@ -14,7 +14,7 @@ pub enum Subject {
 /// What was tried.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Access {
-    /// Reading a file or listing a directory.
+    /// Reading a file, or listing a directory.
     Read,
     /// Writing, creating, renaming or removing.
     Write,
@@ -46,7 +46,7 @@ pub struct Explanation {
     pub setting: Setting,
     /// What to put into that setting.
     pub value: PathBuf,
-    /// The root that does hold the path, where one does but with fewer rights.
+    /// The granted path that holds this one but lacks the right, where there is one.
     pub within: Option<PathBuf>,
 }
 
@@ -90,15 +90,15 @@ impl std::fmt::Display for Explanation {
     }
 }
 
-/// A grant as explanations see it.
+/// A grant, reduced to what an explanation needs.
 #[derive(Debug)]
 pub(crate) struct Granted<'a> {
     pub(crate) path: &'a Path,
     pub(crate) writable: bool,
 }
 
-/// Explains a refusal, or `None` where `grants` allow the access, so that the refusal has another
-/// cause (the file's own mode, say).
+/// Explains a refusal. `None` where `grants` allow the access: then the refusal has another cause,
+/// such as the file's own mode.
 pub(crate) fn explain(
     grants: &[Granted<'_>],
     subject: Subject,

@@ -1,4 +1,4 @@
-//! A built jail: its file workers, its spawner, and what it achieved.
+//! A built jail: its file workers, its spawner and its enforcement.
 
 use std::fs;
 use std::io;
@@ -18,15 +18,15 @@ use crate::rights::{DomainError, Grant, Rights, Tcp, domain, identity};
 use crate::sys;
 use crate::workers::{Confine, FileJob, SubmitError, Workers};
 
-/// A jail. Dropping it lets running jobs and commands end; the spawner ends after the last.
+/// A jail. Dropping it lets running jobs and commands end. The spawner ends after the last command.
 #[derive(Debug)]
 pub struct Jail {
     enforcement: Enforcement,
     workers: Workers,
-    // Taken when the jail is dropped.
+    // `None` once the jail is dropped, or where the policy wants no commands.
     spawner: Option<Spawner>,
     private: Private,
-    // Where there is no spawner that keeps them.
+    // `None` where the spawner owns them.
     _dirs: Option<PrivateDirs>,
     limits: Limits,
     network: Network,
@@ -38,47 +38,48 @@ pub struct Jail {
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum JailError {
-    /// The kernel cannot enforce file rights, and the policy insists.
+    /// The kernel cannot enforce file rights, and the policy demands it.
     #[error(
-        "this kernel cannot enforce file rights: it has no Landlock (Linux 5.13 with `landlock` \
-         among its security modules); `sandbox = \"best_effort\"` would do with less"
+        "this Linux kernel cannot enforce file rights: it has no Landlock (Linux 5.13 with \
+         `landlock` among its security modules); `sandbox = \"best_effort\"` accepts less"
     )]
     NoLandlock(#[source] io::Error),
     /// A path of the policy cannot be granted.
     #[error(transparent)]
     Grant(#[from] GrantError),
-    /// The domain of the file workers could not be made.
+    /// Cannot make the Landlock domain of the file workers.
     #[error("cannot confine file jobs")]
     Domain(#[from] DomainError),
-    /// A worker thread could not be started or confined.
+    /// Cannot start or confine a worker thread.
     #[error(transparent)]
     Worker(#[from] SubmitError),
-    /// The private directories could not be made.
+    /// Cannot make the private directories.
     #[error(transparent)]
     Private(#[from] PrivateError),
-    /// The private directories would lie where commands may write, and so could lay traps for the
-    /// provider, which keeps house there with all its rights.
+    /// The private directories would lie where commands may write. Commands could then lay traps
+    /// for the provider, which makes and removes files there with all its rights.
     #[error(
         "the jail's private directories cannot lie in {}: commands may write {}; set TMPDIR to a \
-         directory outside of it",
+         directory outside it",
         path.display(), writable.display()
     )]
     PrivateInReach {
-        /// Where they would lie.
+        /// Where the private directories would lie.
         path: PathBuf,
-        /// What commands may write.
+        /// The path that commands may write and that holds them.
         writable: PathBuf,
     },
-    /// There is no spawner.
+    /// Cannot start the spawner.
     #[error(transparent)]
     Spawner(#[from] SpawnerError),
 }
 
 impl Jail {
-    /// Builds the jail that `policy` asks for, as far as `policy.mode` insists on it.
+    /// Builds the jail that `policy` asks for. `policy.mode` says how much of it is mandatory.
     ///
     /// # Errors
-    /// [`JailError`] when the policy cannot be enforced, or a thread or process cannot be started.
+    /// [`JailError`] when the kernel cannot enforce the policy, or a thread or process does not
+    /// start.
     pub fn build(policy: &Policy) -> Result<Self, JailError> {
         let grants = Grants::of(policy)?;
         let landlock = match (policy.mode, sys::landlock_abi()) {
@@ -125,7 +126,7 @@ impl Jail {
         &self.enforcement
     }
 
-    /// Where the private directories are, for the environment of commands.
+    /// The paths of the private directories, for the environment of commands.
     #[must_use]
     pub fn private(&self) -> &Private {
         &self.private
@@ -139,11 +140,11 @@ impl Jail {
         self.workers.submit(job)
     }
 
-    /// Starts a command. Returns when its program runs, which takes about a millisecond; blocks
-    /// that long, so an async caller wants a thread of its own for it.
+    /// Starts a command and returns when its program runs. This blocks for about a millisecond, so
+    /// an async caller should use a separate thread.
     ///
     /// # Errors
-    /// [`StartError`], with the step that failed.
+    /// [`StartError`] names the step that failed.
     pub fn start(&self, command: Command) -> Result<Running, StartError> {
         let limits = command.limits.unwrap_or(self.limits);
         match &self.spawner {
@@ -153,14 +154,14 @@ impl Jail {
     }
 
     /// Why `access` to `path` was refused, and which setting would grant it. `path` is absolute
-    /// and resolved. `None` where the policy grants it, so that the refusal has another cause.
+    /// and resolved. `None` where the policy grants the access: then the refusal has another cause.
     #[must_use]
     pub fn explain(&self, subject: Subject, access: Access, path: &Path) -> Option<Explanation> {
-        // Without Landlock the policy is not what refuses.
+        // Without Landlock the policy refuses nothing.
         self.enforcement.landlock_abi?;
         let own = [PROC, "/dev"].iter().any(|dir| path.starts_with(dir));
         if own && subject == Subject::Command {
-            // What commands get of these is no setting's business.
+            // No setting changes what commands get of these.
             return None;
         }
         let grants = match subject {
@@ -175,7 +176,7 @@ impl Jail {
         explain::explain(&granted, subject, access, path)
     }
 
-    /// Why a command has no network, where that is the policy's doing.
+    /// Why a command has no network, where the policy is the cause.
     #[must_use]
     pub fn explain_network(&self) -> Option<Explanation> {
         let closed = self.network == Network::Deny && self.enforcement.level > crate::Level::Off;
@@ -196,19 +197,18 @@ impl Drop for Jail {
     }
 }
 
-/// A spawner and what belongs to it.
 struct Started {
-    // None where the policy wants no commands.
+    // `None` where the policy wants no commands.
     spawner: Option<Spawner>,
     private: Private,
-    // None where the spawner keeps them.
+    // `None` where the spawner owns them.
     dirs: Option<PrivateDirs>,
     commands: Vec<Grant>,
     namespaces: Result<Isolation, String>,
     unfiltered: Option<String>,
 }
 
-/// Starts a spawner in namespaces if it gets them, else one without.
+/// Starts a spawner in namespaces where the machine grants them, else without.
 fn start(policy: &Policy, grants: &Grants, confinement: Confinement) -> Result<Started, JailError> {
     let base = private_base(policy, grants, confinement)?;
     if policy.commands == Commands::Never {
@@ -253,9 +253,9 @@ fn start(policy: &Policy, grants: &Grants, confinement: Confinement) -> Result<S
     })
 }
 
-/// A spawner that has its namespaces.
+/// A spawner in its own namespaces.
 fn isolated(spawner: Spawner, ready: Ready, plan: &Plan, private: Private) -> Started {
-    // What a private directory hides is not what the machine calls by that path.
+    // A path that a private directory covers does not grant the machine's own content there.
     let overlaid = |path: &PathBuf| plan.sources.iter().any(|(at, _)| at == path);
     let commands = plan.grants.iter().filter(|grant| !overlaid(&grant.path)).cloned().collect();
     Started {
@@ -268,8 +268,8 @@ fn isolated(spawner: Spawner, ready: Ready, plan: &Plan, private: Private) -> St
     }
 }
 
-/// Where the private directories go: where the policy says, else to the first of the usual places that
-/// commands cannot write.
+/// The directory to make the private directories in: the one that the policy names, else the first
+/// of the usual ones that commands cannot write.
 fn private_base(
     policy: &Policy,
     grants: &Grants,
@@ -300,7 +300,7 @@ fn private_base(
     }
 }
 
-/// What calls may use when a policy sets no limit of processes.
+/// The limit of processes where the policy sets none.
 const PROCESSES: u64 = 8192;
 
 fn plan(policy: &Policy, grants: &Grants, confinement: Confinement, staging: PathBuf) -> Plan {
@@ -323,12 +323,12 @@ fn own(path: &Path, rights: Rights) -> Grant {
     over(path, path, rights)
 }
 
-/// A grant of a private directory that commands find at another path.
+/// A grant of the private directory `dir`, which commands see at `path`.
 fn over(path: &Path, dir: &Path, rights: Rights) -> Grant {
     Grant { path: path.to_owned(), rights, identity: identity(dir).ok() }
 }
 
-/// The plan where mounts can put private directories in the place of the machine's.
+/// The plan for a spawner in namespaces: mounts put private directories over the machine's.
 fn in_namespaces(
     policy: &Policy,
     grants: &Grants,
@@ -337,7 +337,8 @@ fn in_namespaces(
 ) -> Result<(Plan, Private), PrivateError> {
     let mut plan = plan(policy, grants, confinement, dirs.staging());
     plan.namespaces = Namespaces::Auto;
-    // A directory that is only listed is made anew there, to hold what is granted in it.
+    // The new root gets an empty directory for one that may only be listed, so its identity
+    // differs.
     for grant in plan.grants.iter_mut().filter(|grant| grant.rights == Rights::List) {
         grant.identity = None;
     }
@@ -375,7 +376,7 @@ fn in_namespaces(
     Ok((plan, private))
 }
 
-/// What only root may read in the granted system directories.
+/// Paths in the granted system directories that only root may read.
 const SECRETS: [&str; 8] = [
     "/etc/shadow",
     "/etc/shadow-",
@@ -387,7 +388,8 @@ const SECRETS: [&str; 8] = [
     "/etc/sudoers.d",
 ];
 
-/// The plan where private directories are where they are, and a home directory is made of links.
+/// The plan for a spawner without namespaces: commands see the private directories at their own
+/// paths, and the home directory holds links.
 fn in_place(
     policy: &Policy,
     grants: &Grants,
@@ -402,9 +404,9 @@ fn in_place(
             .map_err(|source| PrivateError { path: dirs.home(), source })?;
         let usual = dirs.home().join(".cache");
         match fs::symlink_metadata(&usual) {
-            // What is granted beneath the operator's own one is linked to in it.
+            // The policy grants paths within the operator's `.cache`: this one holds links to them.
             Ok(found) if found.is_dir() => cache = usual,
-            // The operator's own one, granted as a whole: what is private stays apart from it.
+            // The policy grants all of the operator's `.cache`: private files stay out of it.
             Ok(_) => {}
             Err(_) => {
                 dirs.add(&usual)?;
@@ -422,7 +424,7 @@ fn in_place(
     Ok((plan, private))
 }
 
-/// Fills a directory with links to what is granted of the home directory.
+/// Fills `home` with links to what the policy grants of the operator's home directory, `real`.
 fn link_home(grants: &Grants, real: &Path, home: &Path) -> io::Result<()> {
     let granted = grants.commands.iter().filter(|grant| grant.rights != Rights::List);
     let mut paths: Vec<&Path> = granted.map(|grant| grant.path.as_path()).collect();
@@ -446,7 +448,7 @@ fn link_home(grants: &Grants, real: &Path, home: &Path) -> io::Result<()> {
     Ok(())
 }
 
-/// Confines a thread to `files`.
+/// What confines a thread to `files`.
 fn in_domain(files: &[Grant]) -> Result<Confine, DomainError> {
     let domain = domain(Subject::FileJob, files, Tcp::Handled)?;
     Ok(Box::new(move || {

@@ -1,5 +1,5 @@
-//! The spawner process: the program itself, started once more, jailed once, with one thread. It
-//! forks a supervisor for each call and holds nothing that a command may not see.
+//! The spawner process: the running program, started a second time, with one thread, and confined
+//! once. It forks a supervisor for each call and holds nothing that a command may not see.
 
 use std::ffi::OsStr;
 use std::io;
@@ -37,16 +37,16 @@ use crate::wire::{self, Blocking, StartReport};
 /// The argument that makes this program a spawner.
 pub(crate) const ARGUMENT: &str = "__sandbox-spawner";
 
-/// Whether this process was started as a jail's spawner. `main` asks this first of all, before any
-/// thread is started, and if so does nothing but return [`spawner_main`].
+/// Whether this process was started as a jail's spawner. `main` calls this first, before it starts
+/// any thread, and on `true` only returns [`spawner_main`].
 #[must_use]
 pub fn is_spawner_invocation() -> bool {
     std::env::args_os().nth(1).as_deref() == Some(OsStr::new(ARGUMENT))
 }
 
-/// Serves as a jail's spawner until the jail is dropped and its calls have ended. Its standard
-/// input is the jail's socket; started by anything but a jail it ends at once. Closes every
-/// descriptor from 3 on: none may have been opened before.
+/// Serves as a jail's spawner until the jail is dropped and its calls have ended. Standard input is
+/// the jail's socket; a process that no jail started ends at once. Closes every descriptor from 3
+/// on, so the caller must not have opened any.
 #[must_use]
 pub fn spawner_main() -> ExitCode {
     sys::close_inherited();
@@ -62,7 +62,7 @@ fn serve(socket: OwnedFd) -> io::Result<()> {
     let plan = Plan::decode(&message)?;
     match set_up(&plan) {
         Ok(Role::Waiting) => {
-            // The other side has its own copy; a second one would hide its end.
+            // The child has its own copy. A second one would hide the child's end from the jail.
             drop(socket);
             wait_outside()
         }
@@ -78,7 +78,7 @@ fn serve(socket: OwnedFd) -> io::Result<()> {
     }
 }
 
-/// Lets nothing in from the process that started this one, and nothing out to commands.
+/// Drops what this process inherited, so that commands inherit none of it.
 fn detach() -> io::Result<()> {
     let null = rustix::fs::open("/dev/null", OFlags::RDWR | OFlags::CLOEXEC, Mode::empty())?;
     for target in 0..3 {
@@ -88,7 +88,7 @@ fn detach() -> io::Result<()> {
     if sys::threads()? != 1 {
         return Err(io::Error::other("the spawner must be entered before any thread is started"));
     }
-    // Fails for the leader of a process group, which this is only when started by hand.
+    // Fails for the leader of a process group, which this is only when a person starts it.
     let _ = setsid();
     Ok(())
 }
@@ -112,7 +112,8 @@ fn set_up(plan: &Plan) -> Result<Role, Failure> {
             }
         }
     }
-    // What a dead supervisor leaves behind comes here, and can be ended.
+    // The processes that a dead supervisor leaves behind become children of this one, which kills
+    // them.
     set_child_subreaper(Some(getpid())).map_err(|e| failed("a subreaper")(e.into()))?;
     let Confined { call, unfiltered } = confine(plan, processes)?;
     let setup = Setup::Ready(Ready { pid_limit, unfiltered });
@@ -121,13 +122,13 @@ fn set_up(plan: &Plan) -> Result<Role, Failure> {
 
 #[derive(Default)]
 struct Confined {
-    /// The rules of the domain that sets one call apart from others.
+    /// The rules of the domain that isolates one call from others.
     call: Option<OwnedFd>,
-    /// Why system calls are not filtered, where that may be.
+    /// Why system calls are not filtered, where the plan's mode allows that.
     unfiltered: Option<String>,
 }
 
-/// Takes from this process, and so from all commands, what is not granted.
+/// Takes every right that is not granted from this process, and so from all commands.
 fn confine(plan: &Plan, processes: Processes) -> Result<Confined, Failure> {
     let mut confined = Confined::default();
     if plan.confinement == Confinement::None {
@@ -165,10 +166,10 @@ fn landlock(
     grants.push(own(TERMINALS, Rights::Device));
     grants.push(own(SHARED_MEMORY, Rights::ReadWrite));
     if processes == Processes::Own {
-        // The new root holds what is granted and nothing else, so that its names are no secret.
+        // The new root holds only what is granted, so commands may see its names.
         grants.push(own("/", Rights::List));
     }
-    // A machine may lack one of its own; what the policy names was found and is not passed over.
+    // A machine may lack a path that the jail adds. Paths that the policy names must exist.
     grants.retain(|grant| grant.identity.is_some() || Path::new(&grant.path).exists());
     let own_network = processes == Processes::Own;
     let tcp =
@@ -177,7 +178,7 @@ fn landlock(
     Ok(call)
 }
 
-/// An error with its causes in one line: it travels as text.
+/// An error and its causes in one line, because it travels as text.
 fn chain(error: &dyn std::error::Error) -> io::Error {
     let mut text = error.to_string();
     let mut cause = error.source();
@@ -188,8 +189,8 @@ fn chain(error: &dyn std::error::Error) -> io::Error {
     io::Error::other(text)
 }
 
-/// Root keeps what lets it work on the files that it is granted; others keep nothing. The bounding
-/// set goes too: what it holds, a program of root would get back.
+/// Root keeps the capabilities that it needs for the files that it is granted; others keep none.
+/// This also reduces the bounding set: a program that runs as root regains what that holds.
 fn drop_capabilities() -> io::Result<()> {
     let keep = if geteuid().is_root() {
         CapabilitySet::CHOWN
@@ -200,7 +201,7 @@ fn drop_capabilities() -> io::Result<()> {
     } else {
         CapabilitySet::empty()
     };
-    // Without the right to do this there is nothing to drop, and no_new_privs keeps it so.
+    // A process without the right to do this has nothing to drop, and no_new_privs keeps it so.
     let _ = clear_ambient_capability_set();
     for number in 0..u64::BITS {
         let capability = CapabilitySet::from_bits_retain(1 << number);
@@ -217,21 +218,21 @@ fn drop_capabilities() -> io::Result<()> {
     Ok(set_capabilities(None, left)?)
 }
 
-/// Waits for the end of the namespaces, whose first process is this one's child.
+/// Waits until the first process of the namespaces, this one's child, has ended.
 fn wait_outside() -> io::Result<()> {
     set_no_new_privs(true)?;
     drop_capabilities()?;
     sys::reap(Wait::Block).map(|_| ())
 }
 
-/// A supervisor by pid and pidfd.
+/// A supervisor's pid and pidfd.
 type Supervisor = (libc::pid_t, OwnedFd);
 
-/// How long a machine that has no room for another process is given before it is asked again.
+/// How long to wait before forking again after a failed fork.
 const RETRY: Timespec = Timespec { tv_sec: 0, tv_nsec: 20_000_000 };
 
-/// Keeps one spare supervisor that waits for the next call on the jail's own socket: a call meets
-/// a process that is there already, and the next spare is forked while the call's program loads.
+/// Keeps one spare supervisor that waits for the next call on the jail's socket, so no call waits
+/// for a fork. The next spare is forked while the call's program loads.
 fn answer_calls(socket: OwnedFd, domain: Option<&OwnedFd>) -> io::Result<()> {
     let (taken, take) = pipe_with(PipeFlags::CLOEXEC)?;
     let mut supervisors: Vec<Supervisor> = Vec::new();
@@ -267,7 +268,7 @@ fn answer_calls(socket: OwnedFd, domain: Option<&OwnedFd>) -> io::Result<()> {
             rustix::io::read(&taken, &mut [0])?;
             supervisors.extend(spare.take());
         } else if is_ready(1) {
-            // It saw the end of the socket, or else something killed it.
+            // The spare has ended: it saw the end of the socket, or something killed it.
             if sys::exit_status_of(*pid) == Some(0) {
                 break;
             }
@@ -275,7 +276,7 @@ fn answer_calls(socket: OwnedFd, domain: Option<&OwnedFd>) -> io::Result<()> {
         }
         reap_supervisors(&mut supervisors, spare.as_ref());
     }
-    // The jail is gone, or its provider. In either case the calls see to their own end.
+    // The jail is dropped or its provider is dead. The supervisors end their own calls.
     while !supervisors.is_empty() {
         let mut ready: Vec<_> =
             supervisors.iter().map(|(_, fd)| PollFd::new(fd, PollFlags::IN)).collect();
@@ -286,9 +287,9 @@ fn answer_calls(socket: OwnedFd, domain: Option<&OwnedFd>) -> io::Result<()> {
     Ok(())
 }
 
-/// The life of a spare supervisor. Answers with its call, or with nothing when the jail is gone.
+/// Waits for a call, as a spare supervisor. `None` when the jail is gone.
 fn wait_for_call(socket: &OwnedFd, take: &OwnedFd) -> Option<Call> {
-    // Until it has a call to see to its end, it ends with the spawner.
+    // A supervisor without a call must die with the spawner.
     let _ = set_parent_process_death_signal(Some(Signal::KILL));
     let ready = prepare();
     loop {
@@ -301,7 +302,7 @@ fn wait_for_call(socket: &OwnedFd, take: &OwnedFd) -> Option<Call> {
     }
 }
 
-/// Answers a call that no supervisor can be forked for. Breaks when the jail is gone.
+/// Refuses the next call, after a fork failed. Breaks when the jail is gone.
 fn refuse(socket: &OwnedFd, error: &io::Error) -> ControlFlow<()> {
     if poll(&mut [PollFd::new(socket, PollFlags::IN)], Some(&RETRY)) != Ok(1) {
         return ControlFlow::Continue(());
@@ -316,8 +317,8 @@ fn refuse(socket: &OwnedFd, error: &io::Error) -> ControlFlow<()> {
     ControlFlow::Continue(())
 }
 
-/// Waits for the supervisors that have ended. Where one did not end by itself, whatever it stood
-/// over has become this process's child, and is killed.
+/// Reaps the supervisors that have ended. The processes of one that failed or was killed have
+/// become children of this process, which kills them.
 fn reap_supervisors(supervisors: &mut Vec<Supervisor>, spare: Option<&Supervisor>) {
     let mut orphans = false;
     supervisors.retain(|(pid, _)| match sys::exit_status_of(*pid) {

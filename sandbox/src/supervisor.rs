@@ -1,5 +1,5 @@
-//! The process that stands over one call: it starts the command, passes signals on, and sees to it
-//! that nothing of the call is left when it reports.
+//! The supervisor process of one call: it starts the command, passes signals on, and leaves no
+//! process of the call alive when it reports.
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -16,45 +16,45 @@ use crate::sys::{self, Launch, Reaped, Wait};
 use crate::waiting::{Waiting, find_waiting};
 use crate::wire::{ExitReport, Order, Request, StartReport, receive_order};
 
-/// How often adopted processes that ended are reaped while the command runs.
+/// How often to reap adopted processes that have ended while the command runs.
 const REAP: Timespec = Timespec { tv_sec: 1, tv_nsec: 0 };
 
-/// How long what a command left behind may go on.
+/// How long the processes that a command left behind may go on.
 const LINGER: Duration = Duration::from_millis(250);
 
-/// The same where the caller has sent a signal: whoever asks a command to end says how long that
-/// may take, so this is only a bound.
+/// The same after the caller has sent a signal. This is only a bound: the caller decides how long a
+/// command may take to stop, and then orders a kill.
 const LINGER_AFTER_SIGNAL: Duration = Duration::from_secs(10);
 
-/// How often it is looked at meanwhile.
+/// How often to look for them meanwhile.
 const LINGER_STEP: Timespec = Timespec { tv_sec: 0, tv_nsec: 2_000_000 };
 
-/// A call as the spawner hands it over.
+/// A call, as the spawner passes it on.
 pub(crate) struct Call {
     pub(crate) control: OwnedFd,
     pub(crate) stdio: [OwnedFd; 3],
     pub(crate) message: Vec<u8>,
-    /// What [`prepare`] said.
+    /// The result of [`prepare`].
     pub(crate) ready: io::Result<()>,
 }
 
-/// What a supervisor does before it has a call.
+/// Prepares a supervisor before it has a call.
 pub(crate) fn prepare() -> io::Result<()> {
     setsid()?;
     set_child_subreaper(Some(getpid()))?;
-    // For people who look at a list of processes.
+    // For people who read a list of processes.
     let _ = rustix::thread::set_name(c"call-supervisor");
     Ok(())
 }
 
-/// Serves the call to its end. `domain` is what sets it apart from other calls.
+/// Serves the call until its end. `domain` isolates it from other calls.
 pub(crate) fn supervise(call: Call, domain: Option<BorrowedFd<'_>>) {
     let Call { control, stdio, message, ready } = call;
     match start(ready, &stdio, &message, domain) {
         Ok((pid, pidfd)) => {
-            // Else the readers of the command's output would never see its end.
+            // With our copies open, the readers of the command's output would never see its end.
             drop(stdio);
-            // A provider that is gone shows in the next poll.
+            // The next poll shows whether the provider is gone.
             let _ = StartReport::Running(pid.unsigned_abs()).send(&control, Some(pidfd.as_fd()));
             let (reason, waiting) = watch(&control, &pidfd, pid);
             let early = match reason {
@@ -104,7 +104,7 @@ fn start(
     })
 }
 
-/// The limits as the kernel takes them, none above what this process may set.
+/// The limits as resource numbers and values, none above what this process may set.
 fn resources(limits: &Limits) -> Vec<(libc::c_int, u64)> {
     let named = [
         (limits.memory_bytes, Resource::As, libc::RLIMIT_AS),
@@ -167,8 +167,8 @@ fn watch(control: &OwnedFd, pidfd: &OwnedFd, pid: libc::pid_t) -> (StopReason, O
     }
 }
 
-/// Sends a signal to the command's process group at once, and to whatever has left it. Those that are
-/// stopped are woken to be ended, since they could not heed SIGTERM otherwise.
+/// Sends a signal to the command's process group, then to the descendants that have left it.
+/// SIGTERM is followed by SIGCONT, because a stopped process does not act on SIGTERM.
 fn pass_on(signal: i32, group: libc::pid_t) {
     let wake = (signal == libc::SIGTERM).then_some(libc::SIGCONT);
     for signal in std::iter::once(signal).chain(wake) {
@@ -179,10 +179,9 @@ fn pass_on(signal: i32, group: libc::pid_t) {
     }
 }
 
-/// The command has ended. What it left behind may still pass its output on, as a process
-/// substitution does, and has a moment to end by itself. That moment is over when nothing is left,
-/// when the caller says so (by an order to kill), or when it is gone. Returns how the command ended,
-/// if it was waited for.
+/// Waits for the processes that an ended command left behind, which may still pass on its output,
+/// as a process substitution does. Stops when none is left, when `grace` is over, when the provider
+/// orders a kill, or when it is gone. Returns the command's exit, if this reaped it.
 fn linger(control: &OwnedFd, pid: libc::pid_t, grace: Duration) -> Option<Reaped> {
     let mut main = None;
     let deadline = Instant::now() + grace;
@@ -197,7 +196,7 @@ fn linger(control: &OwnedFd, pid: libc::pid_t, grace: Duration) -> Option<Reaped
         }
         let stop = match poll(&mut [PollFd::new(control, PollFlags::IN)], Some(&LINGER_STEP)) {
             Ok(0) | Err(Errno::INTR) => false,
-            // A signal goes to a group that has lost its leader, which is no end either.
+            // An order to signal does not stop the wait: the group has lost its leader.
             Ok(_) => !matches!(receive_order(control), Ok(Order::Signal(_))),
             Err(_) => true,
         };

@@ -1,7 +1,7 @@
-//! What the provider, the spawner and the supervisors say to one another over their sockets.
+//! The messages between the provider, the spawner and the supervisors.
 //!
-//! Everything runs between processes of one build, so the format may change at will. Both sides
-//! treat what arrives as untrusted: a message that does not parse is an error, never a panic.
+//! All of them are processes of one build, so the format can change freely. Both sides treat
+//! messages as untrusted: a message that does not parse is an error, never a panic.
 
 use std::ffi::{CString, OsStr, OsString};
 use std::io::{self, IoSlice, IoSliceMut};
@@ -22,10 +22,10 @@ use crate::command::{ExitStatus, LimitHit, Report, Stage};
 use crate::policy::Limits;
 use crate::waiting::{Waiting, WaitsOn};
 
-/// The largest message that is sent as such; a longer one travels in a memory file. Well below the
-/// least send buffer that a machine may be set to.
+/// The largest message that a packet holds; a longer one travels in a memory file. This is well
+/// below the smallest send buffer that a machine can be set to.
 const INLINE: usize = 16 * 1024;
-/// The largest message at all: Linux limits arguments and environment to 6 MiB in any case.
+/// The largest message: Linux limits arguments and environment to 6 MiB.
 const MOST: u64 = 16 * 1024 * 1024;
 /// The most descriptors that travel with one message.
 const MOST_FDS: usize = 5;
@@ -39,7 +39,7 @@ pub(crate) enum Order {
     Kill,
 }
 
-/// Whether receiving may block until a message is there.
+/// Whether receiving may block until a message arrives.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Blocking {
     Allowed,
@@ -61,13 +61,13 @@ pub(crate) struct ExitReport {
 /// A supervisor's first message: whether the command runs.
 #[derive(Debug)]
 pub(crate) enum StartReport {
-    /// The program runs, by this pid in the jail.
+    /// The program runs, with this pid in the jail.
     Running(u32),
-    /// It does not: the step that failed and its errno.
+    /// The program does not run: the step that failed, and its errno.
     Failed(Stage, i32),
 }
 
-/// A command as it travels to the spawner, beside its descriptors.
+/// A command as it travels to the spawner, without its descriptors.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Request {
     pub(crate) program: CString,
@@ -77,7 +77,7 @@ pub(crate) struct Request {
     pub(crate) limits: Limits,
 }
 
-/// A pair of sockets that keep message borders and tell of the other end's death.
+/// A pair of sockets that keep message boundaries and show the other end's death.
 pub(crate) fn pair() -> io::Result<(OwnedFd, OwnedFd)> {
     Ok(socketpair(AddressFamily::UNIX, SocketType::SEQPACKET, SocketFlags::CLOEXEC, None)?)
 }
@@ -114,8 +114,8 @@ fn send_packet(
     Ok(())
 }
 
-/// Receives a message from within the jail, of which nothing is believed: a memory file would be
-/// whatever its sender made of it, and reading it could take for ever.
+/// Receives a message from inside the jail. Refuses a memory file: its sender controls it, and
+/// reading it could block for ever.
 fn receive_reply(socket: impl AsFd, blocking: Blocking) -> io::Result<(Vec<u8>, Vec<OwnedFd>)> {
     let (kind, message, fds) = receive_packet(socket, blocking)?;
     if kind == b'i' { Ok((message, fds)) } else { Err(malformed()) }
@@ -138,7 +138,7 @@ pub(crate) fn receive(
     }
 }
 
-/// Receives one packet, with its kind apart. An empty answer of the socket (the other end is closed) is
+/// Receives one packet and splits off its kind. If the other end is closed this fails with
 /// [`io::ErrorKind::UnexpectedEof`].
 fn receive_packet(
     socket: impl AsFd,
@@ -154,8 +154,8 @@ fn receive_packet(
         let mut parts = [IoSliceMut::new(&mut buffer)];
         match recvmsg(&socket, &mut parts, &mut control, flags) {
             Err(Errno::INTR) => {}
-            // The other end was closed with a message of ours unread. What it sent before that is
-            // still queued behind this answer.
+            // The other end closed without reading our message. What it sent before is still queued
+            // behind this error.
             Err(Errno::CONNRESET) if once_more => once_more = false,
             other => break other?,
         }
@@ -187,7 +187,7 @@ fn read_file(file: &OwnedFd, length: u64) -> io::Result<Vec<u8>> {
     Ok(message)
 }
 
-/// Tells a supervisor what to do. One that has ended is past obeying, which is no error.
+/// Sends an order to a supervisor. It is no error if the supervisor has ended.
 pub(crate) fn send_order(control: impl AsFd, order: Order) -> io::Result<()> {
     let mut message = Writer::default();
     match order {
@@ -201,7 +201,7 @@ pub(crate) fn send_order(control: impl AsFd, order: Order) -> io::Result<()> {
     }
 }
 
-/// The supervisor's end of [`send_order`].
+/// The supervisor's side of [`send_order`].
 pub(crate) fn receive_order(control: impl AsFd) -> io::Result<Order> {
     let (message, _) = receive(control, Blocking::Refused)?;
     match Reader(&message).u64()? {
@@ -225,7 +225,7 @@ pub(crate) fn receive_report(control: impl AsFd, blocking: Blocking) -> io::Resu
 }
 
 impl ExitReport {
-    /// The supervisor's end of [`receive_report`].
+    /// The supervisor's side of [`receive_report`].
     pub(crate) fn send(&self, control: impl AsFd) -> io::Result<()> {
         let mut message = Writer::default();
         message.u64(u64::from(self.wait_status as u32));
@@ -257,7 +257,7 @@ impl ExitReport {
 }
 
 impl StartReport {
-    /// Tells the provider, with the command's pidfd where it runs.
+    /// Sends this to the provider, with the command's pidfd if it runs.
     pub(crate) fn send(&self, control: impl AsFd, pidfd: Option<BorrowedFd<'_>>) -> io::Result<()> {
         let mut message = Writer::default();
         match self {
@@ -273,7 +273,7 @@ impl StartReport {
         send(control, &message.0, pidfd.as_slice())
     }
 
-    /// The provider's end of [`StartReport::send`].
+    /// The provider's side of [`StartReport::send`].
     pub(crate) fn receive(control: impl AsFd) -> io::Result<(Self, Option<OwnedFd>)> {
         let (message, mut fds) = receive_reply(control, Blocking::Allowed)?;
         let mut from = Reader(&message);
@@ -440,7 +440,7 @@ mod tests {
     }
 
     #[test]
-    fn requests_survive_the_way_whatever_their_length() {
+    fn a_request_of_any_length_arrives_unchanged() {
         let (here, there) = pair().unwrap();
         for length in [0, 100, INLINE, 130_000, 1_000_000] {
             let sent = request(length);
@@ -460,7 +460,7 @@ mod tests {
     }
 
     #[test]
-    fn a_closed_end_is_an_end_of_file_and_orders_to_it_are_no_error() {
+    fn receiving_from_a_closed_end_fails_and_sending_to_it_does_not() {
         let (here, there) = pair().unwrap();
         drop(there);
         assert_eq!(
