@@ -15,7 +15,6 @@ use std::time::Duration;
 use rustix::process::{DumpableBehavior, set_dumpable_behavior};
 
 use crate::command::{Command, ProcessId, Running, StartError};
-use crate::memory;
 use crate::plan::{Plan, Ready, Setup};
 use crate::policy::Limits;
 use crate::private::PrivateDirs;
@@ -151,19 +150,16 @@ impl Spawner {
 /// stop.
 fn waiter(dirs: PrivateDirs) -> io::Result<(SyncSender<Child>, Receiver<()>)> {
     let (wait_for, child) = sync_channel::<Child>(1);
-    let (say, exited) = sync_channel(0);
-    let thread = thread::Builder::new().name("spawner-wait".to_owned()).stack_size(64 * 1024);
-    memory::start_thread(|begins| {
-        thread.spawn(move || {
-            drop(begins);
-            // None comes where none could be started.
-            if let Ok(mut child) = child.recv() {
-                let _ = child.wait();
-            }
-            drop(dirs);
-            drop::<SyncSender<()>>(say);
-        })
-    })?;
+    let (running, exited) = sync_channel(0);
+    let wait = move || {
+        // No process arrives if none could be started.
+        if let Ok(mut child) = child.recv() {
+            let _ = child.wait();
+        }
+        drop(dirs);
+        drop::<SyncSender<()>>(running);
+    };
+    thread::Builder::new().name("spawner-wait".to_owned()).stack_size(64 * 1024).spawn(wait)?;
     Ok((wait_for, exited))
 }
 
