@@ -1,4 +1,4 @@
-//! The file workers: plain threads in a Landlock domain of their own, never more than asked for.
+//! The file workers: plain threads in their own Landlock domain, never more than the policy allows.
 
 use std::collections::VecDeque;
 use std::fmt;
@@ -14,7 +14,7 @@ use std::time::{Duration, Instant};
 /// A piece of file work. It runs on a plain thread that carries no async runtime.
 pub type FileJob = Box<dyn FnOnce() + Send>;
 
-/// Confines the calling thread, for good.
+/// Confines the calling thread for ever.
 pub(crate) type Confine = Box<dyn Fn() -> io::Result<()> + Send + Sync>;
 
 /// Why a job was not taken.
@@ -35,10 +35,10 @@ pub enum SubmitError {
     Confine(#[source] io::Error),
 }
 
-/// How long a worker waits for its next job before it ends.
+/// How long an idle worker waits for a job before it exits.
 const IDLE: Duration = Duration::from_secs(10);
 
-/// How long a worker looks for its next job before it sleeps.
+/// How long a worker spins for its next job before it sleeps.
 const LINGER: Duration = Duration::from_micros(200);
 
 /// The workers. Dropping them lets running jobs end.
@@ -195,11 +195,10 @@ impl Pool {
         state.workers -= 1;
     }
 
-    /// Stays awake for a moment after a job: calls come in bursts, and waking a thread costs more than
-    /// the work of a short one. Never longer than [`LINGER`], one worker at a time, and not where there
-    /// is no second processor for whoever would bring the next job. The processor is offered to others
-    /// between looks: one that is held until the end of its slice is missed by the very thread that
-    /// would bring the job.
+    /// Spins for a moment after a job: calls come in bursts, and waking a thread costs more than
+    /// the work of a short call. Spins for at most [`LINGER`], on one worker at a time, and only
+    /// with a second processor, which the thread that submits the next job needs. Yields between
+    /// looks, so that thread can also run on this processor.
     fn linger(&self) {
         if self.processors < 2 || self.lingering.swap(true, Ordering::Relaxed) {
             return;
@@ -211,8 +210,8 @@ impl Pool {
         self.lingering.store(false, Ordering::Relaxed);
     }
 
-    /// Runs a job whose panic, if any, stays its own: the worker lives on, and whoever waits for
-    /// the job sees its channel close.
+    /// Runs a job. A panic does not end the worker; whoever waits for the job sees its channel
+    /// close.
     fn run(&self, job: FileJob) -> MutexGuard<'_, State> {
         let _ = catch_unwind(AssertUnwindSafe(job));
         let mut state = self.lock();

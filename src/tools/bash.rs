@@ -235,7 +235,7 @@ impl<'a> Start<'a> {
                 )
                 .with_source(source)
             }
-            RunError::Start(StartError::Stage { stage: Stage::WorkingFolder, source }) => {
+            RunError::Start(StartError::Stage { stage: Stage::WorkingDirectory, source }) => {
                 let failed = ToolError::from_io(&format!("run in {cwd}"), &cwd, source);
                 match failed.category() {
                     Category::PermissionDenied => failed.with_hint(

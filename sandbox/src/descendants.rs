@@ -1,5 +1,5 @@
-//! Ending every process below this one. The proof is the kernel's: a subreaper that has no child
-//! left to wait for has no descendant left either.
+//! Kills every process below this one. The kernel proves it: a subreaper that has no child left to
+//! wait for has no descendant left either.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -12,86 +12,86 @@ use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
 
 use crate::sys::{self, Reaped, Wait};
 
-/// What a sweep found.
+/// What [`kill_descendants`] killed and reaped.
 #[derive(Debug, Default)]
-pub(crate) struct Swept {
+pub(crate) struct Killed {
     /// How many processes were alive and got SIGKILL.
-    pub(crate) killed: u64,
-    /// How the process that was asked for ended, where it had not been waited for before.
+    pub(crate) alive: u64,
+    /// How the main process ended, if this reaped it.
     pub(crate) main: Option<Reaped>,
 }
 
-/// How many times the tree is listed anew while it is being frozen. Whatever forks on is met in
-/// the next round.
+/// How often to list the tree while freezing it. Each round meets what was forked in the last one.
 const LISTINGS: usize = 8;
 
 /// Kills and reaps all descendants of this process, which must be a subreaper with one thread.
-pub(crate) fn sweep(main: pid_t) -> Swept {
-    let mut swept = Swept::default();
-    let mut met = BTreeSet::new();
+/// `main` is the child whose exit to return.
+pub(crate) fn kill_descendants(main: pid_t) -> Killed {
+    let mut killed = Killed::default();
+    let mut counted = BTreeSet::new();
     let mut first = true;
     loop {
         loop {
             match sys::reap(Wait::Poll) {
-                Ok(Some(ended)) => swept.note(ended, main),
+                Ok(Some(reaped)) => killed.record(reaped, main),
                 Ok(None) => break,
-                Err(_) => return swept,
+                Err(_) => return killed,
             }
         }
-        // Most trees are dead after one round. What is left forks faster than it is listed, so it
-        // is frozen first.
+        // Most trees are dead after one round. What is left forks faster than it can be listed, so
+        // freeze it first.
         let targets = if first { descendants() } else { freeze() };
         first = false;
-        let mut struck = false;
+        let mut reached_any = false;
         for pid in &targets {
-            if met.insert(*pid) && is_alive(*pid) {
-                swept.killed += 1;
+            if counted.insert(*pid) && is_alive(*pid) {
+                killed.alive += 1;
             }
-            struck |= strike(*pid, &targets, Signal::KILL) == Struck::Yes;
+            reached_any |= send_signal(*pid, &targets, Signal::KILL) == Delivery::Sent;
         }
-        if !struck {
-            // A child that was not listed yet, being made just now.
+        if !reached_any {
+            // A child exists that was not listed: the kernel is just making it.
             thread::sleep(Duration::from_millis(1));
-        } else if let Ok(Some(ended)) = sys::reap(Wait::Block) {
-            swept.note(ended, main);
+        } else if let Ok(Some(reaped)) = sys::reap(Wait::Block) {
+            killed.record(reaped, main);
         }
     }
 }
 
-impl Swept {
-    fn note(&mut self, ended: Reaped, main: pid_t) {
-        if ended.pid == main {
-            self.main = Some(ended);
+impl Killed {
+    fn record(&mut self, reaped: Reaped, main: pid_t) {
+        if reaped.pid == main {
+            self.main = Some(reaped);
         }
     }
 }
 
-/// Sends a signal to every descendant that has left the process group of the command, whom a signal
-/// to the group does not reach.
+/// Sends a signal to every descendant outside the command's process group, which a signal to the
+/// group does not reach.
 pub(crate) fn signal_others(group: pid_t, signal: Signal) {
     let tree = descendants();
     for pid in &tree {
         if stat(*pid).is_some_and(|found| found.group != Some(group)) {
-            strike(*pid, &tree, signal);
+            send_signal(*pid, &tree, signal);
         }
     }
 }
 
-/// Kills what was left to this process by a supervisor that died: every child that is not one of
-/// `supervisors`, with all descendants.
-pub(crate) fn sweep_strangers(supervisors: &BTreeSet<pid_t>) {
+/// Kills what a dead supervisor left to this process: every child that is not one of `supervisors`,
+/// with all its descendants.
+pub(crate) fn kill_orphans(supervisors: &BTreeSet<pid_t>) {
     loop {
-        let mut strangers = children(own_pid());
-        strangers.retain(|pid| !supervisors.contains(pid));
-        if strangers.is_empty() {
+        let mut orphans = children(own_pid());
+        orphans.retain(|pid| !supervisors.contains(pid));
+        if orphans.is_empty() {
             return;
         }
-        let tree = below(strangers.clone());
+        let tree = below(orphans.clone());
         for pid in &tree {
-            strike(*pid, &tree, Signal::KILL);
+            send_signal(*pid, &tree, Signal::KILL);
         }
-        strangers.retain(|pid| sys::end_of(*pid).is_none());
-        if !strangers.is_empty() {
+        orphans.retain(|pid| sys::exit_status_of(*pid).is_none());
+        if !orphans.is_empty() {
             thread::sleep(Duration::from_millis(1));
         }
     }
@@ -99,23 +99,24 @@ pub(crate) fn sweep_strangers(supervisors: &BTreeSet<pid_t>) {
 
 /// Whether a signal was sent.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Struck {
-    Yes,
-    No,
+enum Delivery {
+    Sent,
+    NotSent,
 }
 
-/// Sends a signal to a process of a `tree` below this one. Its number may have passed to a stranger
-/// since it was listed, who is known by his parent; and none can take it over after that look.
-fn strike(pid: pid_t, tree: &[pid_t], signal: Signal) -> Struck {
+/// Sends a signal to a process of `tree`, the processes below this one. Another process may have
+/// taken its number since the listing; its parent shows that. The pidfd keeps the process fixed
+/// after that check.
+fn send_signal(pid: pid_t, tree: &[pid_t], signal: Signal) -> Delivery {
     let Some(handle) = Pid::from_raw(pid).and_then(|pid| pidfd_open(pid, PidfdFlags::empty()).ok())
     else {
-        return Struck::No;
+        return Delivery::NotSent;
     };
     let parent = stat(pid).and_then(|found| found.parent);
     let ours = parent.is_some_and(|parent| parent == own_pid() || tree.contains(&parent));
     match ours.then(|| pidfd_send_signal(handle, signal)) {
-        Some(Ok(())) => Struck::Yes,
-        _ => Struck::No,
+        Some(Ok(())) => Delivery::Sent,
+        _ => Delivery::NotSent,
     }
 }
 
@@ -126,7 +127,7 @@ fn freeze() -> Vec<pid_t> {
         let before = frozen.len();
         for pid in &tree {
             if frozen.insert(*pid) {
-                strike(*pid, &tree, Signal::STOP);
+                send_signal(*pid, &tree, Signal::STOP);
             }
         }
         if frozen.len() == before {
@@ -136,7 +137,7 @@ fn freeze() -> Vec<pid_t> {
     descendants()
 }
 
-/// All processes below this one.
+/// The pids of all processes below this one.
 pub(crate) fn descendants() -> Vec<pid_t> {
     let own = own_pid();
     if fs::metadata(format!("/proc/self/task/{own}/children")).is_ok() {
@@ -164,7 +165,7 @@ fn children(pid: pid_t) -> Vec<pid_t> {
     found
 }
 
-/// For a kernel that does not list children: every process with its children.
+/// Every process with its children, for a kernel that does not list children.
 fn parents() -> BTreeMap<pid_t, Vec<pid_t>> {
     let mut children = BTreeMap::<_, Vec<_>>::new();
     for entry in fs::read_dir("/proc").into_iter().flatten().flatten() {
@@ -188,20 +189,20 @@ fn below_in(children: &BTreeMap<pid_t, Vec<pid_t>>, top: pid_t) -> Vec<pid_t> {
     tree
 }
 
-/// Whether a process has not ended yet. A process whose first thread has ended shows as a zombie
-/// while others run, so this is for counting only.
+/// Whether a process has not ended. For counting only: a process whose first thread has ended looks
+/// like a zombie while its other threads run.
 fn is_alive(pid: pid_t) -> bool {
     stat(pid).is_some_and(|found| found.state != 'Z' && found.state != 'X')
 }
 
-/// What `/proc/PID/stat` says of a process.
+/// Fields of `/proc/PID/stat`.
 struct Stat {
     state: char,
     parent: Option<pid_t>,
     group: Option<pid_t>,
 }
 
-/// Reads it; the name before what is read may hold anything.
+/// Reads `/proc/PID/stat` from after the name, which may hold any byte.
 fn stat(pid: pid_t) -> Option<Stat> {
     let text = fs::read(format!("/proc/{pid}/stat")).ok()?;
     let after_name = text.iter().rposition(|byte| *byte == b')')? + 1;
