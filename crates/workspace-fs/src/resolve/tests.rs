@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use proptest::prelude::*;
 
 use super::*;
-use crate::workspace::{AccessTime, RootsSpec, Special};
+use crate::{AccessTime, RootsSpec, Special};
 
 /// Two writable roots `one` and `two`, a read-only root `fixed` and a folder `outside`, with a
 /// secret in the last.
