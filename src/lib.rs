@@ -23,6 +23,4 @@ pub mod process;
 pub mod provider;
 pub mod service;
 pub mod telemetry;
-pub mod text;
 pub mod tools;
-pub mod workspace;

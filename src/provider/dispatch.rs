@@ -20,7 +20,7 @@ use crate::tools::view::View;
 use crate::tools::{
     CancelToken, Context, EmitError, Event, EventSink, Payload, Phase, Tool, ToolError, ToolKind,
 };
-use crate::workspace::Session;
+use workspace_fs::Session;
 
 /// Longest time by which a call is ended before the kernel's deadline, so that its answer still
 /// gets there. At the deadline a kernel drops the stream with all that was not delivered.

@@ -12,7 +12,7 @@ use super::{Category, Context, Payload, Tool, ToolError, ToolSpec};
 use crate::process::{
     self, Budget, Call, Environment, Finished, Interrupt, RunError, Spool, TooLate,
 };
-use crate::text::name;
+use workspace_fs::text::name;
 
 mod arguments;
 mod events;

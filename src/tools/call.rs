@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicU8, Ordering};
 use std::time::{Duration, Instant};
 
 use crate::process::Secrets;
-use crate::workspace::{Session, Workspace};
+use workspace_fs::{Session, Workspace};
 
 use super::schema::Schema;
 use super::view::View;

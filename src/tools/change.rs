@@ -7,8 +7,8 @@ use std::path::Path;
 
 use serde_json::Value;
 
-use crate::text::name;
-use crate::workspace::{
+use workspace_fs::text::name;
+use workspace_fs::{
     AccessTime, Action, Ended, Fault, Guard, Knowledge, Mode, OpenFile, PathArgument, Place,
     Replacement, Stamp, Target, Version, VersionHasher, Written,
 };

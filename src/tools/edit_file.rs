@@ -4,13 +4,13 @@ mod spec;
 
 use serde_json::Value;
 
-use crate::text::diff::{self, Diff, Side};
-use crate::text::edit::{Bounds, Count, Edit, EditError, Edited, Refusal, Scope, apply};
-use crate::text::encoding::{Detected, Encoding, detect};
-use crate::text::lines::Unit;
-use crate::text::name;
-use crate::text::patch::Patch;
-use crate::workspace::{Extent, Knowledge, OpenFile, VersionHasher};
+use workspace_fs::text::diff::{self, Diff, Side};
+use workspace_fs::text::edit::{Bounds, Count, Edit, EditError, Edited, Refusal, Scope, apply};
+use workspace_fs::text::encoding::{Detected, Encoding, detect};
+use workspace_fs::text::lines::Unit;
+use workspace_fs::text::name;
+use workspace_fs::text::patch::Patch;
+use workspace_fs::{Extent, Knowledge, OpenFile, VersionHasher};
 
 use super::change::{self, Base, MAX_FILE, PREVIEW_LINES};
 use super::view::{Style, View};

@@ -11,7 +11,7 @@ use serde_json::{Map, Value};
 
 use super::hidden::{one_line, without_controls};
 use super::shorten::shorten;
-use crate::workspace::plain_reason;
+use workspace_fs::plain_reason;
 
 /// A failed call: what went wrong, where, and what to do about it.
 #[derive(Debug)]

@@ -9,9 +9,9 @@ mod spec;
 
 use serde_json::Value;
 
-use crate::text::name;
-use crate::workspace::tree::{IgnoreRules, PathGlob, Selection};
-use crate::workspace::{Action, Fault, FileKind, PathArgument, Place, Target};
+use workspace_fs::text::name;
+use workspace_fs::tree::{IgnoreRules, PathGlob, Selection};
+use workspace_fs::{Action, Fault, FileKind, PathArgument, Place, Target};
 
 use super::change;
 use super::view::View;

@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use crate::text::cut::beginning;
+use workspace_fs::text::cut::beginning;
 
 /// The text, or its first `most` bytes and an ellipsis where it is longer.
 pub(crate) fn shorten(text: &str, most: usize) -> Cow<'_, str> {

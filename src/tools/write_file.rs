@@ -9,12 +9,12 @@ mod spec;
 
 use serde_json::Value;
 
-use crate::text::diff::{self, Diff, Side};
-use crate::text::encoding::{Detected, Encoding, detect};
-use crate::text::lines::{Ending, Unit};
-use crate::text::name;
-use crate::text::patch::Patch;
-use crate::workspace::{Extent, OpenFile, Version};
+use workspace_fs::text::diff::{self, Diff, Side};
+use workspace_fs::text::encoding::{Detected, Encoding, detect};
+use workspace_fs::text::lines::{Ending, Unit};
+use workspace_fs::text::name;
+use workspace_fs::text::patch::Patch;
+use workspace_fs::{Extent, OpenFile, Version};
 
 use super::change::{self, Base, MAX_FILE, PREVIEW_LINES};
 use super::language::language_of;

@@ -11,10 +11,10 @@ use provider_workspace::tools::{
     Bash, BashSettings, CancelToken, Context, EmitError, Event, EventSink, OutputStream, Payload,
     Phase, Tool, ToolError,
 };
-use provider_workspace::workspace::{RootsSpec, Session, Workspace};
 use sandbox::{Jail, Policy};
 use serde_json::{Value, json};
 use tempfile::TempDir;
+use workspace_fs::{RootsSpec, Session, Workspace};
 
 /// Stories that count descriptors, threads or processes of this process run alone.
 static ALONE: RwLock<()> = RwLock::new(());

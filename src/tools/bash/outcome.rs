@@ -11,10 +11,10 @@ use crate::process::{
     Budget, Finished, FullOutput, StopCause, StopSignal, Stopped, TimeLimit, Unreported,
     signal_name,
 };
-use crate::text::name;
 use crate::tools::error::chain;
 use crate::tools::shorten::shorten;
 use crate::tools::{Context, Event, Payload, ToolError};
+use workspace_fs::text::name;
 
 /// How much of a command its result carries: enough to recognise it.
 const COMMAND_BYTES: usize = 2000;

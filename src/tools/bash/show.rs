@@ -9,11 +9,11 @@ use serde_json::Value;
 use super::plain::{visible, without_escapes};
 use super::{Arguments, BashSettings};
 use crate::process::Secrets;
-use crate::text::name;
 use crate::tools::change::failure;
 use crate::tools::shorten::shorten;
 use crate::tools::view::{Fold, Style, View};
 use crate::tools::{Payload, ToolError};
+use workspace_fs::text::name;
 
 /// The longest line that stands for a command.
 const TITLE_BYTES: usize = 100;

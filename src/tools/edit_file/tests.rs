@@ -8,7 +8,8 @@ use super::*;
 use crate::process::Secrets;
 use crate::tools::view::DiffOp;
 use crate::tools::{CancelToken, EmitError, Event, EventSink, Phase};
-use crate::workspace::{RootsSpec, Session, Workspace, lookups_of};
+use workspace_fs::lookups::of as lookups_of;
+use workspace_fs::{RootsSpec, Session, Workspace};
 
 /// A root with a file in it, and calls of the tool on it.
 struct Story {
@@ -149,12 +150,12 @@ fn a_miss_in_a_file_that_changed_says_so() {
     let story = Story::with("a", "one\n");
     let path = story.root.join("a");
     let known = Knowledge {
-        version: Some(crate::workspace::Version::of(b"two\n")),
+        version: Some(workspace_fs::Version::of(b"two\n")),
         stamp: story
             .workspace
             .open_file(
-                crate::workspace::PathArgument { text: "a", working_directory: None },
-                crate::workspace::AccessTime::Keep,
+                workspace_fs::PathArgument { text: "a", working_directory: None },
+                workspace_fs::AccessTime::Keep,
             )
             .unwrap()
             .stat()

@@ -13,8 +13,8 @@ use super::find::{Match, Page, Sort};
 use super::spec::NAME;
 use crate::tools::prefix::Prefix;
 use crate::tools::{Event, EventSink, Payload};
-use crate::workspace::FileKind;
-use crate::workspace::tree::{Found, Report};
+use workspace_fs::FileKind;
+use workspace_fs::tree::{Found, Report};
 
 /// Takes the matches in the order of paths.
 pub(super) struct List<'a> {

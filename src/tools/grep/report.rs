@@ -9,7 +9,7 @@ use super::collect::{Hit, Hits, MOST_KEPT};
 use super::spec::NAME;
 use crate::tools::prefix::Prefix;
 use crate::tools::{Context, Event, Payload};
-use crate::workspace::tree::{Counts, Found, Report};
+use workspace_fs::tree::{Counts, Found, Report};
 
 /// Looks at a file once more, for those hits of it that were only counted: how many to skip.
 pub(super) type Again<'a> = dyn FnMut(&[u8], usize) -> Option<Hits> + 'a;

@@ -10,7 +10,7 @@ use super::matcher::tests::noise;
 use super::*;
 use crate::process::Secrets;
 use crate::tools::{CancelToken, Category, EmitError, Event, EventSink, Phase};
-use crate::workspace::{RootsSpec, Session, Workspace};
+use workspace_fs::{RootsSpec, Session, Workspace};
 
 mod left_out;
 mod stops;

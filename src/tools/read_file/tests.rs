@@ -8,10 +8,10 @@ use serde_json::json;
 
 use super::*;
 use crate::process::Secrets;
-use crate::text::encoding::SAMPLE_BYTES;
 use crate::tools::view::Style;
 use crate::tools::{CancelToken, Category, EmitError, Event, EventSink, Phase};
-use crate::workspace::{RootsSpec, Session, Version, Workspace};
+use workspace_fs::text::encoding::SAMPLE_BYTES;
+use workspace_fs::{RootsSpec, Session, Version, Workspace};
 
 /// A root with files in it, and calls of the tool on them.
 struct Story {

@@ -293,7 +293,7 @@ fn spellings(canonical: PathBuf, path: &Path, given: &str, id: FileId) -> Vec<Pa
 }
 
 /// `path` without `.` and `..`, taken as text.
-pub(crate) fn lexically_clean(path: &Path) -> PathBuf {
+pub fn lexically_clean(path: &Path) -> PathBuf {
     let mut clean = PathBuf::new();
     for component in path.components() {
         match component {

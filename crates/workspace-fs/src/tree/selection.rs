@@ -9,7 +9,7 @@ use ignore::overrides::{Override, OverrideBuilder};
 use ignore::types::{Types, TypesBuilder};
 
 use super::rules::{Rules, as_path};
-use crate::workspace::FileKind;
+use crate::FileKind;
 
 /// Whether ignore files count.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

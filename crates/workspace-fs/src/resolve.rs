@@ -410,8 +410,8 @@ pub(super) fn open_beneath(
     path: impl rustix::path::Arg,
     flags: OFlags,
 ) -> rustix::io::Result<OwnedFd> {
-    #[cfg(test)]
-    tests::count_lookup();
+    #[cfg(any(test, feature = "count-lookups"))]
+    crate::lookups::count();
     let resolve = ResolveFlags::BENEATH | ResolveFlags::NO_SYMLINKS | ResolveFlags::NO_MAGICLINKS;
     rustix::fs::openat2(folder, path, flags, Mode::empty(), resolve)
 }

@@ -327,7 +327,7 @@ fn may(place: &Path, handle: &OwnedFd, kind: FileKind, access: Access) -> bool {
 
 /// The reason in the system's own words, to stand inside a sentence: in lower case, and without the
 /// number, which stands in the details.
-pub(crate) fn plain_reason(error: &io::Error) -> String {
+pub fn plain_reason(error: &io::Error) -> String {
     let text = error.to_string();
     let plain = text.split(" (os error").next().unwrap_or(&text);
     let mut chars = plain.chars();

@@ -7,7 +7,7 @@ use std::os::fd::BorrowedFd;
 use rustix::fs::{Gid, Mode, Uid, XattrFlags};
 use rustix::io::Errno;
 
-use crate::workspace::FileStat;
+use crate::FileStat;
 
 /// Attributes that vouch for a content and so must not pass to another one. The kernel itself drops
 /// capabilities from a file that is written.

@@ -102,7 +102,7 @@ impl Known {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::workspace::FileStat;
+    use crate::FileStat;
 
     fn knowledge(content: &[u8], extent: Extent) -> Knowledge {
         let stamp = FileStat::of(tempfile::tempfile().unwrap()).unwrap().stamp();

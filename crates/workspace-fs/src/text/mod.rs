@@ -1,7 +1,7 @@
 //! Text as bytes: encodings, line endings, matching, patches, diffs. Pure: nothing here touches a
 //! file, and nothing here knows of tools.
 
-pub(crate) mod cut;
+pub mod cut;
 pub mod diagnose;
 pub mod diff;
 pub mod edit;

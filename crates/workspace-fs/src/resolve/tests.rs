@@ -1,4 +1,3 @@
-use std::cell::Cell;
 use std::os::unix::fs::symlink;
 use std::os::unix::net::UnixListener;
 use std::sync::LazyLock;
@@ -7,23 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use proptest::prelude::*;
 
 use super::*;
-use crate::workspace::{AccessTime, RootsSpec, Special};
-
-thread_local! {
-    static LOOKUPS: Cell<usize> = const { Cell::new(0) };
-}
-
-/// Called for each `openat2` and for each component of a walk.
-pub(in crate::workspace) fn count_lookup() {
-    LOOKUPS.set(LOOKUPS.get() + 1);
-}
-
-/// What `act` returns, and how many lookups beneath a root it made on this thread.
-pub(crate) fn lookups_of<T>(act: impl FnOnce() -> T) -> (T, usize) {
-    let before = LOOKUPS.get();
-    let done = act();
-    (done, LOOKUPS.get() - before)
-}
+use crate::{AccessTime, RootsSpec, Special};
 
 /// Two writable roots `one` and `two`, a read-only root `fixed` and a folder `outside`, with a
 /// secret in the last.

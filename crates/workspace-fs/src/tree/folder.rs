@@ -12,7 +12,7 @@ use rustix::io::Errno;
 use super::order::Key;
 use super::rules::{Names, Rules};
 use super::selection::{Scope, Verdict};
-use crate::workspace::{FileKind, FileStat, Special, is_leftover};
+use crate::{FileKind, FileStat, Special, is_leftover};
 
 /// A folder with the entries that are looked at, sorted by name.
 pub(super) struct Folder {

@@ -17,7 +17,7 @@ use super::pace::{GLANCE, Pace, Stop};
 use super::queue::{Counts, Done, Found, Item, Named, Queue, Record, Seen, Skip};
 use super::selection::{Scope, Selection};
 use super::start::Start;
-use crate::workspace::FileKind;
+use crate::FileKind;
 
 /// What is done with the entries of a tree.
 pub trait Visit: Sync {

@@ -32,7 +32,7 @@ impl Stop {
     }
 
     /// Tells it. The walk's own threads do, and tests.
-    pub(crate) fn set(&self) {
+    pub fn set(&self) {
         self.0.store(true, Ordering::Relaxed);
     }
 

@@ -8,7 +8,7 @@ use std::path::Path;
 use proptest::prelude::*;
 
 use super::*;
-use crate::workspace::{Action, FileKind, PathArgument, RootsSpec, Workspace};
+use crate::{Action, FileKind, PathArgument, RootsSpec, Workspace};
 
 /// Finds every file, or every file whose content holds an x.
 struct Collect {

@@ -7,8 +7,8 @@ use std::sync::Arc;
 use rustix::fs::{AtFlags, FlockOperation, MemfdFlags, Mode, OFlags};
 use rustix::io::Errno;
 
-use crate::workspace::FileStat;
-use crate::workspace::leftovers::fresh_name;
+use crate::FileStat;
+use crate::leftovers::fresh_name;
 
 /// A temporary file: beside the target, or in memory where the folder takes no files. It is removed
 /// when this is dropped.

@@ -6,7 +6,7 @@ use rustix::fs::{AtFlags, Mode, OFlags};
 use rustix::io::Errno;
 
 use super::folder::Folder;
-use crate::workspace::{FileKind, FileStat};
+use crate::{FileKind, FileStat};
 
 /// An entry that a walk came by. It is not open.
 pub struct Entry<'a> {

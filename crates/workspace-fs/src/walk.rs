@@ -90,8 +90,8 @@ impl<'w> Walk<'w> {
 
     /// Opens one component. Returns the place when the walk is over.
     fn descend(&mut self, step: Step) -> Result<Option<Place<'w>>, Fault> {
-        #[cfg(test)]
-        super::resolve::tests::count_lookup();
+        #[cfg(any(test, feature = "count-lookups"))]
+        crate::lookups::count();
         let handle = match rustix::fs::openat(&self.here, &step.name, HANDLE, Mode::empty()) {
             Ok(handle) => handle,
             Err(Errno::NOENT) => return self.missing(step).map(Some),

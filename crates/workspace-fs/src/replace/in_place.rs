@@ -11,8 +11,8 @@ use rustix::io::Errno;
 use super::attributes;
 use super::folders::sync;
 use super::temp::Temp;
-use crate::workspace::leftovers::{is_name_kept, recovery_name};
-use crate::workspace::{Fault, FileId, FileKind, FileStat, Place};
+use crate::leftovers::{is_name_kept, recovery_name};
+use crate::{Fault, FileId, FileKind, FileStat, Place};
 
 /// Why a file was written in place.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -279,7 +279,7 @@ mod tests {
     use std::fs;
 
     use super::*;
-    use crate::workspace::RootsSpec;
+    use crate::RootsSpec;
 
     fn workspace(root: &std::path::Path) -> Workspace {
         let roots = vec![root.display().to_string()];

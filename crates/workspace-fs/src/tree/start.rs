@@ -11,7 +11,7 @@ use rustix::io::Errno;
 use super::folder::{Below, Folder, LeftOut, OPENING, Scratch};
 use super::rules::{Names, Rules};
 use super::selection::{IgnoreRules, Scope};
-use crate::workspace::{Action, Fault, FileKind, Place, Target, WorkspaceError};
+use crate::{Action, Fault, FileKind, Place, Target, WorkspaceError};
 
 /// Where a walk begins: a folder, or one file.
 ///

@@ -4,9 +4,13 @@
 //! `openat2`, and what is used afterwards is the handle that came out of it, never the path again.
 //! So there is no moment between check and use in which a swapped link could lead outside.
 
+pub mod text;
+
 mod error;
 mod leftovers;
 mod locks;
+#[cfg(any(test, feature = "count-lookups"))]
+pub mod lookups;
 mod near_names;
 mod open;
 mod permit;
@@ -19,16 +23,14 @@ pub mod tree;
 mod version;
 mod walk;
 
-pub(crate) use error::plain_reason;
+pub use error::plain_reason;
 pub use error::{Action, Fault, Link, WorkspaceError};
 pub use leftovers::{Budget, Swept, is_leftover};
 pub use locks::{Guard, LONGEST_WAIT, LockKey, LockTable, Mode, Wait};
 pub use open::{AccessTime, Ended, OpenFile};
 pub use replace::{How, InPlace, Replacement, Staged, Written};
-#[cfg(test)]
-pub(crate) use resolve::tests::lookups_of;
 pub use resolve::{PathArgument, Place, Target};
-pub(crate) use roots::lexically_clean;
+pub use roots::lexically_clean;
 pub use roots::{Access, Root, RootError, RootFault, RootsSpec, Setting, Workspace};
 pub use session::{Extent, Knowledge, Session};
 pub use stat::{FileId, FileKind, FileStat, Special, Stamp};

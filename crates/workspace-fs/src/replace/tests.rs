@@ -8,9 +8,7 @@ use std::time::Duration;
 use rustix::fs::XattrFlags;
 
 use super::*;
-use crate::workspace::{
-    AccessTime, Budget, Mode as LockMode, PathArgument, RootsSpec, Version, Wait,
-};
+use crate::{AccessTime, Budget, Mode as LockMode, PathArgument, RootsSpec, Version, Wait};
 
 /// A root to write in.
 struct Story {
@@ -587,7 +585,7 @@ fn leftovers_are_named_after_their_target() {
     let staged = story.workspace.stage(place, new).unwrap();
     let names = story.names();
     assert!(names.len() == 1 && names[0].as_bytes().starts_with(b".f.pw"), "{names:?}");
-    assert!(crate::workspace::is_leftover(std::ffi::OsStr::from_bytes(names[0].as_bytes())));
+    assert!(crate::is_leftover(std::ffi::OsStr::from_bytes(names[0].as_bytes())));
     let swept = story.workspace.sweep_leftovers(Budget::default());
     assert_eq!(swept.removed, 0, "it is in use");
     let _ = staged.commit().unwrap();

@@ -19,7 +19,7 @@ use rustix::io::Errno;
 
 use super::folder::OPENING;
 use super::selection::IgnoreRules;
-use crate::workspace::{FileKind, FileStat};
+use crate::{FileKind, FileStat};
 
 /// The rules of one folder that has any, and of those above it.
 #[derive(Debug)]

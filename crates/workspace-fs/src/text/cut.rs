@@ -1,7 +1,7 @@
 //! Texts cut where a character ends.
 
 /// The longest beginning of `text` that has at most `most` bytes.
-pub(crate) fn beginning(text: &str, most: usize) -> &str {
+pub fn beginning(text: &str, most: usize) -> &str {
     let mut end = most.min(text.len());
     while !text.is_char_boundary(end) {
         end -= 1;
