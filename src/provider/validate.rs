@@ -328,8 +328,8 @@ mod tests {
         assert_eq!(
             problems(json!({"share": 101, "names": {"a": "b", "c": 1}})),
             [
-                "names.c must be a string, not 1",
                 "share must be a whole number from 0 to 100, not 101",
+                "names.c must be a string, not 1",
             ]
         );
     }
