@@ -3,13 +3,14 @@
 //!
 //! # Layout
 //! Imports point one way: `cli` → `service`, `goplugin`, `telemetry` → `provider` → `tools` → `workspace`,
-//! `process`, `text` → the `sandbox` crate.
+//! `process`, `text` → `contract` and the `sandbox` crate.
 //!
 //! - [`goplugin`]: hashicorp/go-plugin in Rust, both sides of it, knowing nothing of tools.
 //! - [`service`]: the protocol's ToolService over the provider; wire types end here.
 //! - [`telemetry`]: spans and figures of calls, where the environment names a collector.
 //! - [`provider`]: configuration, dispatch, validation, deadlines, cancellation, sessions.
 //! - [`tools`]: one file a tool.
+//! - [`contract`]: the events of a call, and who takes them.
 //! - [`process`]: a command behind the jail: its environment, its output, its end.
 //! - [`workspace`]: roots and handles; the only place that touches the file system.
 //! - [`text`]: encodings, line endings, matching, diffs; pure.
@@ -19,6 +20,7 @@
 compile_error!("provider-workspace runs on Linux only: its jail is made of Landlock and seccomp");
 
 pub mod cli;
+pub mod contract;
 pub mod goplugin;
 pub mod process;
 pub mod provider;

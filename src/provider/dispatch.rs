@@ -137,7 +137,8 @@ impl Work {
         let label = &self.label;
         let span = label.span(Lead::of(self.tool.spec()));
         let _entered = span.enter();
-        let sink = Masked { sink: &producer, secrets: &self.configured.secrets };
+        let tool = label.tool;
+        let sink = Masked { sink: &producer, secrets: &self.configured.secrets, tool };
         let outcome = guarded(label.tool, || {
             let context = Context {
                 workspace: &self.configured.workspace,
@@ -178,10 +179,11 @@ impl Work {
     fn settle(&self, outcome: Outcome) -> Outcome {
         let spec = self.tool.spec();
         let secrets = &self.configured.secrets;
-        let payload =
-            outcome.map_err(|error| masking::error(secrets, self.configured.named_jail(error)))?;
-        let mut payload = masking::payload(secrets, payload);
-        payload.entry("tool").or_insert_with(|| Value::from(spec.name));
+        let payload = outcome.map_err(|error| {
+            let error = masking::error(secrets, self.configured.named_jail(error));
+            if error.has_so_far() { error.with_detail("tool", spec.name) } else { error }
+        })?;
+        let payload = masking::of_tool(spec.name, masking::payload(secrets, payload));
         if self.cancel.is_cancelled() {
             return Err(cancelled_after_success(spec.kind, &payload));
         }

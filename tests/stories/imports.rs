@@ -10,8 +10,9 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("goplugin", &[]),
     ("telemetry", &[]),
     ("provider", &["tools", "workspace", "process"]),
-    ("tools", &["workspace", "process", "text"]),
-    ("process", &["text"]),
+    ("tools", &["contract", "workspace", "process", "text"]),
+    ("process", &["contract", "text"]),
+    ("contract", &[]),
     ("workspace", &["text"]),
     ("text", &[]),
 ];

@@ -7,7 +7,7 @@ use serde_json::json;
 use super::*;
 use crate::process::Secrets;
 use crate::tools::view::DiffOp;
-use crate::tools::{CancelToken, EmitError, Event, EventSink, Phase};
+use crate::tools::{CancelToken, Category, EmitError, Event, EventSink, Phase};
 use crate::workspace::{RootsSpec, Session, Workspace};
 
 /// A root with a file in it, and calls of the tool on it.
