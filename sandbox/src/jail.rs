@@ -132,10 +132,13 @@ impl Jail {
         &self.private
     }
 
-    /// Runs `job` on a file worker, soon and on its own thread. Returns without waiting.
+    /// Runs `job` on a file worker. While all of [`Policy::file_workers`] are busy it waits for the
+    /// next free one, first come, first served; how many jobs may wait is up to the caller. Returns
+    /// without waiting for the job.
     ///
     /// # Errors
-    /// [`SubmitError`] when no worker is free and no more may be started.
+    /// [`SubmitError`] when a further worker is needed and cannot be started or confined. The job is
+    /// dropped.
     pub fn submit(&self, job: FileJob) -> Result<(), SubmitError> {
         self.workers.submit(job)
     }

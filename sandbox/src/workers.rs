@@ -21,12 +21,6 @@ pub(crate) type Confine = Box<dyn Fn() -> io::Result<()> + Send + Sync>;
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum SubmitError {
-    /// Every worker is busy.
-    #[error("all {workers} file workers are busy")]
-    Busy {
-        /// How many there are.
-        workers: usize,
-    },
     /// The worker thread could not be started.
     #[error("cannot start a file worker")]
     Worker(#[source] io::Error),
@@ -96,16 +90,13 @@ impl Workers {
     /// job returned.
     pub(crate) fn submit(&self, job: FileJob) -> Result<(), SubmitError> {
         let mut state = self.0.lock();
-        let load = state.running + state.jobs.len();
-        if load >= self.0.most {
-            return Err(SubmitError::Busy { workers: self.0.most });
-        }
-        if load < state.workers {
+        if state.running + state.jobs.len() < state.workers || state.workers >= self.0.most {
             state.jobs.push_back(job);
             self.0.queued.fetch_add(1, Ordering::Relaxed);
             // Waking is a system call also where nobody sleeps. A worker that is up looks at the
             // queue, under this lock, before it goes to sleep.
-            let must_wake = state.jobs.len() > state.workers - state.running - state.asleep;
+            let up = state.workers - state.running - state.asleep;
+            let must_wake = state.asleep > 0 && state.jobs.len() > up;
             drop(state);
             if must_wake {
                 self.0.wake.notify_one();
@@ -222,6 +213,7 @@ impl Pool {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::HashSet;
     use std::sync::mpsc::channel;
 
     use super::*;
@@ -237,7 +229,7 @@ mod tests {
                 drop(say);
                 std::panic::resume_unwind(Box::new(()));
             };
-            submit(&workers, Box::new(job));
+            workers.submit(Box::new(job)).unwrap();
             assert_eq!(hear.recv().unwrap(), round);
         }
     }
@@ -250,24 +242,27 @@ mod tests {
     }
 
     #[test]
-    fn more_jobs_than_workers_are_refused() {
-        let workers = Workers::new(2, Box::new(|| Ok(()))).unwrap();
+    fn more_jobs_than_workers_wait_for_their_turn_on_no_more_threads() {
+        const WORKERS: usize = 2;
+        let workers = Workers::new(WORKERS, Box::new(|| Ok(()))).unwrap();
         let gate = Arc::new(Mutex::new(()));
         let closed = gate.lock().unwrap();
-        for _ in 0..2 {
-            let gate = gate.clone();
-            workers.submit(Box::new(move || drop(gate.lock().unwrap()))).unwrap();
+        let (say, hear) = channel();
+        for number in 0..10 {
+            let (gate, say) = (gate.clone(), say.clone());
+            let job = move || {
+                drop(gate.lock().unwrap());
+                say.send((number, thread::current().id())).unwrap();
+            };
+            workers.submit(Box::new(job)).unwrap();
         }
-        let third = workers.submit(Box::new(|| {}));
-        assert!(matches!(third, Err(SubmitError::Busy { workers: 2 })), "{third:?}");
+        assert!(hear.try_recv().is_err());
         drop(closed);
-    }
-
-    /// Submits as soon as the worker that the last job ran on has noticed its end.
-    fn submit(workers: &Workers, job: FileJob) {
-        while workers.0.lock().running >= workers.0.most {
-            thread::yield_now();
-        }
-        workers.submit(job).unwrap();
+        // What waits runs, also when nothing more is submitted.
+        drop((workers, say));
+        let (mut numbers, threads): (Vec<_>, HashSet<_>) = hear.iter().unzip();
+        numbers.sort_unstable();
+        assert_eq!(numbers, Vec::from_iter(0..10));
+        assert!(threads.len() <= WORKERS, "{threads:?}");
     }
 }

@@ -15,7 +15,6 @@ use crate::process::{
 use workspace_fs::text::name;
 
 mod arguments;
-mod events;
 mod folder;
 mod notice;
 mod outcome;
@@ -139,11 +138,11 @@ impl Tool for Bash {
     }
 
     fn render_call(&self, arguments: &Payload) -> View {
-        show::call(arguments, self.settings.environment.secrets())
+        show::call(arguments)
     }
 
     fn render_result(&self, payload: &Payload) -> View {
-        show::result(payload, self.settings.environment.secrets())
+        show::result(payload)
     }
 }
 
@@ -172,9 +171,8 @@ impl<'a> Start<'a> {
     ) -> Result<(Finished, &'a Path), ToolError> {
         let mut missing = None;
         for shell in &self.settings.shells {
-            let mut events = events::Events(context.sink);
             let call = self.call(shell, arguments, interrupt);
-            match process::run(&self.ready.jail, call, &mut events) {
+            match process::run(&self.ready.jail, call, context.sink) {
                 Ok(finished) => return Ok((finished, shell)),
                 Err(RunError::Start(StartError::Stage { stage: Stage::Program, source }))
                     if source.raw_os_error() != Some(rustix::io::Errno::TOOBIG.raw_os_error()) =>

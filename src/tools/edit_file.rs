@@ -14,7 +14,7 @@ use workspace_fs::{Extent, Knowledge, OpenFile, VersionHasher};
 
 use super::change::{self, Base, MAX_FILE, PREVIEW_LINES};
 use super::view::{Style, View};
-use super::{Category, Context, Payload, Tool, ToolError, ToolSpec};
+use super::{Context, Payload, Tool, ToolError, ToolSpec};
 
 /// The tool.
 #[derive(Debug)]
@@ -264,16 +264,10 @@ fn edit(arguments: &Arguments<'_>, context: &Context<'_>) -> Result<Payload, Too
     let mut attempts = 1;
     loop {
         match edit_once(arguments, context) {
-            Err(error) if is_race(&error) && attempts < ATTEMPTS => attempts += 1,
+            Err(error) if error.is_race() && attempts < ATTEMPTS => attempts += 1,
             outcome => return outcome,
         }
     }
-}
-
-/// Whether the file was no longer the expected one when it was to be replaced.
-fn is_race(error: &ToolError) -> bool {
-    let states_version = error.details().contains_key("current_version");
-    error.category() == Category::ConcurrencyConflict && !error.is_retryable() && !states_version
 }
 
 fn edit_once(arguments: &Arguments<'_>, context: &Context<'_>) -> Result<Payload, ToolError> {
@@ -289,7 +283,6 @@ fn edit_once(arguments: &Arguments<'_>, context: &Context<'_>) -> Result<Payload
 
     let (diff, told) = change::told(|lines| prepared.diff(lines), prepared.side());
     let mut payload = Payload::new();
-    payload.insert("tool".to_owned(), spec::NAME.into());
     payload.insert("path".to_owned(), path.into());
     payload.insert("replacements".to_owned(), prepared.edited.replacements.into());
     if version == prepared.base.version {

@@ -36,7 +36,7 @@ impl From<WorkspaceError> for ToolError {
                 ToolError::execution_failed(message)
             }
             Fault::Locked(_) => ToolError::lock_busy(message),
-            Fault::Changed => ToolError::version_mismatch(message),
+            Fault::Changed => ToolError::race(message),
             Fault::Stopped => ToolError::cancelled(message),
             Fault::Shared { .. } => ToolError::execution_failed(message),
             Fault::Torn { recovery, source } => {

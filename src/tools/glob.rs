@@ -161,7 +161,6 @@ impl Tool for Glob {
         };
         let found = search.run(context)?;
         let mut payload = Payload::new();
-        payload.insert("tool".to_owned(), spec::NAME.into());
         payload.insert("pattern".to_owned(), arguments.text.into());
         if let Some(path) = arguments.path {
             payload.insert("path".to_owned(), path.into());

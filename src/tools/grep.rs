@@ -177,7 +177,6 @@ fn result(
     let notice = Told { listed: &listed, arguments, end, counts, named, next }.notice();
     let mut payload = Payload::new();
     let mut put = |name: &str, value: Value| payload.insert(name.to_owned(), value);
-    put("tool", spec::NAME.into());
     put("pattern", arguments.wanted.pattern.into());
     if arguments.path != HERE {
         put("path", arguments.path.into());

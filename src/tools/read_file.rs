@@ -169,7 +169,6 @@ fn result(path: &str, request: Request, file: &OpenFile, text: Text) -> Payload 
     let Text { encoding, window, start, more, ending, total, version } = text;
     let mut payload = Payload::new();
     let mut put = |name: &str, value: Value| payload.insert(name.to_owned(), value);
-    put("tool", spec::NAME.into());
     put("path", path.into());
     put("content", window.content.into());
     if window.lines > 0 {

@@ -95,6 +95,16 @@ impl Schema {
         Self::new(Kind::Object(properties), "")
     }
 
+    /// What a tool of this name returns: these properties, and `tool` before them. The provider
+    /// puts that into each result and each partial one.
+    #[must_use]
+    pub fn result(name: &'static [&'static str; 1], mut properties: Vec<Property>) -> Self {
+        let tool =
+            Property::required("tool", Kind::String(name), "The tool that made this result.");
+        properties.insert(0, tool);
+        Self::object(properties)
+    }
+
     /// A list of `items`.
     pub fn array(items: Schema, description: impl Into<Cow<'static, str>>) -> Self {
         Self::new(Kind::Array(Box::new(items)), description)

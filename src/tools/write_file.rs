@@ -317,7 +317,6 @@ impl WriteFile {
         notices.extend(told.notes.iter().cloned());
 
         let mut payload = Payload::new();
-        payload.insert("tool".to_owned(), spec::NAME.into());
         payload.insert("path".to_owned(), path.into());
         payload.insert("created".to_owned(), prepared.is_new().into());
         payload.insert("bytes_written".to_owned(), written.into());

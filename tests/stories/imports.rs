@@ -9,8 +9,9 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("service", &["telemetry", "provider", "tools"]),
     ("telemetry", &[]),
     ("provider", &["tools", "workspace", "process"]),
-    ("tools", &["workspace", "process", "text"]),
-    ("process", &["text"]),
+    ("tools", &["contract", "workspace", "process", "text"]),
+    ("process", &["contract", "text"]),
+    ("contract", &[]),
     ("workspace", &["text"]),
     ("text", &[]),
 ];

@@ -7,7 +7,7 @@ use serde_json::json;
 use super::*;
 use crate::process::Secrets;
 use crate::tools::view::DiffOp;
-use crate::tools::{CancelToken, EmitError, Event, EventSink, Phase};
+use crate::tools::{CancelToken, Category, EmitError, Event, EventSink, Phase};
 use workspace_fs::lookups::of as lookups_of;
 use workspace_fs::{RootsSpec, Session, Workspace};
 

@@ -10,7 +10,6 @@ use time::OffsetDateTime;
 use time::format_description::well_known::Rfc3339;
 
 use super::find::{Match, Page, Sort};
-use super::spec::NAME;
 use crate::tools::prefix::Prefix;
 use crate::tools::{Event, EventSink, Payload};
 use workspace_fs::FileKind;
@@ -225,7 +224,6 @@ impl Partial<'_> {
         }
         self.last = Some(Instant::now());
         let mut payload = Payload::new();
-        payload.insert("tool".to_owned(), NAME.into());
         payload.insert("paths".to_owned(), std::mem::take(&mut self.unsent).into());
         match self.sink.emit(Event::Partial(payload)) {
             Ok(()) => ControlFlow::Continue(()),

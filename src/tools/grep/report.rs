@@ -6,7 +6,6 @@ use serde_json::Value;
 
 use super::arguments::{Mode, Page};
 use super::collect::{Hit, Hits, MOST_KEPT};
-use super::spec::NAME;
 use crate::tools::prefix::Prefix;
 use crate::tools::{Context, Event, Payload};
 use workspace_fs::tree::{Counts, Found, Report};
@@ -177,7 +176,6 @@ impl<'a> Pages<'a> {
             return ControlFlow::Continue(());
         }
         let mut partial = Payload::new();
-        partial.insert("tool".to_owned(), NAME.into());
         partial.insert(self.listed.name().to_owned(), self.listed.list[told..].to_vec().into());
         if self.context.sink.emit(Event::Partial(partial)).is_err() {
             self.listed.list.truncate(told);
