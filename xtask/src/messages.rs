@@ -38,10 +38,10 @@ const MODULES: &[Module] = &[
     Module {
         protos: "proto",
         packages: "pluggableharness.",
-        generated: "src/service/generated",
+        generated: "crates/tool-provider/src/grpc/generated",
         configure: |builder| {
             builder
-                .codec_path("crate::service::codec::Codec")
+                .codec_path("crate::grpc::codec::Codec")
                 .bytes(".pluggableharness.tool.v1.ToolEvent.OutputChunk.data")
         },
     },
