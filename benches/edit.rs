@@ -23,12 +23,13 @@ use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use goplugin::host::{Launch, Plugin};
-use provider_workspace::process::Secrets;
-use provider_workspace::provider::Call;
-use provider_workspace::service::ToolClient;
-use provider_workspace::service::plugin::{COOKIE, PROTOCOL_VERSION};
-use provider_workspace::tools::{CancelToken, Context, EditFile, Payload, Phase, Tool};
-use provider_workspace::tools::{EmitError, Event, EventSink};
+use tool_provider::Secrets;
+use tool_provider::Call;
+use tool_provider::grpc::ToolClient;
+use provider_workspace::plugin::{COOKIE, PROTOCOL_VERSION};
+use tool_provider::{CancelToken, Payload, Phase, Tool};
+use workspace_tools::{Context, EditFile};
+use tool_provider::{EmitError, Event, EventSink};
 use serde_json::{Value, json};
 use workspace_fs::{RootsSpec, Session, Workspace};
 

@@ -29,9 +29,10 @@ use std::time::{Duration, Instant};
 
 use figure::{Figure, Goal};
 use peers::{Order, Peer, Taken};
-use provider_workspace::process::Secrets;
-use provider_workspace::tools::{CancelToken, Context, Glob, Grep, Payload, Phase, Tool};
-use provider_workspace::tools::{EmitError, Event, EventSink};
+use tool_provider::Secrets;
+use tool_provider::{CancelToken, Payload, Phase, Tool};
+use workspace_tools::{Context, Glob, Grep};
+use tool_provider::{EmitError, Event, EventSink};
 use sandbox::{Commands, Jail, Mode, Policy};
 use serde_json::{Value, json};
 use tree::{COMMON, RARE, Shape, grow};

@@ -15,8 +15,8 @@ use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 use goplugin::host::{Plugin, Security};
-use provider_workspace::service::ToolClient;
-use provider_workspace::service::plugin::{COOKIE, PROTOCOL_VERSION};
+use tool_provider::grpc::ToolClient;
+use provider_workspace::plugin::{COOKIE, PROTOCOL_VERSION};
 use serde_json::json;
 
 use figure::{Figure, Goal};

@@ -15,13 +15,14 @@ use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::Duration;
 
-use provider_workspace::provider::{Identity, Provider, Registry, Surroundings};
-use provider_workspace::service::plugin::{self, COOKIE};
-use provider_workspace::tools::schema::{Kind, Property, Schema};
-use provider_workspace::tools::view::View;
-use provider_workspace::tools::{
-    Concurrency, Context, Payload, RiskClass, Tool, ToolError, ToolKind, ToolSpec,
-};
+use tool_provider::{Identity, Provider};
+use provider_workspace::backend::Registry;
+use provider_workspace::config::Surroundings;
+use provider_workspace::plugin::{self, COOKIE};
+use tool_provider::schema::{Kind, Property, Schema};
+use tool_provider::view::View;
+use tool_provider::{Concurrency, Payload, RiskClass, Tool, ToolError, ToolKind, ToolSpec};
+use workspace_tools::Context;
 use workspace_fs::{AccessTime, PathArgument};
 
 fn main() -> ExitCode {

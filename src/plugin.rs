@@ -9,28 +9,22 @@ use std::sync::Arc;
 
 use goplugin::server::{self, CookieCheck, HandshakeEnvironment, ServeError, hclog, serve};
 use goplugin::{Broker, Cookie, Services};
+use otlp::{Scope, Settings, SettingsFault, Telemetry};
+use tool_provider::grpc::{KernelLog, ToolService, call_span, handshake};
+use tool_provider::{Identity, Provider, State};
+use workspace_tools::Files;
 use tracing::level_filters::LevelFilter;
 use tracing_subscriber::Layer as _;
 use tracing_subscriber::filter::{FilterExt as _, Targets};
 use tracing_subscriber::layer::SubscriberExt as _;
 use tracing_subscriber::util::SubscriberInitExt as _;
 
-use crate::provider::{Identity, Provider, Registry, Surroundings};
-use crate::telemetry::{Settings, SettingsFault, Telemetry};
+use crate::backend;
 
-use super::{KernelLog, ToolService};
+pub use handshake::{HOST_CALLBACKS, PROTOCOL_VERSION};
 
-/// By which a kernel's plugins know that a kernel launched them.
-pub const COOKIE: Cookie = Cookie {
-    key: "PLUGGABLEHARNESS_AGENT_PLUGIN",
-    value: "pluggableharness-agent-v1-a6f3c9d2-plugin-handshake",
-};
-
-/// The version of the application's side of the handshake.
-pub const PROTOCOL_VERSION: u32 = 1;
-
-/// The broker id under which a kernel serves its callbacks.
-pub const KERNEL_CALLBACKS: u32 = 1;
+/// By which a plugin knows that a host launched it.
+pub const COOKIE: Cookie = Cookie { key: handshake::COOKIE_KEY, value: handshake::COOKIE_VALUE };
 
 /// The variable that chooses which entries are logged: `error`, `warn`, `info` (as without it),
 /// `debug`, `trace` or `off`. A line for each call costs a write for each call.
@@ -70,7 +64,10 @@ impl Default for ServeOptions {
 
 /// A provider's whole `main`: it is started as the helper of a jail, by a host, or by hand. It is
 /// [`main_with`] and the default options.
-pub fn main(provider: impl FnOnce() -> Provider, by_hand: impl FnOnce() -> ExitCode) -> ExitCode {
+pub fn main<S: State>(
+    provider: impl FnOnce() -> Provider<S>,
+    by_hand: impl FnOnce() -> ExitCode,
+) -> ExitCode {
     main_with(ServeOptions::default, provider, by_hand)
 }
 
@@ -78,9 +75,9 @@ pub fn main(provider: impl FnOnce() -> Provider, by_hand: impl FnOnce() -> ExitC
 ///
 /// Nothing may come before it: a helper has no use for anything, and what another process of the
 /// user should not see may be read only after this process is closed to others.
-pub fn main_with(
+pub fn main_with<S: State>(
     options: impl FnOnce() -> ServeOptions,
-    provider: impl FnOnce() -> Provider,
+    provider: impl FnOnce() -> Provider<S>,
     by_hand: impl FnOnce() -> ExitCode,
 ) -> ExitCode {
     if sandbox::is_spawner_invocation() {
@@ -119,10 +116,10 @@ pub fn only_for_kernels() -> ExitCode {
 ///
 /// # Errors
 /// [`PluginError`].
-pub fn run(
+pub fn run<S: State>(
     environment: HandshakeEnvironment,
     options: ServeOptions,
-    provider: Provider,
+    provider: Provider<S>,
 ) -> Result<(), PluginError> {
     let kernel_log = KernelLog::default();
     let mut faults = Vec::new();
@@ -150,12 +147,12 @@ pub fn run(
 
 /// A provider with all of this crate's tools, read against this process.
 #[must_use]
-pub fn provider() -> Provider {
-    Provider::new(Registry::factory(), || Surroundings::of_this_process(COOKIE.key))
+pub fn provider() -> Provider<Files> {
+    backend::provider(COOKIE.key)
 }
 
-async fn serve_provider(
-    provider: Provider,
+async fn serve_provider<S: State>(
+    provider: Provider<S>,
     environment: HandshakeEnvironment,
     kernel_log: KernelLog,
     telemetry: Option<Telemetry>,
@@ -169,7 +166,7 @@ async fn serve_provider(
     let services = |broker: Broker| {
         log.dial_with(move || {
             let broker = broker.clone();
-            async move { broker.dial(KERNEL_CALLBACKS).await.map_err(Into::into) }
+            async move { broker.dial(HOST_CALLBACKS).await.map_err(Into::into) }
         });
         Services::new().with(service)
     };
@@ -190,7 +187,12 @@ async fn serve_provider(
 fn telemetry(identity: Identity, faults: &mut Vec<SettingsFault>) -> Option<Telemetry> {
     let variable = |name: &str| std::env::var(name).ok();
     let name = format!("provider-{}", identity.name);
-    Settings::read(&name, identity.version, variable, faults).map(Telemetry::new)
+    let scope = Scope {
+        name: env!("CARGO_PKG_NAME"),
+        version: env!("CARGO_PKG_VERSION"),
+        target: call_span::TARGET,
+    };
+    Settings::read(&name, identity.version, variable, faults).map(|settings| Telemetry::new(settings, scope))
 }
 
 fn log_to_host(

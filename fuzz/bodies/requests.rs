@@ -4,7 +4,8 @@ use std::sync::{Arc, OnceLock};
 
 use bytes::Bytes;
 use http_body_util::Full;
-use provider_workspace::service::{KernelLog, ToolService, plugin};
+use tool_provider::grpc::{KernelLog, ToolService};
+use provider_workspace::plugin;
 use tokio::runtime::Runtime;
 use tonic::body::Body;
 use tonic::{Code, Status};

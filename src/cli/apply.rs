@@ -13,10 +13,10 @@ use super::host::with_plugin;
 use super::json;
 use super::output::Output;
 use super::tool_args::{ChangingTool, specs};
-use crate::provider::Call;
-use crate::service::ToolClient;
-use crate::tools::schema::Kind;
-use crate::tools::view::{Style, View};
+use tool_provider::Call;
+use tool_provider::grpc::ToolClient;
+use tool_provider::schema::Kind;
+use tool_provider::view::{Style, View};
 
 pub(super) async fn run(options: ApplyOptions, output: Output) -> Result<ExitCode, CliError> {
     let approval = match options.yes {

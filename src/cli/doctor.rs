@@ -11,11 +11,12 @@ use super::args::DoctorOptions;
 use super::files::Source;
 use super::host::configuration;
 use super::output::Output;
-use crate::provider::config::FaultKind;
-use crate::provider::{ConfigureError, Identity, Report};
-use crate::service::plugin::{log_level, provider};
-use crate::tools::Payload;
-use crate::tools::view::{ListOrder, Style, View};
+use tool_provider::config::FaultKind;
+use tool_provider::{ConfigureError, Identity};
+use crate::backend::Report;
+use crate::plugin::{log_level, provider};
+use tool_provider::Payload;
+use tool_provider::view::{ListOrder, Style, View};
 
 pub(crate) fn run(options: &DoctorOptions, output: Output) -> Result<ExitCode, CliError> {
     let config = configuration(&options.roots, &mut Source::default())?;

@@ -6,8 +6,8 @@ use std::path::PathBuf;
 
 use serde_json::{Value, json};
 
-use crate::service::ClientError;
-use crate::tools::Category;
+use tool_provider::grpc::ClientError;
+use tool_provider::Category;
 use goplugin::host::LaunchError;
 
 /// Why a command failed.
@@ -99,7 +99,7 @@ pub enum CliError {
     Client(#[from] ClientError),
     /// The plugin could not serve.
     #[error(transparent)]
-    Plugin(#[from] crate::service::plugin::PluginError),
+    Plugin(#[from] crate::plugin::PluginError),
 }
 
 /// Where a piece of JSON was taken from.

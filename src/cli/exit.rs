@@ -6,8 +6,8 @@ use std::process::ExitCode;
 use serde_json::Value;
 
 use super::CliError;
-use crate::service::{ClientError, Failure};
-use crate::tools::{Category, Payload};
+use tool_provider::grpc::{ClientError, Failure};
+use tool_provider::{Category, Payload};
 
 /// Something other than the call went wrong: the plugin does not start, the output cannot be written,
 /// the person said no, `doctor` found a fault.

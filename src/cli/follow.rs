@@ -12,9 +12,9 @@ use super::exit;
 use super::json;
 use super::output::Output;
 use super::paint::{Hits, Ink};
-use crate::provider::Call;
-use crate::service::{ClientError, Failure, InvokeItem, ToolClient};
-use crate::tools::{Event, Payload};
+use tool_provider::Call;
+use tool_provider::grpc::{ClientError, Failure, InvokeItem, ToolClient};
+use tool_provider::{Event, Payload};
 
 /// For whom a call's events are written.
 #[derive(Clone, Copy, PartialEq)]

@@ -13,9 +13,9 @@ use super::args::{LaunchOptions, RootOptions};
 use super::files::Source;
 use super::output::Output;
 use super::paint::Ink;
-use crate::service::ToolClient;
-use crate::service::plugin::{self, COOKIE, LOG_VARIABLE, PROTOCOL_VERSION, ServeOptions};
-use crate::tools::Payload;
+use tool_provider::grpc::ToolClient;
+use crate::plugin::{self, COOKIE, LOG_VARIABLE, PROTOCOL_VERSION, ServeOptions};
+use tool_provider::Payload;
 use goplugin::host::{Launch, LogLine, Plugin};
 use goplugin::server::HandshakeEnvironment;
 

@@ -12,7 +12,7 @@ use super::CliError;
 use super::args::ColorChoice;
 use super::exit;
 use super::paint::{Escape, Ink, Layout, Paint, Painter, cut, escape};
-use crate::tools::OutputStream;
+use tool_provider::OutputStream;
 
 /// Standard output and standard error.
 #[derive(Clone, Copy)]

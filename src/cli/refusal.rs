@@ -12,7 +12,7 @@ use super::args::ColorChoice;
 use super::exit;
 use super::output::Output;
 use super::paint::Ink;
-use crate::tools::Category;
+use tool_provider::Category;
 
 /// What `--color` says, on a command line that may be wrong.
 pub(super) fn color_in(arguments: &[OsString]) -> ColorChoice {

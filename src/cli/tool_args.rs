@@ -10,9 +10,9 @@ use serde_json::Value;
 use super::CliError;
 use super::args::TargetOptions;
 use super::files::Source;
-use crate::service::plugin::provider;
-use crate::tools::schema::{Kind, Presence, Property};
-use crate::tools::{Payload, ToolKind, ToolSpec};
+use crate::plugin::provider;
+use tool_provider::schema::{Kind, Presence, Property};
+use tool_provider::{Payload, ToolKind, ToolSpec};
 
 /// A tool, and what was written behind it.
 #[derive(Clone, Debug)]

@@ -6,12 +6,13 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use serde_json::Value;
+use tool_provider::config::{ConfigureError, Fault, Values};
 
 use super::spec;
-use super::values::Values;
-use super::{Config, ConfigureError, Fault, Overwrite, Secret, Shell, Surroundings};
-use crate::process::{SHORTEST_SECRET as SHORTEST_MASKED, environment};
-use crate::tools::Payload;
+use super::{Config, Overwrite, Secret, Shell, Surroundings};
+use tool_provider::SHORTEST_SECRET as SHORTEST_MASKED;
+use workspace_tools::process::environment;
+use tool_provider::Payload;
 
 impl Config {
     /// Decodes the provider's block, strictly. Null means that a key was left out.

@@ -1,14 +1,12 @@
 //! The configuration: what may be written, what it means, and everything that is wrong with it.
 
 mod decode;
-mod fault;
 mod spec;
-mod values;
 
 #[cfg(test)]
 mod tests;
 
-pub use crate::tools::Overwrite;
+pub use workspace_tools::Overwrite;
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -16,7 +14,6 @@ use std::fmt;
 use std::path::PathBuf;
 use std::time::Duration;
 
-pub use fault::{ConfigureError, Fault, FaultKind};
 pub use spec::properties;
 
 /// A configuration as it is meant: checked, with every default filled in.

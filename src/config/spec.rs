@@ -1,7 +1,7 @@
 //! The configuration's keys. The schema that a host sees, the decoder and the documentation are all
 //! made from them, so they cannot disagree.
 
-use crate::tools::schema::{EXACT, Kind, Property, Schema};
+use tool_provider::schema::{EXACT, Kind, Property, Schema};
 
 /// Longest time that a command may be given: a day.
 const DAY_MS: i64 = 24 * 60 * 60 * 1000;

@@ -1,8 +1,8 @@
 use serde_json::{Value, json};
 
 use super::*;
-use crate::tools::Payload;
-use crate::tools::schema::{Kind, Presence, Property};
+use tool_provider::Payload;
+use tool_provider::schema::{Kind, Presence, Property};
 
 fn surroundings() -> Surroundings {
     let variables = [("HOME", "/home/dev"), ("TOKEN", "s3cr3t-value"), ("PIN", "123")];

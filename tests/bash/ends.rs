@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use provider_workspace::tools::{CancelToken, Category, Event};
+use tool_provider::{CancelToken, Category, Event};
 use serde_json::json;
 
 use crate::ground::{Collector, Ground, processes_with, unique};

@@ -1,6 +1,6 @@
 //! Where commands run.
 
-use provider_workspace::tools::Category;
+use tool_provider::Category;
 use serde_json::json;
 
 use crate::ground::Ground;

@@ -5,12 +5,10 @@ use std::sync::mpsc::{Receiver, channel};
 use std::sync::{Arc, Condvar, Mutex, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 use std::time::{Duration, Instant};
 
-use provider_workspace::process::Secrets;
-use provider_workspace::tools::view::View;
-use provider_workspace::tools::{
-    Bash, BashSettings, CancelToken, Context, EmitError, Event, EventSink, OutputStream, Payload,
-    Phase, Tool, ToolError,
-};
+use tool_provider::Secrets;
+use tool_provider::view::View;
+use workspace_tools::{Bash, BashSettings, Context};
+use tool_provider::{CancelToken, EmitError, Event, EventSink, OutputStream, Payload, Phase, Tool, ToolError};
 use sandbox::{Jail, Policy};
 use serde_json::{Value, json};
 use tempfile::TempDir;
@@ -250,8 +248,8 @@ impl Ground {
     }
 }
 
-fn environment() -> provider_workspace::process::Environment {
-    use provider_workspace::process::{Environment, Requested};
+fn environment() -> workspace_tools::process::Environment {
+    use workspace_tools::process::{Environment, Requested};
     Environment::choose(std::env::vars_os(), Requested::default()).unwrap()
 }
 

@@ -1,6 +1,6 @@
 //! What a person sees before a call.
 
-use provider_workspace::tools::view::{Style, View};
+use tool_provider::view::{Style, View};
 use serde_json::json;
 
 use crate::ground::Ground;

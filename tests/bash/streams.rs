@@ -4,10 +4,9 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-use provider_workspace::process::{Environment, Requested};
-use provider_workspace::tools::{
-    CancelToken, EmitError, Event, EventSink, OutputStream::Stderr, OutputStream::Stdout,
-};
+use workspace_tools::process::{Environment, Requested};
+use tool_provider::{CancelToken, EmitError, Event, EventSink};
+use tool_provider::OutputStream::{Stderr, Stdout};
 use serde_json::json;
 
 use crate::ground::{Collector, Ground};

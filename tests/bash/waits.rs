@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use provider_workspace::tools::{Category, Event};
+use tool_provider::{Category, Event};
 use serde_json::json;
 
 use crate::ground::{Ground, Told, has};

@@ -5,7 +5,7 @@ use std::process::Command;
 use std::time::{Duration, Instant};
 
 use goplugin::host::{Launch, Security};
-use provider_workspace::provider::Call;
+use tool_provider::Call;
 use serde_json::json;
 
 use crate::harness::{PATIENCE, Story, call};

@@ -3,7 +3,7 @@
 use std::process::{Command, Stdio};
 
 use futures_util::StreamExt as _;
-use provider_workspace::service::{Failure, InvokeItem, InvokeStream};
+use tool_provider::grpc::{Failure, InvokeItem, InvokeStream};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::json;
 

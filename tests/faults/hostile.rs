@@ -5,7 +5,7 @@ use std::os::unix::fs::symlink;
 use futures_util::future::join_all;
 use prost_types::value::Kind;
 use prost_types::{Struct, Value};
-use provider_workspace::service::AdvertisedTool;
+use tool_provider::grpc::AdvertisedTool;
 use serde_json::json;
 
 use crate::dice::Dice;

@@ -7,8 +7,8 @@ use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use provider_workspace::provider;
-use provider_workspace::service::Failure;
-use provider_workspace::tools::Payload;
+use tool_provider::grpc::Failure;
+use tool_provider::Payload;
 use rustix::process::{Pid, Signal, geteuid, kill_process};
 use serde_json::{Value, json};
 

@@ -2,7 +2,7 @@
 
 use std::os::unix::net::UnixStream;
 
-use provider_workspace::service::Failure;
+use tool_provider::grpc::Failure;
 use rustix::process::{Pid, Resource, Rlimit, prlimit};
 use serde_json::json;
 

@@ -6,8 +6,8 @@ use std::os::unix::fs::MetadataExt;
 use std::os::unix::net::UnixListener;
 use std::process::Command;
 
-use provider_workspace::provider::Call;
-use provider_workspace::service::ToolClient;
+use tool_provider::Call;
+use tool_provider::grpc::ToolClient;
 use serde_json::{Value, json};
 
 use crate::harness::{Story, call, names};

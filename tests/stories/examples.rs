@@ -4,10 +4,10 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-use provider_workspace::provider::config::properties;
-use provider_workspace::service::kernel_callbacks;
-use provider_workspace::service::plugin::KERNEL_CALLBACKS;
-use provider_workspace::tools::schema::{Kind, Presence, Property};
+use provider_workspace::config::properties;
+use tool_provider::grpc::kernel_callbacks;
+use provider_workspace::plugin::HOST_CALLBACKS;
+use tool_provider::schema::{Kind, Presence, Property};
 use serde_json::{Map, Value, json};
 use tokio::sync::mpsc;
 
@@ -104,7 +104,7 @@ async fn what_the_minimal_provider_logs_reaches_its_host_by_both_ways() {
     let mut story = Story::launched_as(&program, |launch| launch.on_log(log)).await;
     let (entry, mut entries) = mpsc::unbounded_channel();
     let callbacks = kernel_callbacks(move |logged| drop(entry.send(logged)));
-    story.plugin.serve_callbacks(KERNEL_CALLBACKS, callbacks).await.unwrap();
+    story.plugin.serve_callbacks(HOST_CALLBACKS, callbacks).await.unwrap();
     story.configure(json!({})).await.unwrap();
     story.write("poem.txt", "Roses are red,\n");
     story.result("count_words", json!({"path": "poem.txt"})).await;

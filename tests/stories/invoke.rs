@@ -4,7 +4,7 @@ use std::os::unix::net::UnixListener;
 use std::process::Command;
 use std::time::{Duration, Instant};
 
-use provider_workspace::provider::Call;
+use tool_provider::Call;
 use serde_json::json;
 
 use crate::harness::{PATIENCE, Story, call};

@@ -1,8 +1,8 @@
 //! Preview and Render.
 
-use provider_workspace::provider::Call;
-use provider_workspace::service::{persisted_call, persisted_result};
-use provider_workspace::tools::view::View;
+use tool_provider::Call;
+use tool_provider::grpc::{persisted_call, persisted_result};
+use tool_provider::view::View;
 use serde_json::json;
 use tonic::Code;
 

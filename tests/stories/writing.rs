@@ -4,7 +4,7 @@ use std::fs;
 use std::os::unix::fs::{MetadataExt, PermissionsExt, chown, symlink};
 use std::path::Path;
 
-use provider_workspace::tools::Payload;
+use tool_provider::Payload;
 use rustix::fs::{FlockOperation, XattrFlags, flock};
 use rustix::process::geteuid;
 use serde_json::{Value, json};

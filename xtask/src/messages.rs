@@ -48,7 +48,7 @@ const MODULES: &[Module] = &[
     Module {
         protos: "proto",
         packages: "opentelemetry.",
-        generated: "src/telemetry/generated",
+        generated: "crates/otlp/src/generated",
         configure: |builder| builder.build_server(false),
     },
 ];

@@ -3,6 +3,9 @@
 
 mod show;
 
+use crate::fault::unless_ended;
+use crate::fault::classify;
+use crate::fault::Classify as _;
 use std::path::Path;
 
 use serde_json::Value;
@@ -16,7 +19,7 @@ use workspace_fs::{
 use crate::Context;
 use crate::fault::waiting;
 pub(super) use show::{
-    EXPECTED_VERSION, PREVIEW_LINES, failure, notice, properties, put, render, told, view,
+    EXPECTED_VERSION, PREVIEW_LINES, failure, notice, properties, put, render, told, view, view_hunks,
 };
 use tool_provider::{Category, Payload, ToolError};
 
@@ -57,7 +60,7 @@ impl Base {
         loop {
             let more = capacity - content.len();
             reserve(&mut content, more, action, path)?;
-            if file.append(&mut content)? == Ended::Yes {
+            if file.append(&mut content).classified()? == Ended::Yes {
                 break;
             }
             // It grew, or is one of those whose size is not known before they are read.
@@ -104,7 +107,7 @@ pub(super) fn version_of(file: &OpenFile, context: &Context<'_>) -> Result<Versi
     let mut buffer = vec![0; 1024 * 1024];
     loop {
         context.check()?;
-        match file.fill(&mut buffer)? {
+        match file.fill(&mut buffer).classified()? {
             0 => return Ok(hasher.finish()),
             filled => hasher.update(&buffer[..filled]),
         }
@@ -170,10 +173,10 @@ pub(super) struct Destination<'w> {
 impl<'w> Destination<'w> {
     /// Opens what is at `place`. Its access time stays: what is read to be changed is not used.
     fn open(context: &'w Context<'w>, place: Place<'w>, path: &str) -> Result<Self, ToolError> {
-        place.check_writable(context.state.workspace, path)?;
+        place.check_writable(&context.state.workspace, path).classified()?;
         let current = match place.target {
             Target::Missing { .. } => None,
-            Target::Found { .. } => Some(place.open(path, Action::Write, AccessTime::Keep)?),
+            Target::Found { .. } => Some(place.open(path, Action::Write, AccessTime::Keep).classified()?),
         };
         Ok(Self { context, place, current })
     }
@@ -190,7 +193,7 @@ impl<'w> Destination<'w> {
     pub(super) fn existing(&self, path: &str) -> Result<&OpenFile, ToolError> {
         self.current().ok_or_else(|| {
             let argument = argument(self.context, path);
-            self.context.state.workspace.not_found(&self.place, argument, Action::Write).into()
+            classify(self.context.state.workspace.not_found(&self.place, argument, Action::Write))
         })
     }
 }
@@ -213,7 +216,7 @@ pub(super) struct Committed {
 /// # Errors
 /// When the path cannot be written, or the lock is not free in time.
 pub(super) fn begin<'w>(context: &'w Context<'w>, path: &str) -> Result<Writing<'w>, ToolError> {
-    let workspace = context.state.workspace;
+    let workspace = &context.state.workspace;
     let argument = argument(context, path);
     let (place, lock) = waiting(context, |wait| {
         workspace.lock_place(argument, Action::Write, Mode::Exclusive, wait)
@@ -239,13 +242,10 @@ impl Writing<'_> {
         let should_stop = || context.check().is_err();
         let new = Replacement { text: path, base, content, should_stop: &should_stop };
         let staged = context.state.workspace.stage(place, new).map_err(|error| {
-            match (&*error.fault, context.check()) {
-                (Fault::Stopped, Err(ended)) => ended,
-                _ => error.into(),
-            }
+            unless_ended(error, context)
         })?;
         context.begin_commit()?;
-        Ok(Committed { written: staged.commit()?, _lock: lock })
+        Ok(Committed { written: staged.commit().classified()?, _lock: lock })
     }
 }
 
@@ -259,9 +259,9 @@ fn argument<'a>(context: &Context<'a>, path: &'a str) -> PathArgument<'a> {
 /// # Errors
 /// As a change of the file would fail.
 pub(super) fn look<'w>(context: &'w Context<'w>, path: &str) -> Result<Destination<'w>, ToolError> {
-    let place = context.state.workspace.locate(argument(context, path), Action::Write)?;
+    let place = context.state.workspace.locate(argument(context, path), Action::Write).classified()?;
     let destination = Destination::open(context, place, path)?;
-    destination.place.check_permitted(path)?;
+    destination.place.check_permitted(path).classified()?;
     Ok(destination)
 }
 

@@ -2,6 +2,8 @@
 
 mod spec;
 
+use crate::change::view_hunks;
+use crate::fault::Classify as _;
 use serde_json::Value;
 
 use workspace_fs::text::diff::{self, Diff, Side};
@@ -316,7 +318,7 @@ fn asked(edit: &Payload) -> View {
     let (old, new) = (text("old_string").as_bytes(), text("new_string").as_bytes());
     let diff = diff::of_patch(old, &Patch::between(old, new), Unit::Byte, PREVIEW_LINES);
     let shown = diff.shown(Side { old: Encoding::Utf8, new: Encoding::Utf8 });
-    let mut views = vec![View::Diff(shown.hunks)];
+    let mut views = vec![View::Diff(view_hunks(shown.hunks))];
     if edit.get("replace_all").and_then(Value::as_bool) == Some(true) {
         views.push(View::text("every occurrence", Style::Dim));
     }

@@ -12,7 +12,7 @@ use crate::Sessions;
 #[derive(Debug)]
 pub struct Files {
     /// The roots and what may be done beneath them.
-    pub workspace: Workspace,
+    pub workspace: Arc<Workspace>,
     /// What each session has read and written. It outlives a configuration.
     pub sessions: Arc<Sessions>,
     /// How much of the jail the kernel enforces.

@@ -7,6 +7,8 @@ mod pattern;
 mod show;
 mod spec;
 
+use crate::fault::classify;
+use crate::fault::Classify as _;
 use serde_json::Value;
 
 use workspace_fs::text::name;
@@ -102,7 +104,7 @@ impl<'a> Arguments<'a> {
         let folders = &self.pattern.folders;
         let path = self.path.unwrap_or(".");
         if !folders.starts_with('/') {
-            let place = context.state.workspace.locate_existing(argument(path), Action::List)?;
+            let place = context.state.workspace.locate_existing(argument(path), Action::List).classified()?;
             if !is_folder(&place) {
                 return Err(no_folder(path));
             }
@@ -125,7 +127,7 @@ impl<'a> Arguments<'a> {
                 | Fault::NotAFolder(_)
                 | Fault::TooManyLinks(_)
                 | Fault::Outside { link: Some(_), .. } => Ok(None),
-                _ => Err(error.into()),
+                _ => Err(classify(error)),
             },
         }
     }
@@ -150,7 +152,7 @@ impl Tool<Files> for Glob {
         let arguments = Arguments::of(arguments)?;
         let started = match arguments.start(context)? {
             None => None,
-            Some((place, text)) => Some((place.start(&text, arguments.rules)?, text)),
+            Some((place, text)) => Some((place.start(&text, arguments.rules).classified()?, text)),
         };
         let search = Search {
             start: started.as_ref().map(|(start, text)| (start, text.as_str())),

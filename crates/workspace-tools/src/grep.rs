@@ -15,6 +15,7 @@ mod snippet;
 mod spec;
 mod steps;
 
+use crate::fault::Classify as _;
 use std::num::NonZero;
 
 use serde_json::Value;
@@ -136,8 +137,8 @@ enum End {
 fn start(arguments: &Arguments<'_>, context: &Context<'_>) -> Result<Start, ToolError> {
     let text = arguments.path;
     let path = PathArgument { text, working_directory: context.working_directory };
-    let place = context.state.workspace.locate_existing(path, Action::Read)?;
-    Ok(place.start(text, arguments.selection.ignore_rules())?)
+    let place = context.state.workspace.locate_existing(path, Action::Read).classified()?;
+    Ok(place.start(text, arguments.selection.ignore_rules()).classified()?)
 }
 
 /// Searches the one file at `path` below a start.

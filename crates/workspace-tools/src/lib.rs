@@ -22,6 +22,7 @@ mod ignore_files;
 mod language;
 mod prefix;
 mod sessions;
+mod spec;
 mod stored;
 
 pub use bash::{Bash, BashSettings};

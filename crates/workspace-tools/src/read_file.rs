@@ -4,6 +4,7 @@ mod scan;
 mod show;
 mod spec;
 
+use crate::fault::classify;
 use serde_json::Value;
 
 use workspace_fs::text::encoding::Encoding;
@@ -78,7 +79,7 @@ impl Tool<Files> for ReadFile {
         let place = PathArgument { text: path, working_directory: context.working_directory };
         let file =
             context.state.workspace.open_file(place, AccessTime::Touch).map_err(suggest_listing)?;
-        let _lock = waiting(context, |wait| file.lock_shared(context.state.workspace, wait))?;
+        let _lock = waiting(context, |wait| file.lock_shared(&context.state.workspace, wait))?;
         match scan::scan(&file, context, request)? {
             Found::Binary { kind } => Err(binary(path, kind, &file)),
             Found::Text(text) => {
@@ -122,7 +123,7 @@ impl Tool<Files> for ReadFile {
 /// A folder is a slip that a model makes: it means to list.
 fn suggest_listing(error: workspace_fs::WorkspaceError) -> ToolError {
     if !matches!(*error.fault, Fault::IsFolder) {
-        return error.into();
+        return classify(error);
     }
     let new = is_folder(&error.path);
     match error.resolved {

@@ -7,6 +7,7 @@
 
 mod spec;
 
+use crate::fault::Classify as _;
 use serde_json::Value;
 
 use workspace_fs::text::diff::{self, Diff, Side};

@@ -6,9 +6,9 @@ use std::time::Duration;
 
 use super::processes::Process;
 use super::runs::Run;
-use crate::service::observe::{Observer, Sent, SentContext};
-use crate::service::{KernelEvent, KernelLogEntry};
-use crate::tools::Payload;
+use tool_provider::grpc::observe::{Observer, Sent, SentContext};
+use tool_provider::grpc::{KernelEvent, KernelLogEntry};
+use tool_provider::Payload;
 use goplugin::host::{LogLine, Plugin};
 
 /// The session that every call belongs to.

@@ -16,12 +16,10 @@ use super::runs::{self, Ending, Run};
 use super::session::{Said, Session};
 use super::settings::{Samples, Settings};
 use super::shapes;
-use crate::service::kernel_callbacks_keeping;
-use crate::service::observe::{
-    Details, Observer, Origin, Refusal, SeenError, SeenEvent, SeenTool, SeenTree,
-};
-use crate::service::plugin::{COOKIE, KERNEL_CALLBACKS, PROTOCOL_VERSION};
-use crate::tools::Payload;
+use tool_provider::grpc::kernel_callbacks_keeping;
+use tool_provider::grpc::observe::{Details, Observer, Origin, Refusal, SeenError, SeenEvent, SeenTool, SeenTree};
+use crate::plugin::{COOKIE, HOST_CALLBACKS, PROTOCOL_VERSION};
+use tool_provider::Payload;
 use goplugin::Cookie;
 use goplugin::host::{Environment, Launch, LaunchError, OutputChunk, Plugin};
 
@@ -141,7 +139,7 @@ impl Trial {
                 move |event| events.push([event]),
             );
             // Without a socket for them the provider is one whose kernel serves none.
-            let _ = plugin.serve_callbacks(KERNEL_CALLBACKS, routes).await;
+            let _ = plugin.serve_callbacks(HOST_CALLBACKS, routes).await;
         }
         // As a host does: a provider that prints must not block on it. It ends with the connection.
         let (output, printed) = (plugin.output(), said.printed.clone());

@@ -8,7 +8,7 @@ use std::collections::HashSet;
 use serde_json::Value;
 
 use super::{Ink, Painter};
-use crate::tools::Payload;
+use tool_provider::Payload;
 
 /// How hits are laid out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

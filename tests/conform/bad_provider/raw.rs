@@ -16,7 +16,7 @@ use tonic::server::NamedService;
 
 use super::answers::Provider;
 use super::fault::Fault;
-use provider_workspace::service::pb::tool::v1::tool_service_server::ToolServiceServer;
+use tool_provider::grpc::pb::tool::v1::tool_service_server::ToolServiceServer;
 
 /// What the one method is called in truth.
 const DESCRIBE: &str = "http://localhost/pluggableharness.tool.v1.ToolService/Describe";

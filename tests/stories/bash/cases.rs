@@ -4,10 +4,10 @@ use std::process::Command;
 use std::time::Duration;
 
 use futures_util::StreamExt as _;
-use provider_workspace::provider::Call;
-use provider_workspace::service::InvokeItem;
-use provider_workspace::service::plugin::COOKIE;
-use provider_workspace::tools::Event;
+use tool_provider::Call;
+use tool_provider::grpc::InvokeItem;
+use provider_workspace::plugin::COOKIE;
+use tool_provider::Event;
 use serde_json::json;
 
 use super::{gone, mark, next_output};

@@ -6,12 +6,10 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use futures_util::StreamExt as _;
-use provider_workspace::provider::Call;
-use provider_workspace::service::plugin::KERNEL_CALLBACKS;
-use provider_workspace::service::{
-    Failure, InvokeItem, InvokeStream, KernelLogEntry, ToolClient, kernel_callbacks,
-};
-use provider_workspace::tools::{Event, OutputStream};
+use tool_provider::Call;
+use provider_workspace::plugin::HOST_CALLBACKS;
+use tool_provider::grpc::{Failure, InvokeItem, InvokeStream, KernelLogEntry, ToolClient, kernel_callbacks};
+use tool_provider::{Event, OutputStream};
 use rustix::net::{Shutdown, shutdown};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
@@ -55,7 +53,7 @@ async fn listening() -> (Story, mpsc::UnboundedReceiver<KernelLogEntry>) {
     let (told, log) = mpsc::unbounded_channel();
     // The provider may say more after nobody listens.
     let routes = kernel_callbacks(move |entry| drop(told.send(entry)));
-    story.plugin.serve_callbacks(KERNEL_CALLBACKS, routes).await.unwrap();
+    story.plugin.serve_callbacks(HOST_CALLBACKS, routes).await.unwrap();
     story.configure(json!({})).await.unwrap();
     (story, log)
 }

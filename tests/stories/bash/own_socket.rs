@@ -4,7 +4,7 @@ use std::io::{Read as _, Write as _};
 use std::os::unix::net::UnixStream;
 use std::path::PathBuf;
 
-use provider_workspace::tools::Event;
+use tool_provider::Event;
 use serde_json::json;
 
 use crate::harness::{PATIENCE, Story};

@@ -8,7 +8,7 @@ mod races;
 mod stops;
 mod tree;
 
-use provider_workspace::tools::{Event, Payload};
+use tool_provider::{Event, Payload};
 use serde_json::{Value, json};
 
 use crate::harness::Story;

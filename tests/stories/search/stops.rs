@@ -3,9 +3,9 @@
 use std::time::{Duration, Instant};
 
 use futures_util::StreamExt;
-use provider_workspace::provider::Call;
-use provider_workspace::service::InvokeItem;
-use provider_workspace::tools::Event;
+use tool_provider::Call;
+use tool_provider::grpc::InvokeItem;
+use tool_provider::Event;
 use serde_json::{Value, json};
 
 use crate::harness::{Story, call};

@@ -1,5 +1,6 @@
 //! Where a command runs, and where git keeps what belongs to that place.
 
+use crate::fault::Classify as _;
 use std::path::{Component, Path, PathBuf};
 
 use super::Arguments;
@@ -22,7 +23,7 @@ pub(super) fn working_folder(
 ) -> Result<PathBuf, ToolError> {
     let text = arguments.cwd.or(context.working_directory).unwrap_or(".");
     let path = PathArgument { text, working_directory: context.working_directory };
-    let place = context.state.workspace.locate_existing(path, Action::Inspect)?;
+    let place = context.state.workspace.locate_existing(path, Action::Inspect).classified()?;
     match &place.target {
         Target::Found { stat, .. } if stat.kind != FileKind::Folder => {
             Err(ToolError::execution_failed(format!(

@@ -3,9 +3,9 @@
 use serde_json::Value;
 
 use tool_provider::schema::{Kind, Property};
-use tool_provider::view::{Style, View};
+use tool_provider::view::{DiffLine, DiffOp, Hunk, Style, View};
 use tool_provider::{Payload, ToolError};
-use workspace_fs::text::diff::{Diff, End, Shown, Side, parse_unified, unified};
+use workspace_fs::text::diff::{self, Diff, End, Shown, Side, parse_unified, unified};
 use workspace_fs::text::encoding::Encoding;
 use workspace_fs::text::name;
 use workspace_fs::{How, Version};
@@ -126,7 +126,7 @@ pub(crate) fn view(path: &str, verb: &str, diff: &Diff<'_>, side: Side, more: &[
     let heading = format!("{verb} {}  {}", name::shown(path), counts(diff.added, diff.removed));
     let mut views = vec![View::text(heading, Style::Bold)];
     if !shown.hunks.is_empty() {
-        views.push(View::Diff(shown.hunks));
+        views.push(View::Diff(view_hunks(shown.hunks)));
     }
     views.extend(notes.into_iter().map(|note| View::text(note, Style::Warning)));
     View::Group(views)
@@ -152,7 +152,7 @@ pub(crate) fn render(payload: &Payload, verb: &str) -> View {
     let mut views = vec![View::text(heading, Style::Bold)];
     let hunks = text("diff").map(parse_unified).unwrap_or_default();
     if !hunks.is_empty() {
-        views.push(View::Diff(hunks));
+        views.push(View::Diff(view_hunks(hunks)));
     }
     if let Some(notice) = text("notice") {
         views.push(View::text(notice, Style::Warning));
@@ -175,4 +175,24 @@ pub(crate) fn notice(how: How) -> Option<String> {
         )),
         How::InPlace(why) => Some(format!("The file was written in place, because {why}.")),
     }
+}
+
+/// Hunks as a person is shown them.
+pub(crate) fn view_hunks(hunks: Vec<diff::Hunk>) -> Vec<Hunk> {
+    let line = |line: diff::Line| DiffLine {
+        op: match line.op {
+            diff::Op::Context => DiffOp::Context,
+            diff::Op::Add => DiffOp::Add,
+            diff::Op::Remove => DiffOp::Remove,
+        },
+        text: line.text,
+    };
+    let hunk = |hunk: diff::Hunk| Hunk {
+        old_start: hunk.old_start,
+        old_lines: hunk.old_lines,
+        new_start: hunk.new_start,
+        new_lines: hunk.new_lines,
+        lines: hunk.lines.into_iter().map(line).collect(),
+    };
+    hunks.into_iter().map(hunk).collect()
 }

@@ -1,5 +1,6 @@
 //! What `edit_file` says of itself.
 
+use crate::spec::file_property;
 use std::time::Duration;
 
 use crate::change;
@@ -53,7 +54,7 @@ fn input() -> Schema {
         Property::optional("replace_all", Kind::Boolean, ALL),
     ]);
     Schema::object(vec![
-        Property::file(),
+        file_property(),
         Property::optional("old_string", Kind::String(&[]), OLD),
         Property::optional("new_string", Kind::String(&[]), NEW),
         Property::optional("replace_all", Kind::Boolean, ALL),

@@ -1,3 +1,4 @@
+use crate::change::view_hunks;
 use std::fs;
 use std::path::PathBuf;
 use std::time::Instant;

@@ -4,6 +4,7 @@
 //! window are counted and not kept, a window counted from the end is searched backwards from there,
 //! and after the window a little more is read in case the end is near.
 
+use crate::fault::Classify as _;
 use std::cell::Cell;
 use std::ops::ControlFlow;
 
@@ -75,7 +76,7 @@ pub(super) fn scan(
         _ => SAMPLE_BYTES,
     };
     let mut head = vec![0; capacity];
-    let filled = file.fill(&mut head)?;
+    let filled = file.fill(&mut head).classified()?;
     let is_all = filled < capacity;
     head.truncate(filled);
     let encoding = match detect(&head) {
@@ -150,7 +151,7 @@ impl Scan<'_> {
     }
 
     fn window_from_end(&self, lines: u64) -> Result<Text, ToolError> {
-        let size = self.file.stat_now()?.size;
+        let size = self.file.stat_now().classified()?.size;
         if self.is_all || size == 0 || size <= COUNTED {
             let mut count = Count::new(self.unit, Some(VersionHasher::default()));
             self.pieces(0, u64::MAX, &mut |piece, position| {
@@ -256,9 +257,9 @@ impl Scan<'_> {
     /// Reads at `position`. Files that cannot seek can still be read in order.
     fn read(&self, position: u64, buffer: &mut [u8]) -> Result<usize, ToolError> {
         if position != self.position.get() {
-            self.file.seek(position)?;
+            self.file.seek(position).classified()?;
         }
-        let filled = self.file.fill(buffer)?;
+        let filled = self.file.fill(buffer).classified()?;
         self.position.set(position + filled as u64);
         Ok(filled)
     }

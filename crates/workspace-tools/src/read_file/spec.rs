@@ -1,5 +1,6 @@
 //! What `read_file` says of itself.
 
+use crate::spec::file_property;
 use std::time::Duration;
 
 use tool_provider::schema::{Kind, Property, Schema};
@@ -41,7 +42,7 @@ pub(super) fn spec() -> ToolSpec {
 
 fn input() -> Schema {
     Schema::object(vec![
-        Property::file(),
+        file_property(),
         Property::optional(
             "offset",
             Kind::Whole { min: i64::MIN },

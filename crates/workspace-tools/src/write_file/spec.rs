@@ -1,5 +1,6 @@
 //! What `write_file` says of itself.
 
+use crate::spec::file_property;
 use std::time::Duration;
 
 use crate::change;
@@ -39,7 +40,7 @@ pub(super) fn spec() -> ToolSpec {
 
 fn input() -> Schema {
     Schema::object(vec![
-        Property::file(),
+        file_property(),
         Property::required("content", Kind::String(&[]), "All that the file shall hold."),
         Property::optional("expected_version", Kind::String(&[]), change::EXPECTED_VERSION),
     ])

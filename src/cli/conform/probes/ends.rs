@@ -10,8 +10,8 @@ use super::super::processes::{self, Process};
 use super::super::session::{SESSION, Said, Session};
 use super::super::trial::{Callbacks, Trial};
 use super::{Life, cancel, launch};
-use crate::service::observe::Refusal;
-use crate::service::plugin::COOKIE;
+use tool_provider::grpc::observe::Refusal;
+use crate::plugin::COOKIE;
 use goplugin::host::{Exit, Shutdown};
 
 /// What sockets that stay behind count as.

@@ -8,9 +8,9 @@ use super::super::processes;
 use super::super::session::Session;
 use super::super::trial::{Callbacks, Trial};
 use super::{Life, config, ends};
-use crate::service::observe::{Observer, Refusal};
-use crate::service::plugin::{COOKIE, PROTOCOL_VERSION};
-use crate::tools::error::chain;
+use tool_provider::grpc::observe::{Observer, Refusal};
+use crate::plugin::{COOKIE, PROTOCOL_VERSION};
+use tool_provider::error::chain;
 use goplugin::host::{LaunchError, Multiplex, Plugin, Security};
 use goplugin::{Address, Cookie, LineError, MultiplexField};
 

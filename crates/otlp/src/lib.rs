@@ -3,7 +3,7 @@
 //!
 //! - [`Settings`]: what the `OTEL_*` variables say.
 //! - [`Telemetry`]: the `tracing` layer that collects, and the task that sends.
-//! - [`call_span`]: the one span that is collected.
+//! - [`Scope`]: whose spans are collected, known by their `tracing` target.
 //!
 //! OpenTelemetry's own crates would add a dozen crates to the tree, two threads to the process, and
 //! an end that blocks the thread which has to carry the last spans away. OTLP needs none of that: it
@@ -17,13 +17,10 @@ mod pb;
 mod queue;
 mod send;
 mod settings;
-mod span;
 mod trace_context;
 
-pub use export::Telemetry;
-pub use layer::TelemetryLayer;
+pub use export::{Scope, Telemetry};
 pub use settings::{Settings, SettingsFault};
-pub use span::{CallRequest, CallSpan, Ending, Operation, call_span};
 
 #[cfg(test)]
 mod tests;

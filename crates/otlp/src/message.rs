@@ -6,6 +6,7 @@
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use super::figures::{BOUNDS, Figures, Series, Sums};
+use super::export::Scope;
 use super::layer::Finished;
 use super::pb::collector::metrics::v1 as metrics;
 use super::pb::collector::trace::v1 as trace;
@@ -24,13 +25,13 @@ pub(super) struct Origin {
 }
 
 impl Origin {
-    pub(super) fn new(resource: &[(String, String)]) -> Self {
+    pub(super) fn new(resource: &[(String, String)], scope: Scope) -> Self {
         let attributes = resource.iter().map(|(name, value)| text(name, value)).collect();
         Self {
             resource: Resource { attributes },
             scope: InstrumentationScope {
-                name: env!("CARGO_PKG_NAME").to_owned(),
-                version: env!("CARGO_PKG_VERSION").to_owned(),
+                name: scope.name.to_owned(),
+                version: scope.version.to_owned(),
             },
             start: SystemTime::now(),
         }

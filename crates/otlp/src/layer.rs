@@ -5,13 +5,12 @@ use std::time::{Instant, SystemTime};
 
 use tracing::field::{Field, Visit};
 use tracing::span::{Attributes, Id, Record};
-use tracing::{Metadata, Subscriber};
+use tracing::Subscriber;
 use tracing_subscriber::Layer;
 use tracing_subscriber::layer::Context;
 use tracing_subscriber::registry::LookupSpan;
 
 use super::queue::Queue;
-use super::span::TARGET;
 use super::trace_context::TraceParent;
 
 /// Longest text of a caller that is kept, in bytes.
@@ -20,7 +19,7 @@ const MOST_TEXT: usize = 256;
 const MOST_STATE: usize = 512;
 
 /// Collects the spans of calls, and nothing else.
-pub struct TelemetryLayer {
+pub(super) struct TelemetryLayer {
     queue: Queue,
 }
 
@@ -28,11 +27,6 @@ impl TelemetryLayer {
     pub(super) fn new(queue: Queue) -> Self {
         Self { queue }
     }
-}
-
-/// Whether this is what is collected.
-pub(super) fn is_call(metadata: &Metadata<'_>) -> bool {
-    metadata.is_span() && metadata.target() == TARGET
 }
 
 /// A call that has ended.

@@ -9,9 +9,12 @@ use super::figures::{BOUNDS, Figures};
 use super::layer::{Finished, Said};
 use super::message::Origin;
 use super::pb::collector::metrics::v1::metric::Data;
+use super::export::Scope;
 use super::queue::{BATCH, Queue};
 use super::settings::{Protocol, Settings, SettingsFault};
 use super::trace_context::TraceParent;
+
+const SCOPE: Scope = Scope { name: "calls", version: "1.0.0", target: "calls::call" };
 
 fn read(variables: &[(&str, &str)]) -> (Option<Settings>, Vec<SettingsFault>) {
     let variables: HashMap<_, _> = variables.iter().copied().collect();
@@ -180,7 +183,7 @@ fn a_span_whose_caller_does_not_record_is_only_counted() {
 
 #[test]
 fn the_end_of_a_span_follows_from_its_duration() {
-    let origin = Origin::new(&[]);
+    let origin = Origin::new(&[], SCOPE);
     let message = origin.spans(&[call("bash", 1.5, "")]);
     let span = &message.resource_spans[0].scope_spans[0].spans[0];
     let length = span.end_time_unix_nano - span.start_time_unix_nano;
@@ -202,7 +205,7 @@ fn where_nobody_wants_spans_none_wait_and_none_are_lost() {
 fn a_sum_of_zero_has_a_value() {
     let mut figures = Figures::default();
     figures.add(&call("bash", 0.0, ""));
-    let message = Origin::new(&[]).figures(&figures);
+    let message = Origin::new(&[], SCOPE).figures(&figures);
     let metrics = &message.resource_metrics[0].scope_metrics[0].metrics;
     let answers = metrics.iter().find(|metric| metric.name == "tool.response.bytes").unwrap();
     let Some(Data::Sum(sum)) = &answers.data else { panic!("{answers:?}") };
@@ -213,7 +216,7 @@ fn a_sum_of_zero_has_a_value() {
 
 #[test]
 fn what_belongs_to_a_caller_s_trace_goes_only_with_that_trace() {
-    let origin = Origin::new(&[]);
+    let origin = Origin::new(&[], SCOPE);
     let of = |traceparent: &str| {
         let parent = TraceParent::parse(traceparent);
         let said = Said { tracestate: "vendor=1".to_owned(), ..Said::default() };

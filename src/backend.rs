@@ -1,64 +1,73 @@
-//! A configuration in force: the roots opened, the jail built, the tools made.
+//! What this provider's tools stand on: the roots opened, the jail built, the tools made.
 
-use std::io::ErrorKind;
+use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use rustix::fs::FileType;
 use rustix::io::Errno;
-use sandbox::{Commands, Enforcement, Jail, JailError, Policy};
-
-use super::config::{Config, ConfigureError, Fault, Shell, Surroundings};
-use super::registry::{Registry, Setup, ToolFactory};
-use crate::process::{Environment, EnvironmentError, Requested, Secrets};
-use crate::tools::error::chain;
-use crate::tools::{Category, ToolError};
+use sandbox::{Commands, Enforcement, Jail, JailError, Policy, SubmitError};
+use tool_provider::config::{ConfigureError, Fault};
+use tool_provider::error::chain;
+use tool_provider::schema::Property;
+use tool_provider::{Backend, Configuration, Job, Payload, Provider, Secrets, Tool, ToolError, Workers};
 use workspace_fs::{Access, LockTable, RootError, RootFault, RootsSpec, Workspace};
+use workspace_tools::process::{Environment, EnvironmentError, Requested};
+use workspace_tools::{
+    Bash, BashSettings, EditFile, Files, Glob, Grep, Overwrite, ReadFile, Sessions, WriteFile,
+};
+
+use crate::config::{self, Config, Shell, Surroundings};
+use crate::identity;
+
 
 /// Previews run on file workers too, so there are more of those than calls.
 const PREVIEWS: usize = 8;
 
-/// Everything that calls run under. A second Configure makes another one; calls that run keep
-/// theirs until they end.
-pub(crate) struct Configured {
-    pub(crate) config: Config,
-    pub(crate) registry: Registry,
-    pub(crate) workspace: Workspace,
-    pub(crate) jail: Arc<Jail>,
-    /// What nothing that goes out may show.
-    pub(crate) secrets: Secrets,
+/// A provider with all of this product's tools, read against this process.
+#[must_use]
+pub fn provider(handshake_variable: &'static str) -> Provider<Files> {
+    let surroundings = move || Surroundings::of_this_process(handshake_variable);
+    Provider::new(identity::of_this_build(), WorkspaceBackend::new(surroundings))
 }
 
-/// What a Configure achieved.
-#[derive(Clone, Debug)]
-pub struct Report {
-    /// What the kernel enforces.
-    pub enforcement: Enforcement,
-    /// What an operator should know.
-    pub notices: Vec<String>,
+/// Builds configurations: roots, jail, tools.
+pub struct WorkspaceBackend {
+    surroundings: Box<dyn Fn() -> io::Result<Surroundings> + Send + Sync>,
+    /// Both outlive a configuration: calls under the old and under the new one exclude each other,
+    /// and a session keeps what it knows.
+    locks: Arc<LockTable>,
+    sessions: Arc<Sessions>,
 }
 
-impl Configured {
+impl WorkspaceBackend {
+    /// A backend that asks `surroundings` at each Configure.
+    pub fn new(
+        surroundings: impl Fn() -> io::Result<Surroundings> + Send + Sync + 'static,
+    ) -> Self {
+        Self {
+            surroundings: Box::new(surroundings),
+            locks: Arc::default(),
+            sessions: Arc::default(),
+        }
+    }
+
     /// Opens and builds everything that `config` names. `faults` is what was found so far: the
     /// roots are opened all the same, so that an operator hears of everything at once.
-    ///
-    /// # Errors
-    /// [`ConfigureError`] with everything that is wrong.
-    pub(crate) fn build(
-        config: Config,
+    fn build(
+        &self,
+        config: &Config,
         surroundings: Surroundings,
         mut faults: Vec<Fault>,
-        locks: &Arc<LockTable>,
-        factory: &ToolFactory,
-    ) -> Result<(Arc<Self>, Report), ConfigureError> {
+    ) -> Result<Configuration<Files>, ConfigureError> {
         let workspace = Workspace::open(&RootsSpec {
             roots: config.roots.clone(),
             read_only_roots: config.read_only_roots.clone(),
-            locks: locks.clone(),
+            locks: self.locks.clone(),
         })
         .map_err(|errors| faults.extend(errors.iter().filter_map(root_fault)));
         // Names that the decoder refused already are not in the configuration any more.
-        let environment = environment(&config, surroundings)
+        let environment = environment(config, surroundings)
             .map_err(|errors| faults.extend(errors.iter().map(environment_fault)));
         faults.extend(missing("bash_read", &config.bash_read));
         faults.extend(missing("bash_write", &config.bash_write));
@@ -70,7 +79,7 @@ impl Configured {
         let (Ok(workspace), Ok(environment)) = (workspace, environment) else {
             return Err(ConfigureError::single(Fault::written("roots", "names no folder")));
         };
-        let policy = policy(&config, &workspace);
+        let policy = policy(config, &workspace);
         let jail =
             Jail::build(&policy).map_err(|error| ConfigureError::single(jail_fault(&error)))?;
         let jail = Arc::new(jail);
@@ -81,27 +90,120 @@ impl Configured {
                 .with_own_folder(&jail.private().spool)
                 .map_err(|fault| no_spool(&jail.private().spool, &fault))?,
         };
-        let report = Report { enforcement: jail.enforcement().clone(), notices: config.notices() };
-        let setup =
-            Setup { config: &config, policy: &policy, jail: &jail, environment: &environment };
-        let registry = Registry::new(factory(Some(setup)));
+        log(jail.enforcement(), &config.notices());
         let secrets = environment.secrets().clone();
-        Ok((Arc::new(Self { config, registry, workspace, jail, secrets }), report))
+        let bash = Bash::new(bash_settings(config, environment, policy), jail.clone());
+        let level = jail.enforcement().level;
+        Ok(Configuration {
+            state: Files { workspace: Arc::new(workspace), sessions: self.sessions.clone(), level },
+            tools: tools(config.overwrite, bash),
+            workers: Arc::new(FileWorkers(jail)),
+            secrets,
+            max_concurrent_calls: config.max_concurrent_calls,
+        })
+    }
+}
+
+impl Backend for WorkspaceBackend {
+    type State = Files;
+
+    fn keys(&self) -> Vec<Property> {
+        config::properties()
     }
 
-    /// A denial with the level of the jail behind it, so that nobody has to ask which one it was.
-    /// Any other error as it is.
-    pub(crate) fn named_jail(&self, error: ToolError) -> ToolError {
-        if error.category() != Category::PermissionDenied {
-            return error;
-        }
-        let level = self.jail.enforcement().level;
-        let hint = match error.hint() {
-            Some(hint) => format!("{hint} (jail: {level})"),
-            None => format!("jail: {level}"),
-        };
-        error.with_detail("jail", level.name()).with_hint(hint)
+    fn tools(&self) -> Vec<Arc<dyn Tool<Files>>> {
+        tools(Overwrite::default(), Bash::unconfigured())
     }
+
+    fn not_configured(&self) -> ToolError {
+        ToolError::permission_denied("not configured: no roots")
+            .with_hint("the host has to call Configure first, with at least one folder in roots")
+    }
+
+    fn configure(&self, block: &Payload) -> Result<Configuration<Files>, ConfigureError> {
+        let surroundings = (self.surroundings)().map_err(|error| {
+            let problem = format!("cannot tell the working directory: {error}");
+            ConfigureError::single(Fault::machine("", problem))
+        })?;
+        let mut faults = Vec::new();
+        let config = Config::read(block, &surroundings, &mut faults);
+        let built = self.build(&config, surroundings, faults);
+        let configuration = built.map_err(|error| error.masked(&secrets_of(&config)))?;
+        Ok(configuration)
+    }
+}
+
+fn tools(overwrite: Overwrite, bash: Bash) -> Vec<Arc<dyn Tool<Files>>> {
+    vec![
+        Arc::new(ReadFile::new()),
+        Arc::new(WriteFile::new(overwrite)),
+        Arc::new(EditFile::new()),
+        Arc::new(Grep::new()),
+        Arc::new(Glob::new()),
+        Arc::new(bash),
+    ]
+}
+
+fn bash_settings(config: &Config, environment: Environment, policy: Policy) -> BashSettings {
+    let shells = match &config.shell {
+        Shell::Usual(usual) => vec![usual.clone(), "/bin/sh".into()],
+        Shell::Named(named) => vec![named.clone()],
+    };
+    BashSettings {
+        timeout: config.bash_timeout,
+        max_timeout: config.bash_max_timeout,
+        output_bytes: config.bash_output_bytes,
+        shells,
+        environment,
+        policy,
+        ..BashSettings::default()
+    }
+}
+
+/// The jail's file workers, which no call leaves.
+struct FileWorkers(Arc<Jail>);
+
+impl Workers for FileWorkers {
+    fn submit(&self, job: Job) -> Result<(), ToolError> {
+        self.0.submit(job).map_err(no_worker)
+    }
+}
+
+/// The failure of a call that the jail has no worker for.
+fn no_worker(refusal: SubmitError) -> ToolError {
+    tracing::warn!(error = &refusal as &dyn std::error::Error, "no worker took a call");
+    let code = match &refusal {
+        SubmitError::Confine(source) => source.raw_os_error(),
+        _ => None,
+    };
+    match (&refusal, code) {
+        (SubmitError::Worker(_), _) => ToolError::too_many_calls(refusal.to_string())
+            .with_hint("the machine has no thread left; try again later"),
+        // Such as a lack of descriptors, which passes.
+        (_, Some(code)) => {
+            ToolError::from_io("confine a file worker", "", io::Error::from_raw_os_error(code))
+        }
+        (_, None) => ToolError::execution_failed(refusal.to_string()),
+    }
+    .with_source(refusal)
+}
+
+/// What an operator should know of the configuration in force.
+fn log(enforcement: &Enforcement, notices: &[String]) {
+    let joined = |sentences: &[String]| (!sentences.is_empty()).then(|| sentences.join(" "));
+    tracing::info!(
+        level = %enforcement.level,
+        landlock_abi = enforcement.landlock_abi,
+        left_open = joined(&enforcement.left_open),
+        notices = joined(notices),
+        "configured"
+    );
+}
+
+/// What must not be shown of a configuration, also where it is refused.
+fn secrets_of(config: &Config) -> Secrets {
+    let value = |secret: &config::Secret| secret.expose().as_encoded_bytes().to_vec();
+    Secrets::new(config.secrets.iter().map(|secret| (secret.name().to_owned(), value(secret))))
 }
 
 fn no_spool(folder: &Path, fault: &RootFault) -> ConfigureError {

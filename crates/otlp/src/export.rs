@@ -7,13 +7,13 @@ use std::time::Duration;
 
 use tokio::sync::{mpsc, oneshot};
 use tokio::time::{Instant, sleep_until, timeout};
-use tracing::Subscriber;
+use tracing::{Metadata, Subscriber};
 use tracing::level_filters::LevelFilter;
 use tracing_subscriber::Layer;
 use tracing_subscriber::filter::filter_fn;
 use tracing_subscriber::registry::LookupSpan;
 
-use super::layer::{TelemetryLayer, is_call};
+use super::layer::TelemetryLayer;
 use super::message::Origin;
 use super::queue::Queue;
 use super::send::{SendError, Sender};
@@ -25,8 +25,20 @@ const LAST_EXPORT: Duration = Duration::from_millis(400);
 /// The longest pause after failures.
 const LONGEST_PAUSE: Duration = Duration::from_secs(60);
 
+/// Whose spans are collected.
+#[derive(Clone, Copy, Debug)]
+pub struct Scope {
+    /// The program or library that makes the spans, as collectors show it.
+    pub name: &'static str,
+    /// Its version.
+    pub version: &'static str,
+    /// The `tracing` target of the spans.
+    pub target: &'static str,
+}
+
 /// Collects what the calls of this process do, and sends it.
 pub struct Telemetry {
+    scope: Scope,
     queue: Queue,
     settings: Mutex<Option<Settings>>,
     asks: Mutex<Option<mpsc::Sender<oneshot::Sender<()>>>>,
@@ -35,12 +47,12 @@ pub struct Telemetry {
 impl Telemetry {
     /// Nothing is started yet.
     #[must_use]
-    pub fn new(settings: Settings) -> Self {
+    pub fn new(settings: Settings, scope: Scope) -> Self {
         let queue = match settings.traces {
             Some(_) => Queue::default(),
             None => Queue::of_figures_only(),
         };
-        Self { queue, settings: Mutex::new(Some(settings)), asks: Mutex::default() }
+        Self { scope, queue, settings: Mutex::new(Some(settings)), asks: Mutex::default() }
     }
 
     /// The layer that collects calls, and takes no notice of anything else.
@@ -48,6 +60,10 @@ impl Telemetry {
     where
         S: Subscriber + for<'lookup> LookupSpan<'lookup>,
     {
+        let target = self.scope.target;
+        let is_call = move |metadata: &Metadata<'_>| {
+            metadata.is_span() && metadata.target() == target
+        };
         let filter = filter_fn(is_call).with_max_level_hint(LevelFilter::DEBUG);
         TelemetryLayer::new(self.queue.clone()).with_filter(filter)
     }
@@ -57,7 +73,7 @@ impl Telemetry {
         let Some(settings) = held(&self.settings).take() else { return };
         let (ask, asked) = mpsc::channel(1);
         *held(&self.asks) = Some(ask);
-        tokio::spawn(Export::new(settings, self.queue.clone()).run(asked));
+        tokio::spawn(Export::new(settings, self.scope, self.queue.clone()).run(asked));
     }
 
     /// Sends what is left, for a short moment at most. A collector that does not answer in it goes
@@ -103,9 +119,9 @@ struct Line {
 }
 
 impl Export {
-    fn new(settings: Settings, queue: Queue) -> Self {
+    fn new(settings: Settings, scope: Scope, queue: Queue) -> Self {
         Self {
-            origin: Origin::new(&settings.resource),
+            origin: Origin::new(&settings.resource, scope),
             spans: Line::new("spans", settings.traces, settings.span_delay),
             figures: Line::new("figures", settings.metrics, settings.metric_interval),
             queue,
