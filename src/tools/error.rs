@@ -9,8 +9,8 @@ use std::io;
 
 use serde_json::{Map, Value};
 
-use super::hidden::{one_line, without_controls};
 use super::shorten::shorten;
+use crate::text::hidden::{one_line, visible};
 use crate::workspace::plain_reason;
 
 /// A failed call: what went wrong, where, and what to do about it.
@@ -310,7 +310,7 @@ impl Error for ToolError {
 /// A message as it goes out: names of files and outputs get into messages, and messages to
 /// terminals.
 fn told(message: String) -> String {
-    shorten(&without_controls(message), LONGEST_MESSAGE).into_owned()
+    shorten(&visible(&message), LONGEST_MESSAGE).into_owned()
 }
 
 /// An error with everything that caused it, in one line.

@@ -6,9 +6,9 @@ use crate::text::name;
 use crate::workspace::{Action, Fault, LONGEST_WAIT, Wait, WorkspaceError};
 
 use super::error::LONGEST_PATH;
-use super::hidden::one_line;
 use super::shorten::shorten;
 use super::{Context, ToolError};
+use crate::text::hidden::one_line;
 
 impl From<WorkspaceError> for ToolError {
     fn from(mut error: WorkspaceError) -> Self {

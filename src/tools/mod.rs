@@ -21,7 +21,6 @@ pub mod write_file;
 mod call;
 mod change;
 mod fault;
-mod hidden;
 mod ignore_files;
 mod language;
 mod prefix;

@@ -6,9 +6,10 @@ use std::time::Duration;
 use sandbox::{Access, Jail, Level, Network, Subject};
 use serde_json::Value;
 
-use super::plain::{visible, without_escapes};
+use super::plain::without_escapes;
 use super::{Arguments, BashSettings};
 use crate::process::Secrets;
+use crate::text::hidden::visible;
 use crate::text::name;
 use crate::tools::change::failure;
 use crate::tools::shorten::shorten;

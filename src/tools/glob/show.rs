@@ -2,9 +2,9 @@
 
 use serde_json::Value;
 
+use crate::text::hidden::one_line;
 use crate::text::name;
 use crate::tools::Payload;
-use crate::tools::hidden::one_line;
 use crate::tools::shorten::shorten;
 use crate::tools::stored::{items, path_of, text};
 use crate::tools::view::{ListOrder, Style, View};

@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use crate::tools::hidden::one_line;
+use crate::text::hidden::one_line;
 use crate::tools::shorten::shorten;
 use crate::tools::{Payload, ToolError};
 use crate::workspace::tree::{IgnoreRules, PathGlob, Selection};

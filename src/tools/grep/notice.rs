@@ -4,7 +4,7 @@ use super::arguments::{Arguments, Mode};
 use super::report::{FullBy, Listed};
 use super::search::{MOST_LINE, MOST_MULTILINE};
 use super::{Counts, End, Named, Skip};
-use crate::tools::hidden::one_line;
+use crate::text::hidden::one_line;
 use crate::tools::ignore_files;
 
 /// Everything that is told of a search.

@@ -7,8 +7,8 @@ use regex_syntax::hir::Hir;
 use super::arguments::{SHOWN, Wanted};
 use super::expression::{as_word, names, without};
 use super::matcher::Compiled;
+use crate::text::hidden::one_line;
 use crate::tools::ToolError;
-use crate::tools::hidden::one_line;
 use crate::tools::shorten::shorten;
 
 /// What a pattern may become in memory: the compiled expression, and the tables that each thread

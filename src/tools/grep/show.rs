@@ -5,9 +5,9 @@ use std::collections::BTreeMap;
 
 use serde_json::Value;
 
+use crate::text::hidden::{one_line, visible};
 use crate::text::name;
 use crate::tools::Payload;
-use crate::tools::hidden::{one_line, visible};
 use crate::tools::shorten::shorten;
 use crate::tools::stored::{as_whole, items, path_of, text, whole};
 use crate::tools::view::{Fold, ListOrder, Style, View};
@@ -283,7 +283,7 @@ mod tests {
             dim("10  ten"),
             View::plain("11: »now«"),
             dim(" ⋮"),
-            View::plain("20: n\\x1bow"),
+            View::plain("20: n\\u{1b}ow"),
         ];
         let b = vec![View::plain("1: »no"), View::plain("2: w«")];
         let file = |summary: &str, children| View::Collapsible {
