@@ -11,6 +11,7 @@ use super::CliError;
 use super::args::TargetOptions;
 use super::files::Source;
 use crate::service::plugin::provider;
+use crate::tools::field::PATH;
 use crate::tools::schema::{Kind, Presence, Property};
 use crate::tools::{Payload, ToolKind, ToolSpec};
 
@@ -133,7 +134,7 @@ const BARE: &str = "tool";
 const BARE_PLACE: &str = "tool place";
 
 /// The argument of a searching tool that says where, which a second bare word is, as with `grep`.
-const PLACE: &str = "path";
+const PLACE: &str = PATH.name;
 
 fn tool_command(spec: &ToolSpec) -> Command {
     let about = spec.description.split(". ").next().unwrap_or_default();

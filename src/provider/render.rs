@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
+use crate::tools::bash::spec::OUTPUT;
 use crate::tools::shorten::shorten;
 use crate::tools::view::{Style, View};
 use crate::tools::{Payload, Tool};
@@ -66,7 +67,7 @@ fn failure(category: &str, message: &str, details: &Payload, so_far: Option<View
     if let Some(hint) = details.get("hint").and_then(Value::as_str) {
         nodes.push(View::text(hint, Style::Dim));
     }
-    let output = || details.get("output").and_then(Value::as_str);
+    let output = || OUTPUT.get(details);
     nodes.extend(so_far.or_else(|| output().map(|output| View::code(None, output))));
     if nodes.len() == 1 { nodes.remove(0) } else { View::Group(nodes) }
 }

@@ -15,9 +15,8 @@ use crate::workspace::{
 };
 
 use super::{Category, Context, Payload, ToolError};
-pub(super) use show::{
-    EXPECTED_VERSION, PREVIEW_LINES, failure, notice, properties, put, render, told, view,
-};
+pub(crate) use show::EXPECTED_VERSION;
+pub(super) use show::{PREVIEW_LINES, failure, notice, put, render, result, told, view};
 
 /// Files beyond this are not changed here: they are held in memory while they are.
 pub(super) const MAX_FILE: usize = 256 * 1024 * 1024;
@@ -125,8 +124,7 @@ pub(super) fn version_of(file: &OpenFile, context: &Context<'_>) -> Result<Versi
 /// # Errors
 /// `invalid_arguments` for what can be no version of any content.
 pub(super) fn expected_version(arguments: &Payload) -> Result<Option<&str>, ToolError> {
-    let expected = arguments.get("expected_version").and_then(Value::as_str);
-    match expected {
+    match EXPECTED_VERSION.get(arguments) {
         Some(expected) if !Version::is_one(expected) => Err(ToolError::invalid_arguments(format!(
             "expected_version {:?} is no version: a version is 32 hexadecimal digits",
             expected.chars().take(40).collect::<String>()
@@ -134,7 +132,7 @@ pub(super) fn expected_version(arguments: &Payload) -> Result<Option<&str>, Tool
         .with_hint(
             "take it from the result of read_file, edit_file or write_file, or leave it out",
         )),
-        _ => Ok(expected),
+        expected => Ok(expected),
     }
 }
 

@@ -5,15 +5,14 @@ mod list;
 mod outcome;
 mod pattern;
 mod show;
-mod spec;
-
-use serde_json::Value;
+pub(crate) mod spec;
 
 use crate::text::name;
 use crate::workspace::tree::{IgnoreRules, PathGlob, Selection};
 use crate::workspace::{Action, Fault, FileKind, PathArgument, Place, Target};
 
 use super::change;
+use super::field::{Field, Whole};
 use super::view::View;
 use super::{Context, Payload, Tool, ToolError, ToolSpec};
 use find::{Page, Search, Sort};
@@ -58,10 +57,10 @@ const MOST_SORTED: usize = 100_000;
 
 impl<'a> Arguments<'a> {
     fn of(arguments: &'a Payload) -> Result<Self, ToolError> {
-        let text = |name: &str| arguments.get(name).and_then(Value::as_str);
-        let number = |name: &str| arguments.get(name).and_then(Value::as_u64);
+        let number = |field: Field<Whole>| field.get(arguments).and_then(|n| u64::try_from(n).ok());
         let whole = |number: u64| usize::try_from(number).unwrap_or(usize::MAX);
-        let given = text("pattern")
+        let given = spec::PATTERN
+            .get(arguments)
             .ok_or_else(|| ToolError::invalid_arguments("pattern must be a string"))?;
         let pattern = Pattern::parse(given)?;
         let glob = PathGlob::new(&pattern.glob).map_err(|error| {
@@ -69,13 +68,13 @@ impl<'a> Arguments<'a> {
                 .with_hint("a backslash before a wildcard takes its meaning away: \\[")
                 .with_source(error)
         })?;
-        let rules = match arguments.get("include_ignored").and_then(Value::as_bool) {
+        let rules = match spec::INCLUDE_IGNORED.get(arguments) {
             Some(true) => IgnoreRules::Disregard,
             Some(false) | None => IgnoreRules::Honour,
         };
-        let limit = number("limit").unwrap_or(DEFAULT_LIMIT).clamp(1, MOST_LIMIT);
-        let page = Page { offset: whole(number("offset").unwrap_or(0)), limit: whole(limit) };
-        let sort = match text("sort") {
+        let limit = number(spec::LIMIT).unwrap_or(DEFAULT_LIMIT).clamp(1, MOST_LIMIT);
+        let page = Page { offset: whole(number(spec::OFFSET).unwrap_or(0)), limit: whole(limit) };
+        let sort = match spec::SORT.get(arguments) {
             Some("modified") => Sort::Modified,
             _ => Sort::Path,
         };
@@ -87,7 +86,7 @@ impl<'a> Arguments<'a> {
             ))
             .with_hint("start deeper, or sort by path"));
         }
-        Ok(Self { text: given, pattern, glob, path: text("path"), rules, page, sort })
+        Ok(Self { text: given, pattern, glob, path: spec::START.get(arguments), rules, page, sort })
     }
 
     /// The folder where the search starts, and what the caller calls it. Nothing where the pattern
@@ -162,10 +161,8 @@ impl Tool for Glob {
         let found = search.run(context)?;
         let mut payload = Payload::new();
         payload.insert("tool".to_owned(), spec::NAME.into());
-        payload.insert("pattern".to_owned(), arguments.text.into());
-        if let Some(path) = arguments.path {
-            payload.insert("path".to_owned(), path.into());
-        }
+        spec::PATTERN.put(&mut payload, arguments.text);
+        spec::START.put_some(&mut payload, arguments.path);
         found.put(&mut payload, &arguments);
         Ok(payload)
     }

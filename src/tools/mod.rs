@@ -9,6 +9,7 @@ pub mod cancel;
 pub mod edit_file;
 pub mod error;
 pub mod event;
+pub(crate) mod field;
 pub mod glob;
 pub mod grep;
 pub mod read_file;
@@ -19,12 +20,11 @@ pub mod view;
 pub mod write_file;
 
 mod call;
-mod change;
+pub(crate) mod change;
 mod fault;
 mod ignore_files;
 mod language;
 mod prefix;
-mod stored;
 
 pub use bash::{Bash, BashSettings};
 pub use call::{Concurrency, RiskClass, ToolKind};

@@ -6,6 +6,8 @@
 
 use std::borrow::Cow;
 
+use super::field::{Declared as _, FILE};
+
 /// A node of a schema.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Schema {
@@ -79,12 +81,14 @@ impl Property {
     /// The argument by which a file tool is told its file.
     #[must_use]
     pub fn file() -> Self {
-        Self::required(
-            "path",
-            Kind::String(&[]),
-            "The file: an absolute path, or one relative to the working directory. A name that a \
-             result shows in double quotes is given back just so, quotes and escapes included.",
-        )
+        FILE.property()
+    }
+
+    /// The property with another description.
+    #[must_use]
+    pub fn described(mut self, description: impl Into<Cow<'static, str>>) -> Self {
+        self.schema.description = description.into();
+        self
     }
 
     /// A property that must be present.

@@ -4,15 +4,16 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use sandbox::{Access, ExitStatus, Jail, Subject};
-use serde_json::{Value, json};
+use serde_json::Value;
 
-use super::{Arguments, BashSettings, events, folder, notice};
+use super::{Arguments, BashSettings, events, folder, notice, spec};
 use crate::process::{
     Budget, Finished, FullOutput, StopCause, StopSignal, Stopped, TimeLimit, Unreported,
     signal_name,
 };
 use crate::text::name;
 use crate::tools::error::chain;
+use crate::tools::field::NOTICE;
 use crate::tools::shorten::shorten;
 use crate::tools::{Context, Event, Payload, ToolError};
 
@@ -69,36 +70,32 @@ impl Happened<'_> {
         let finished = &self.finished;
         let secrets = self.settings.environment.secrets();
         let command = secrets.mask_text(self.arguments.command);
-        let mut fields = json!({
-            "tool": super::NAME,
-            "command": shorten(&command, COMMAND_BYTES),
-            "output": finished.output.text,
-            "stdout_bytes": finished.stdout_bytes,
-            "stderr_bytes": finished.stderr_bytes,
-            "truncated": finished.output.left_out > 0,
-            "duration_ms": milliseconds(finished.duration),
-            "cwd": name::of(self.cwd),
-        });
-        let mut add = |name: &str, value: Value| fields[name] = value;
+        let mut payload = Payload::new();
+        payload.insert("tool".to_owned(), super::NAME.into());
+        let to = &mut payload;
+        spec::COMMAND.put(to, shorten(&command, COMMAND_BYTES));
+        spec::OUTPUT.put(to, finished.output.text.as_str());
+        spec::STDOUT_BYTES.put(to, finished.stdout_bytes);
+        spec::STDERR_BYTES.put(to, finished.stderr_bytes);
+        spec::TRUNCATED.put(to, finished.output.left_out > 0);
+        spec::DURATION_MS.put(to, milliseconds(finished.duration));
+        spec::CWD.put(to, name::of(self.cwd));
         if let Ok(end) = &finished.end {
-            add("exit_code", end.status.shell_code().into());
-            add("processes_killed", end.processes_killed.into());
+            spec::EXIT_CODE.put(to, end.status.shell_code());
+            spec::PROCESSES_KILLED.put(to, end.processes_killed);
             if let ExitStatus::Signaled(signal) = end.status {
-                add("signal", signal_name(signal).into());
+                spec::SIGNAL.put(to, signal_name(signal));
             }
         }
         if let Some(FullOutput::Complete(path) | FullOutput::Beginning { path, .. }) =
             &finished.output.full
         {
-            add("full_output_path", name::of(path).into());
+            spec::FULL_OUTPUT_PATH.put(to, name::of(path));
         }
         if let Some(notice) = self.notice(context) {
-            add("notice", secrets.mask_text(&notice).into());
+            NOTICE.put(to, secrets.mask_text(&notice));
         }
-        match fields {
-            Value::Object(payload) => payload,
-            _ => Payload::new(),
-        }
+        payload
     }
 
     fn notice(&self, context: &Context<'_>) -> Option<String> {

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::time::Instant;
 
 use proptest::prelude::*;
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::*;
 use crate::process::Secrets;

@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use crate::tools::change;
-use crate::tools::schema::{Kind, Property, Schema};
+use crate::tools::change::{self, EXPECTED_VERSION};
+use crate::tools::field::{self, FILE, Field, Flag, Text, Whole, flag, text, whole};
 use crate::tools::{Concurrency, RiskClass, ToolKind, ToolSpec};
 
 pub(super) const NAME: &str = "write_file";
@@ -22,40 +22,24 @@ it again. expected_version makes that certain for any file.\n\
 \n\
 Example: {\"path\": \"docs/notes.md\", \"content\": \"# Notes\\n\"}";
 
+pub(super) const CONTENT: Field<Text> = text("content", "All that the file shall hold.").required();
+
+pub(super) const CREATED: Field<Flag> = flag("created", "Whether the file is new.").required();
+pub(super) const BYTES_WRITTEN: Field<Whole> =
+    whole("bytes_written", 0, "The size of the content; 0 where the file had it already.")
+        .required();
+
 pub(super) fn spec() -> ToolSpec {
     ToolSpec {
         name: NAME,
         kind: ToolKind::Resource,
         risk: RiskClass::Moderate,
         description: DESCRIPTION.to_owned(),
-        input: input(),
-        output: output(),
+        input: field::schema(&[&FILE, &CONTENT, &EXPECTED_VERSION]),
+        output: change::result(&[NAME], &[&CREATED, &BYTES_WRITTEN]),
         streaming: false,
-        concurrency: Concurrency::Safe { key_fields: &["path"] },
+        concurrency: Concurrency::Safe { key_fields: &[FILE.name] },
         default_timeout: Duration::from_secs(30),
         idempotent: true,
     }
-}
-
-fn input() -> Schema {
-    Schema::object(vec![
-        Property::file(),
-        Property::required("content", Kind::String(&[]), "All that the file shall hold."),
-        Property::optional("expected_version", Kind::String(&[]), change::EXPECTED_VERSION),
-    ])
-}
-
-fn output() -> Schema {
-    let mut properties = vec![
-        Property::required("tool", Kind::String(&[NAME]), "The tool that made this result."),
-        Property::required("path", Kind::String(&[]), "The path as it was asked for."),
-        Property::required("created", Kind::Boolean, "Whether the file is new."),
-        Property::required(
-            "bytes_written",
-            Kind::Whole { min: 0 },
-            "The size of the content; 0 where the file had it already.",
-        ),
-    ];
-    properties.extend(change::properties());
-    Schema::object(properties)
 }
