@@ -113,6 +113,13 @@ impl Field<Text> {
     }
 }
 
+impl Field<Whole> {
+    /// The field's value where it is not negative.
+    pub(crate) fn unsigned(&self, payload: &Payload) -> Option<u64> {
+        self.get(payload).and_then(|number| u64::try_from(number).ok())
+    }
+}
+
 impl<S: Shape> Field<S> {
     /// The field's value in a payload; none where it is absent, or of another kind.
     pub(crate) fn get<'p>(&self, payload: &'p Payload) -> Option<S::Value<'p>> {
@@ -151,11 +158,8 @@ pub(crate) fn schema(fields: &[&dyn Declared]) -> Schema {
 }
 
 /// The schema of the result of the one tool named in `tool`.
-pub(crate) fn result(tool: &'static [&'static str], fields: &[&dyn Declared]) -> Schema {
-    let mut properties =
-        vec![Property::required("tool", Kind::String(tool), "The tool that made this result.")];
-    properties.extend(fields.iter().map(|field| field.property()));
-    Schema::object(properties)
+pub(crate) fn result(tool: &'static [&'static str; 1], fields: &[&dyn Declared]) -> Schema {
+    Schema::result(tool, fields.iter().map(|field| field.property()).collect())
 }
 
 /// The schema of a text in a list.

@@ -7,12 +7,11 @@ mod pattern;
 mod show;
 pub(crate) mod spec;
 
-use crate::text::name;
-use crate::workspace::tree::{IgnoreRules, PathGlob, Selection};
-use crate::workspace::{Action, Fault, FileKind, PathArgument, Place, Target};
+use workspace_fs::text::name;
+use workspace_fs::tree::{IgnoreRules, PathGlob, Selection};
+use workspace_fs::{Action, Fault, FileKind, PathArgument, Place, Target};
 
 use super::change;
-use super::field::{Field, Whole};
 use super::view::View;
 use super::{Context, Payload, Tool, ToolError, ToolSpec};
 use find::{Page, Search, Sort};
@@ -57,7 +56,6 @@ const MOST_SORTED: usize = 100_000;
 
 impl<'a> Arguments<'a> {
     fn of(arguments: &'a Payload) -> Result<Self, ToolError> {
-        let number = |field: Field<Whole>| field.get(arguments).and_then(|n| u64::try_from(n).ok());
         let whole = |number: u64| usize::try_from(number).unwrap_or(usize::MAX);
         let given = spec::PATTERN
             .get(arguments)
@@ -72,8 +70,9 @@ impl<'a> Arguments<'a> {
             Some(true) => IgnoreRules::Disregard,
             Some(false) | None => IgnoreRules::Honour,
         };
-        let limit = number(spec::LIMIT).unwrap_or(DEFAULT_LIMIT).clamp(1, MOST_LIMIT);
-        let page = Page { offset: whole(number(spec::OFFSET).unwrap_or(0)), limit: whole(limit) };
+        let limit = spec::LIMIT.unsigned(arguments).unwrap_or(DEFAULT_LIMIT).clamp(1, MOST_LIMIT);
+        let offset = spec::OFFSET.unsigned(arguments).unwrap_or(0);
+        let page = Page { offset: whole(offset), limit: whole(limit) };
         let sort = match spec::SORT.get(arguments) {
             Some("modified") => Sort::Modified,
             _ => Sort::Path,
@@ -160,7 +159,6 @@ impl Tool for Glob {
         };
         let found = search.run(context)?;
         let mut payload = Payload::new();
-        payload.insert("tool".to_owned(), spec::NAME.into());
         spec::PATTERN.put(&mut payload, arguments.text);
         spec::START.put_some(&mut payload, arguments.path);
         found.put(&mut payload, &arguments);

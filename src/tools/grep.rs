@@ -22,13 +22,13 @@ use super::field::NOTICE;
 use super::prefix::Prefix;
 use super::view::View;
 use super::{Context, Payload, Tool, ToolError, ToolSpec};
-use crate::workspace::tree::{self, Counts, Ended, Named, Options, Pace, Selection, Skip, Start};
-use crate::workspace::{Action, PathArgument};
 use arguments::{Arguments, HERE};
 use collect::{Hits, Interest, Lines};
 use notice::Told;
 use report::{Full, Listed, Pages};
 use search::Search;
+use workspace_fs::tree::{self, Counts, Ended, Named, Options, Pace, Selection, Skip, Start};
+use workspace_fs::{Action, PathArgument};
 
 /// The tool.
 #[derive(Debug)]
@@ -175,7 +175,6 @@ fn result(
     let next = arguments.page.offset.saturating_add(listed.list.len());
     let notice = Told { listed: &listed, arguments, end, counts, named, next }.notice();
     let mut payload = Payload::new();
-    payload.insert("tool".to_owned(), spec::NAME.into());
     let to = &mut payload;
     spec::PATTERN.put(to, arguments.wanted.pattern);
     if arguments.path != HERE {

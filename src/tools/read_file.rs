@@ -4,10 +4,10 @@ mod scan;
 mod show;
 pub(crate) mod spec;
 
-use crate::text::encoding::Encoding;
-use crate::text::name;
-use crate::text::window::{Full, MAX_LINE, Numbering};
-use crate::workspace::{
+use workspace_fs::text::encoding::Encoding;
+use workspace_fs::text::name;
+use workspace_fs::text::window::{Full, MAX_LINE, Numbering};
+use workspace_fs::{
     AccessTime, Action, Extent, Fault, FileKind, Knowledge, OpenFile, PathArgument, Target,
 };
 
@@ -56,8 +56,7 @@ impl<'a> Arguments<'a> {
                 "offset cannot be 0: 1 is the first line, -1 the last",
             ));
         }
-        let limit = spec::LIMIT.get(arguments).and_then(|limit| u64::try_from(limit).ok());
-        let limit = limit.unwrap_or(DEFAULT_LIMIT);
+        let limit = spec::LIMIT.unsigned(arguments).unwrap_or(DEFAULT_LIMIT);
         let numbering = match spec::LINE_NUMBERS.get(arguments) {
             Some(false) => Numbering::Off,
             Some(true) | None => Numbering::On,
@@ -118,7 +117,7 @@ impl Tool for ReadFile {
 }
 
 /// A folder is a slip that a model makes: it means to list.
-fn suggest_listing(error: crate::workspace::WorkspaceError) -> ToolError {
+fn suggest_listing(error: workspace_fs::WorkspaceError) -> ToolError {
     if !matches!(*error.fault, Fault::IsFolder) {
         return error.into();
     }
@@ -168,7 +167,6 @@ fn result(path: &str, request: Request, file: &OpenFile, text: Text) -> Payload 
     let notice = notice(request, &text);
     let Text { encoding, window, start, more, ending, total, version } = text;
     let mut payload = Payload::new();
-    payload.insert("tool".to_owned(), spec::NAME.into());
     let to = &mut payload;
     PATH.put(to, path);
     spec::CONTENT.put(to, window.content);

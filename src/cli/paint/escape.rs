@@ -1,6 +1,6 @@
 //! Text from files, commands and peers, made harmless for a terminal.
 
-use crate::text::hidden::visible;
+use workspace_fs::text::hidden::visible;
 
 /// What is done to text from files and commands before it is shown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

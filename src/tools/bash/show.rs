@@ -7,14 +7,13 @@ use sandbox::{Access, Jail, Level, Network, Subject};
 
 use super::plain::without_escapes;
 use super::{Arguments, BashSettings, spec};
-use crate::process::Secrets;
-use crate::text::hidden::visible;
-use crate::text::name;
 use crate::tools::change::failure;
 use crate::tools::field::NOTICE;
 use crate::tools::shorten::shorten;
 use crate::tools::view::{Fold, Style, View};
 use crate::tools::{Payload, ToolError};
+use workspace_fs::text::hidden::visible;
+use workspace_fs::text::name;
 
 /// The longest line that stands for a command.
 const TITLE_BYTES: usize = 100;
@@ -26,12 +25,11 @@ pub(super) fn preview(
     jail: Option<&Jail>,
     cwd: Result<PathBuf, ToolError>,
 ) -> View {
-    let secrets = settings.environment.secrets();
     let mut parts = Vec::new();
     if let Err(error) = &cwd {
         parts.push(failure(error));
     }
-    parts.extend(command(arguments.command, secrets));
+    parts.extend(command(arguments.command));
     let fact = |name: &str, text: &str| View::text(format!("{name}: {text}"), Style::Dim);
     if let Ok(cwd) = cwd {
         parts.push(fact("folder", &name::of(&cwd)));
@@ -49,25 +47,24 @@ pub(super) fn preview(
     if let Some(stdin) = arguments.stdin {
         parts.push(View::Collapsible {
             summary: format!("stdin: {} bytes", stdin.len()),
-            children: vec![View::code(None, visible(&secrets.mask_text(stdin)))],
+            children: vec![View::code(None, visible(stdin))],
             initially: Fold::Closed,
         });
     }
     if let Some(description) = arguments.description {
         // Written by whoever asks for approval, so it is told as theirs.
-        let description = secrets.mask_text(description);
-        parts.push(View::text(format!("described as: {}", visible(&description)), Style::Italic));
+        parts.push(View::text(format!("described as: {}", visible(description)), Style::Italic));
     }
     View::Group(parts)
 }
 
 /// A call, from nothing but its arguments.
-pub(super) fn call(arguments: &Payload, secrets: &Secrets) -> View {
+pub(super) fn call(arguments: &Payload) -> View {
     let mut parts = Vec::new();
     if let Some(description) = spec::DESCRIPTION.get(arguments) {
-        parts.push(View::text(visible(&secrets.mask_text(description)), Style::Italic));
+        parts.push(View::text(visible(description), Style::Italic));
     }
-    parts.extend(command(spec::COMMAND.get(arguments).unwrap_or_default(), secrets));
+    parts.extend(command(spec::COMMAND.get(arguments).unwrap_or_default()));
     if let Some(cwd) = spec::CWD.get(arguments) {
         parts.push(View::text(format!("folder: {}", name::shown(cwd)), Style::Dim));
     }
@@ -75,26 +72,25 @@ pub(super) fn call(arguments: &Payload, secrets: &Secrets) -> View {
 }
 
 /// A result of this or an older version: what is missing is not shown.
-pub(super) fn result(payload: &Payload, secrets: &Secrets) -> View {
+pub(super) fn result(payload: &Payload) -> View {
     let (badge, style) = badge(spec::EXIT_CODE.get(payload), spec::SIGNAL.get(payload));
     let title = spec::COMMAND.get(payload).map(|command| {
         let first = command.lines().find(|line| !line.trim().is_empty()).unwrap_or_default();
         let more = if command.trim().lines().nth(1).is_some() { " …" } else { "" };
-        let title = secrets.mask_text(first);
-        format!("{}{more}", shorten(&visible(&title), TITLE_BYTES))
+        format!("{}{more}", shorten(&visible(first), TITLE_BYTES))
     });
     let summary = [title.as_deref(), Some(badge.as_str())].into_iter().flatten();
     let summary: Vec<&str> = summary.filter(|text| !text.is_empty()).collect();
 
     let mut children = Vec::new();
     if let Some(command_text) = spec::COMMAND.get(payload) {
-        children.extend(command(command_text, secrets));
+        children.extend(command(command_text));
     }
     match spec::OUTPUT.get(payload) {
         Some("") => children.push(View::text("(no output)", Style::Dim)),
         Some(output) => {
             let plain = without_escapes(output);
-            children.push(View::code(None, visible(&secrets.mask_text(&plain))));
+            children.push(View::code(None, visible(&plain)));
         }
         None => {}
     }
@@ -102,10 +98,7 @@ pub(super) fn result(payload: &Payload, secrets: &Secrets) -> View {
         children.push(View::text(badge.clone(), style));
     }
     let facts: Vec<String> = [
-        spec::DURATION_MS
-            .get(payload)
-            .and_then(|ms| u64::try_from(ms).ok())
-            .map(|ms| duration(Duration::from_millis(ms))),
+        spec::DURATION_MS.unsigned(payload).map(|ms| duration(Duration::from_millis(ms))),
         spec::CWD.get(payload).map(|cwd| format!("in {}", name::shown(cwd))),
         spec::FULL_OUTPUT_PATH
             .get(payload)
@@ -118,7 +111,7 @@ pub(super) fn result(payload: &Payload, secrets: &Secrets) -> View {
         children.push(View::text(facts.join(" · "), Style::Dim));
     }
     if let Some(notice) = NOTICE.get(payload) {
-        children.push(View::text(visible(&secrets.mask_text(notice)), Style::Warning));
+        children.push(View::text(visible(notice), Style::Warning));
     }
     View::Collapsible {
         summary: if summary.is_empty() { super::NAME.to_owned() } else { summary.join(" — ") },
@@ -128,11 +121,10 @@ pub(super) fn result(payload: &Payload, secrets: &Secrets) -> View {
 }
 
 /// A command as it is, and a warning where not all of it could be seen.
-fn command(command: &str, secrets: &Secrets) -> Vec<View> {
-    let masked = secrets.mask_text(command);
-    let shown = visible(&masked);
+fn command(command: &str) -> Vec<View> {
+    let shown = visible(command);
     let mut parts = Vec::with_capacity(2);
-    if shown != masked {
+    if shown != command {
         let warning = "the command holds characters that cannot be seen; they are shown as \\u{…}";
         parts.push(View::text(warning, Style::Warning));
     }

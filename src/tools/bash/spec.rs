@@ -6,7 +6,7 @@ use sandbox::Mode;
 
 use super::BashSettings;
 use crate::tools::field::{Declared, Field, Flag, NOTICE, Text, Whole, flag, text, whole};
-use crate::tools::schema::{Kind, Property, Schema};
+use crate::tools::schema::Schema;
 use crate::tools::{Concurrency, RiskClass, ToolKind, ToolSpec};
 
 /// A kernel's deadline beyond our longest timeout: SIGTERM's grace, killing, reaping, reporting.
@@ -121,8 +121,7 @@ fn output(settings: &BashSettings) -> Schema {
          left out.",
         settings.output_bytes,
     );
-    Schema::object(vec![
-        Property::required("tool", Kind::String(&[]), "Always \"bash\"."),
+    let properties = vec![
         COMMAND.property().described("The command, shortened if it is very long."),
         EXIT_CODE.property(),
         SIGNAL.property(),
@@ -135,5 +134,6 @@ fn output(settings: &BashSettings) -> Schema {
         CWD.required().described("The folder that the command ran in.").property(),
         PROCESSES_KILLED.property(),
         NOTICE.described("What else there is to know.").property(),
-    ])
+    ];
+    Schema::result(&[super::NAME], properties)
 }

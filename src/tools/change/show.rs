@@ -1,13 +1,13 @@
 //! How a change of a file is told: in a result, in a preview, and of a result that was kept.
 
-use crate::text::diff::{Diff, End, Shown, Side, parse_unified, unified};
-use crate::text::encoding::Encoding;
-use crate::text::name;
 use crate::tools::field::{self, Declared, Field, NOTICE, PATH, Text, Whole, text, whole};
 use crate::tools::schema::Schema;
 use crate::tools::view::{Style, View};
 use crate::tools::{Payload, ToolError};
-use crate::workspace::{How, Version};
+use workspace_fs::text::diff::{Diff, End, Shown, Side, parse_unified, unified};
+use workspace_fs::text::encoding::Encoding;
+use workspace_fs::text::name;
+use workspace_fs::{How, Version};
 
 /// How many lines of hunks a preview shows.
 pub(in crate::tools) const PREVIEW_LINES: usize = 2000;
@@ -40,7 +40,7 @@ const VERSION: Field<Text> =
 const ENCODING: Field<Text> = text("encoding", "The file's encoding.").required();
 
 /// The schema of a change's result: with fields of the tool's own, and those that tell of the change.
-pub(in crate::tools) fn result(tool: &'static [&'static str], own: &[&dyn Declared]) -> Schema {
+pub(in crate::tools) fn result(tool: &'static [&'static str; 1], own: &[&dyn Declared]) -> Schema {
     let mut fields: Vec<&dyn Declared> = vec![&PATH];
     fields.extend_from_slice(own);
     fields.extend_from_slice(&[

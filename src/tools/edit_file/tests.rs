@@ -7,8 +7,9 @@ use serde_json::json;
 use super::*;
 use crate::process::Secrets;
 use crate::tools::view::DiffOp;
-use crate::tools::{CancelToken, EmitError, Event, EventSink, Phase};
-use crate::workspace::{RootsSpec, Session, Workspace, lookups_of};
+use crate::tools::{CancelToken, Category, EmitError, Event, EventSink, Phase};
+use workspace_fs::lookups::of as lookups_of;
+use workspace_fs::{RootsSpec, Session, Workspace};
 
 /// A root with a file in it, and calls of the tool on it.
 struct Story {
@@ -149,12 +150,12 @@ fn a_miss_in_a_file_that_changed_says_so() {
     let story = Story::with("a", "one\n");
     let path = story.root.join("a");
     let known = Knowledge {
-        version: Some(crate::workspace::Version::of(b"two\n")),
+        version: Some(workspace_fs::Version::of(b"two\n")),
         stamp: story
             .workspace
             .open_file(
-                crate::workspace::PathArgument { text: "a", working_directory: None },
-                crate::workspace::AccessTime::Keep,
+                workspace_fs::PathArgument { text: "a", working_directory: None },
+                workspace_fs::AccessTime::Keep,
             )
             .unwrap()
             .stat()
@@ -231,6 +232,15 @@ fn an_ambiguous_string_is_told_with_all_its_lines() {
     assert_eq!(error.details()["lines"], json!((1..=33).collect::<Vec<_>>()));
     let empty = json!({"path": "a", "old_string": "", "new_string": "y"});
     assert!(story.call(&empty).unwrap_err().hint().unwrap().contains("write_file"));
+}
+
+#[test]
+fn an_edit_that_does_not_fit_into_memory_may_be_tried_again() {
+    let lack = Vec::<u8>::new().try_reserve_exact(usize::MAX).expect_err("so much is nowhere");
+    let error = EditError { index: 1, of: 2, reason: Refusal::NoMemory(lack) };
+    let refused = refused("a.txt", &error, Content::AsRead);
+    assert_eq!(refused.category(), Category::ExecutionFailed);
+    assert!(refused.is_retryable() && refused.message().contains("memory"), "{refused:?}");
 }
 
 #[test]

@@ -10,12 +10,12 @@ use time::OffsetDateTime;
 use time::format_description::well_known::Rfc3339;
 
 use super::find::{Match, Page, Sort};
-use super::spec::{self, NAME};
+use super::spec;
 use crate::tools::field::PATH;
 use crate::tools::prefix::Prefix;
 use crate::tools::{Event, EventSink, Payload};
-use crate::workspace::FileKind;
-use crate::workspace::tree::{Found, Report};
+use workspace_fs::FileKind;
+use workspace_fs::tree::{Found, Report};
 
 /// Takes the matches in the order of paths.
 pub(super) struct List<'a> {
@@ -224,7 +224,6 @@ impl Partial<'_> {
         }
         self.last = Some(Instant::now());
         let mut payload = Payload::new();
-        payload.insert("tool".to_owned(), NAME.into());
         spec::PATHS.put(&mut payload, std::mem::take(&mut self.unsent));
         match self.sink.emit(Event::Partial(payload)) {
             Ok(()) => ControlFlow::Continue(()),

@@ -5,7 +5,7 @@ use serde_json::Value;
 use super::{Arguments, spec};
 use crate::tools::field::NOTICE;
 use crate::tools::{Payload, ignore_files};
-use crate::workspace::tree::{Counts, Skip};
+use workspace_fs::tree::{Counts, Skip};
 
 /// What a search gave.
 pub(super) struct Outcome {

@@ -3,12 +3,12 @@
 use serde_json::Value;
 
 use super::spec;
-use crate::text::hidden::one_line;
-use crate::text::name;
 use crate::tools::Payload;
 use crate::tools::field::{NOTICE, path_of};
 use crate::tools::shorten::shorten;
 use crate::tools::view::{ListOrder, Style, View};
+use workspace_fs::text::hidden::one_line;
+use workspace_fs::text::name;
 
 /// How much of a pattern is shown, in bytes.
 const MOST_PATTERN: usize = 200;

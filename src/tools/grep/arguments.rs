@@ -1,11 +1,11 @@
 //! The arguments of `grep`, as meant.
 
 use super::spec;
-use crate::text::hidden::one_line;
 use crate::tools::field::{Field, Flag, Whole};
 use crate::tools::shorten::shorten;
 use crate::tools::{Payload, ToolError};
-use crate::workspace::tree::{IgnoreRules, PathGlob, Selection};
+use workspace_fs::text::hidden::one_line;
+use workspace_fs::tree::{IgnoreRules, PathGlob, Selection};
 
 /// What a result lists.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -65,7 +65,6 @@ pub(super) const HERE: &str = ".";
 
 impl<'a> Arguments<'a> {
     pub(super) fn of(arguments: &'a Payload) -> Result<Self, ToolError> {
-        let number = |field: Field<Whole>| field.get(arguments).and_then(|n| u64::try_from(n).ok());
         let flag = |field: Field<Flag>| field.get(arguments) == Some(true);
         let pattern = spec::PATTERN
             .get(arguments)
@@ -82,14 +81,17 @@ impl<'a> Arguments<'a> {
             Some("count") => Mode::Count,
             _ => Mode::Content,
         };
-        let context = number(spec::CONTEXT).unwrap_or(0);
-        let lines = |field| whole(number(field).unwrap_or(context).min(MOST_CONTEXT));
+        let context = spec::CONTEXT.unsigned(arguments).unwrap_or(0);
+        let lines = |field: Field<Whole>| {
+            whole(field.unsigned(arguments).unwrap_or(context).min(MOST_CONTEXT))
+        };
         let around = match mode {
             Mode::Content => Around { before: lines(spec::BEFORE), after: lines(spec::AFTER) },
             Mode::Files | Mode::Count => Around::default(),
         };
-        let limit = number(spec::LIMIT).unwrap_or(DEFAULT_LIMIT).clamp(1, MOST_LIMIT);
-        let page = Page { offset: whole(number(spec::OFFSET).unwrap_or(0)), limit: whole(limit) };
+        let limit = spec::LIMIT.unsigned(arguments).unwrap_or(DEFAULT_LIMIT).clamp(1, MOST_LIMIT);
+        let offset = spec::OFFSET.unsigned(arguments).unwrap_or(0);
+        let page = Page { offset: whole(offset), limit: whole(limit) };
         let rules = match flag(spec::INCLUDE_IGNORED) {
             true => IgnoreRules::Disregard,
             false => IgnoreRules::Honour,

@@ -6,11 +6,11 @@ use serde_json::Value;
 
 use super::arguments::{Mode, Page};
 use super::collect::{Hit, Hits, MOST_KEPT};
-use super::spec::{self, NAME};
+use super::spec;
 use crate::tools::field::{Field, List, PATH};
 use crate::tools::prefix::Prefix;
 use crate::tools::{Context, Event, Payload};
-use crate::workspace::tree::{Counts, Found, Report};
+use workspace_fs::tree::{Counts, Found, Report};
 
 /// Looks at a file once more, for those hits of it that were only counted: how many to skip.
 pub(super) type Again<'a> = dyn FnMut(&[u8], usize) -> Option<Hits> + 'a;
@@ -178,7 +178,6 @@ impl<'a> Pages<'a> {
             return ControlFlow::Continue(());
         }
         let mut partial = Payload::new();
-        partial.insert("tool".to_owned(), NAME.into());
         self.listed.field().put(&mut partial, self.listed.list[told..].to_vec());
         if self.context.sink.emit(Event::Partial(partial)).is_err() {
             self.listed.list.truncate(told);

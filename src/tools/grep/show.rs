@@ -6,12 +6,12 @@ use std::collections::BTreeMap;
 use serde_json::Value;
 
 use super::spec::{self, COUNTS, FILES, MATCHES, text_of};
-use crate::text::hidden::{one_line, visible};
-use crate::text::name;
 use crate::tools::Payload;
 use crate::tools::field::{Field, List, NOTICE, PATH, as_whole, path_of};
 use crate::tools::shorten::shorten;
 use crate::tools::view::{Fold, ListOrder, Style, View};
+use workspace_fs::text::hidden::{one_line, visible};
+use workspace_fs::text::name;
 
 /// What stands around a match. A view has no node for a part of a line.
 const MARKS: [char; 2] = ['»', '«'];

@@ -3,11 +3,11 @@
 use super::spec::{
     CONTENT, ENCODING, END_LINE, LIMIT, LINE_ENDING, OFFSET, START_LINE, TOTAL_LINES,
 };
-use crate::text::name;
 use crate::tools::Payload;
 use crate::tools::field::{FILE, NOTICE, PATH};
 use crate::tools::language::language_of;
 use crate::tools::view::{Style, View};
+use workspace_fs::text::name;
 
 /// One line that says what is read.
 pub(super) fn call(arguments: &Payload) -> View {
