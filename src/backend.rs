@@ -9,8 +9,11 @@ use rustix::io::Errno;
 use sandbox::{Commands, Enforcement, Jail, JailError, Policy, SubmitError};
 use tool_provider::config::{ConfigureError, Fault};
 use tool_provider::error::chain;
+use tool_provider::grpc::handshake::COOKIE_KEY;
 use tool_provider::schema::Property;
-use tool_provider::{Backend, Configuration, Job, Payload, Provider, Secrets, Tool, ToolError, Workers};
+use tool_provider::{
+    Backend, Configuration, Job, Payload, Provider, Secrets, Tool, ToolError, Workers,
+};
 use workspace_fs::{Access, LockTable, RootError, RootFault, RootsSpec, Workspace};
 use workspace_tools::process::{Environment, EnvironmentError, Requested};
 use workspace_tools::{
@@ -20,15 +23,13 @@ use workspace_tools::{
 use crate::config::{self, Config, Shell, Surroundings};
 use crate::identity;
 
-
 /// Previews run on file workers too, so there are more of those than calls.
 const PREVIEWS: usize = 8;
 
 /// A provider with all of this product's tools, read against this process.
 #[must_use]
-pub fn provider(handshake_variable: &'static str) -> Provider<Files> {
-    let surroundings = move || Surroundings::of_this_process(handshake_variable);
-    Provider::new(identity::of_this_build(), WorkspaceBackend::new(surroundings))
+pub fn provider() -> Provider<Files> {
+    Provider::new(identity::of_this_build(), WorkspaceBackend::of_this_process())
 }
 
 /// Builds configurations: roots, jail, tools.
@@ -41,6 +42,12 @@ pub struct WorkspaceBackend {
 }
 
 impl WorkspaceBackend {
+    /// A backend that reads configurations against this process.
+    #[must_use]
+    pub fn of_this_process() -> Self {
+        Self::new(|| Surroundings::of_this_process(COOKIE_KEY))
+    }
+
     /// A backend that asks `surroundings` at each Configure.
     pub fn new(
         surroundings: impl Fn() -> io::Result<Surroundings> + Send + Sync + 'static,
@@ -59,7 +66,7 @@ impl WorkspaceBackend {
         config: &Config,
         surroundings: Surroundings,
         mut faults: Vec<Fault>,
-    ) -> Result<Configuration<Files>, ConfigureError> {
+    ) -> Result<(Configuration<Files>, Report), ConfigureError> {
         let workspace = Workspace::open(&RootsSpec {
             roots: config.roots.clone(),
             read_only_roots: config.read_only_roots.clone(),
@@ -90,18 +97,46 @@ impl WorkspaceBackend {
                 .with_own_folder(&jail.private().spool)
                 .map_err(|fault| no_spool(&jail.private().spool, &fault))?,
         };
-        log(jail.enforcement(), &config.notices());
+        let report = Report { enforcement: jail.enforcement().clone(), notices: config.notices() };
         let secrets = environment.secrets().clone();
         let bash = Bash::new(bash_settings(config, environment, policy), jail.clone());
         let level = jail.enforcement().level;
-        Ok(Configuration {
+        let configuration = Configuration {
             state: Files { workspace: Arc::new(workspace), sessions: self.sessions.clone(), level },
             tools: tools(config.overwrite, bash),
             workers: Arc::new(FileWorkers(jail)),
             secrets,
             max_concurrent_calls: config.max_concurrent_calls,
-        })
+        };
+        Ok((configuration, report))
     }
+
+    /// Builds a configuration from the block that an operator wrote, and says what it achieved.
+    ///
+    /// # Errors
+    /// [`ConfigureError`] with everything that is wrong.
+    pub fn prepare(
+        &self,
+        block: &Payload,
+    ) -> Result<(Configuration<Files>, Report), ConfigureError> {
+        let surroundings = (self.surroundings)().map_err(|error| {
+            let problem = format!("cannot tell the working directory: {error}");
+            ConfigureError::single(Fault::machine("", problem))
+        })?;
+        let mut faults = Vec::new();
+        let config = Config::read(block, &surroundings, &mut faults);
+        let built = self.build(&config, surroundings, faults);
+        built.map_err(|error| error.masked(&secrets_of(&config)))
+    }
+}
+
+/// What a configuration achieves.
+#[derive(Clone, Debug)]
+pub struct Report {
+    /// What the kernel enforces.
+    pub enforcement: Enforcement,
+    /// What an operator should know.
+    pub notices: Vec<String>,
 }
 
 impl Backend for WorkspaceBackend {
@@ -121,14 +156,8 @@ impl Backend for WorkspaceBackend {
     }
 
     fn configure(&self, block: &Payload) -> Result<Configuration<Files>, ConfigureError> {
-        let surroundings = (self.surroundings)().map_err(|error| {
-            let problem = format!("cannot tell the working directory: {error}");
-            ConfigureError::single(Fault::machine("", problem))
-        })?;
-        let mut faults = Vec::new();
-        let config = Config::read(block, &surroundings, &mut faults);
-        let built = self.build(&config, surroundings, faults);
-        let configuration = built.map_err(|error| error.masked(&secrets_of(&config)))?;
+        let (configuration, report) = self.prepare(block)?;
+        report.log();
         Ok(configuration)
     }
 }
@@ -188,16 +217,18 @@ fn no_worker(refusal: SubmitError) -> ToolError {
     .with_source(refusal)
 }
 
-/// What an operator should know of the configuration in force.
-fn log(enforcement: &Enforcement, notices: &[String]) {
-    let joined = |sentences: &[String]| (!sentences.is_empty()).then(|| sentences.join(" "));
-    tracing::info!(
-        level = %enforcement.level,
-        landlock_abi = enforcement.landlock_abi,
-        left_open = joined(&enforcement.left_open),
-        notices = joined(notices),
-        "configured"
-    );
+impl Report {
+    fn log(&self) {
+        let joined = |sentences: &[String]| (!sentences.is_empty()).then(|| sentences.join(" "));
+        let Self { enforcement, notices } = self;
+        tracing::info!(
+            level = %enforcement.level,
+            landlock_abi = enforcement.landlock_abi,
+            left_open = joined(&enforcement.left_open),
+            notices = joined(notices),
+            "configured"
+        );
+    }
 }
 
 /// What must not be shown of a configuration, also where it is refused.

@@ -3,8 +3,8 @@
 
 use std::process::ExitCode;
 
-use provider_workspace::{cli, plugin};
+use provider_workspace::{backend, cli, plugin};
 
 fn main() -> ExitCode {
-    plugin::main(plugin::provider, || cli::run(std::env::args_os()))
+    plugin::main(backend::provider, || cli::run(std::env::args_os()))
 }

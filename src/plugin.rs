@@ -10,16 +10,13 @@ use std::sync::Arc;
 use goplugin::server::{self, CookieCheck, HandshakeEnvironment, ServeError, hclog, serve};
 use goplugin::{Broker, Cookie, Services};
 use otlp::{Scope, Settings, SettingsFault, Telemetry};
-use tool_provider::grpc::{KernelLog, ToolService, call_span, handshake};
+use tool_provider::grpc::{HostLog, ToolService, call_span, handshake};
 use tool_provider::{Identity, Provider, State};
-use workspace_tools::Files;
 use tracing::level_filters::LevelFilter;
 use tracing_subscriber::Layer as _;
 use tracing_subscriber::filter::{FilterExt as _, Targets};
 use tracing_subscriber::layer::SubscriberExt as _;
 use tracing_subscriber::util::SubscriberInitExt as _;
-
-use crate::backend;
 
 pub use handshake::{HOST_CALLBACKS, PROTOCOL_VERSION};
 
@@ -121,11 +118,11 @@ pub fn run<S: State>(
     options: ServeOptions,
     provider: Provider<S>,
 ) -> Result<(), PluginError> {
-    let kernel_log = KernelLog::default();
+    let host_log = HostLog::default();
     let mut faults = Vec::new();
     let identity = provider.describe();
     let telemetry = telemetry(identity, &mut faults);
-    log_to_host(identity.name, options.log_targets, &kernel_log, telemetry.as_ref())?;
+    log_to_host(identity.name, options.log_targets, &host_log, telemetry.as_ref())?;
     for fault in faults {
         tracing::warn!("{fault}; spans and figures of calls go without it");
     }
@@ -136,7 +133,7 @@ pub fn run<S: State>(
         .enable_all()
         .build()
         .map_err(|source| PluginError::Setup { what: "the runtime", source })?;
-    let served = runtime.block_on(serve_provider(provider, environment, kernel_log, telemetry));
+    let served = runtime.block_on(serve_provider(provider, environment, host_log, telemetry));
     // A worker in the middle of a write must not hold up the end longer than the host waits.
     runtime.shutdown_background();
     served.inspect_err(|error| {
@@ -145,24 +142,18 @@ pub fn run<S: State>(
     Ok(())
 }
 
-/// A provider with all of this crate's tools, read against this process.
-#[must_use]
-pub fn provider() -> Provider<Files> {
-    backend::provider(COOKIE.key)
-}
-
 async fn serve_provider<S: State>(
     provider: Provider<S>,
     environment: HandshakeEnvironment,
-    kernel_log: KernelLog,
+    host_log: HostLog,
     telemetry: Option<Telemetry>,
 ) -> Result<(), ServeError> {
     let settings = server::Settings::new(COOKIE, [PROTOCOL_VERSION]);
     let settings = server::Settings { environment, ..settings };
     telemetry.iter().for_each(Telemetry::start);
     let provider = Arc::new(provider);
-    let service = ToolService::new(provider.clone(), kernel_log.clone()).into_server();
-    let log = kernel_log.clone();
+    let service = ToolService::new(provider.clone(), host_log.clone()).into_server();
+    let log = host_log.clone();
     let services = |broker: Broker| {
         log.dial_with(move || {
             let broker = broker.clone();
@@ -178,7 +169,7 @@ async fn serve_provider<S: State>(
                 telemetry.finish().await;
             }
         };
-        tokio::join!(kernel_log.flush(), last_spans);
+        tokio::join!(host_log.flush(), last_spans);
     })
     .await
 }
@@ -192,13 +183,14 @@ fn telemetry(identity: Identity, faults: &mut Vec<SettingsFault>) -> Option<Tele
         version: env!("CARGO_PKG_VERSION"),
         target: call_span::TARGET,
     };
-    Settings::read(&name, identity.version, variable, faults).map(|settings| Telemetry::new(settings, scope))
+    Settings::read(&name, identity.version, variable, faults)
+        .map(|settings| Telemetry::new(settings, scope))
 }
 
 fn log_to_host(
     name: &'static str,
     targets: Targets,
-    kernel_log: &KernelLog,
+    host_log: &HostLog,
     telemetry: Option<&Telemetry>,
 ) -> Result<(), PluginError> {
     let sink = hclog::Sink::stderr()
@@ -206,7 +198,7 @@ fn log_to_host(
     hclog::install_panic_hook(sink.clone(), name);
     let chosen = log_level();
     let level = *chosen.as_ref().unwrap_or(&LevelFilter::INFO);
-    let (lines, entries) = (hclog::layer(sink, name), kernel_log.layer());
+    let (lines, entries) = (hclog::layer(sink, name), host_log.layer());
     let registry = tracing_subscriber::registry();
     let installed = match telemetry {
         // One level for all: what is below it costs a look at one number.

@@ -32,14 +32,14 @@ mod examples;
 mod figures;
 #[path = "stories/harness.rs"]
 mod harness;
+#[path = "stories/host_log.rs"]
+mod host_log;
 #[path = "stories/hostile.rs"]
 mod hostile;
 #[path = "stories/imports.rs"]
 mod imports;
 #[path = "stories/invoke.rs"]
 mod invoke;
-#[path = "stories/kernel_log.rs"]
-mod kernel_log;
 #[path = "stories/life.rs"]
 mod life;
 #[path = "stories/previews.rs"]

@@ -13,8 +13,8 @@ use super::output::Output;
 use super::payload;
 use super::tool_args::{AnyTool, ToolCall};
 use tool_provider::Call;
-use tool_provider::grpc::ClientError;
 use tool_provider::Payload;
+use tool_provider::grpc::ClientError;
 use tool_provider::view::View;
 
 pub(super) async fn call(

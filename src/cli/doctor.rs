@@ -11,12 +11,13 @@ use super::args::DoctorOptions;
 use super::files::Source;
 use super::host::configuration;
 use super::output::Output;
-use tool_provider::config::FaultKind;
-use tool_provider::{ConfigureError, Identity};
-use crate::backend::Report;
-use crate::plugin::{log_level, provider};
+use crate::backend::{Report, WorkspaceBackend};
+use crate::identity;
+use crate::plugin::log_level;
 use tool_provider::Payload;
+use tool_provider::config::FaultKind;
 use tool_provider::view::{ListOrder, Style, View};
+use tool_provider::{ConfigureError, Identity};
 
 pub(crate) fn run(options: &DoctorOptions, output: Output) -> Result<ExitCode, CliError> {
     let config = configuration(&options.roots, &mut Source::default())?;
@@ -61,7 +62,8 @@ impl Diagnosis {
         let under = |mode: &str| {
             let mut config = config.clone();
             config.insert("sandbox".to_owned(), mode.into());
-            provider().configure(&config)
+            let prepared = WorkspaceBackend::of_this_process().prepare(&config);
+            prepared.map(|(_, report)| report)
         };
         let enforced = under("enforce");
         let best_effort = if enforced.is_err() { under("best_effort").ok() } else { None };
@@ -128,7 +130,7 @@ impl Diagnosis {
             "shell": self.shell, "git": self.git, "jail_chosen": self.chosen == Chosen::Jail,
         });
         // A report of a fault says of which build it is.
-        let Identity { name, version, source, protocol_version } = Identity::of_this_build();
+        let Identity { name, version, source, protocol_version } = identity::of_this_build();
         json["provider"] = json!({
             "name": name, "version": version, "source": source,
             "protocol_version": protocol_version,

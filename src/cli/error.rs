@@ -6,9 +6,9 @@ use std::path::PathBuf;
 
 use serde_json::{Value, json};
 
-use tool_provider::grpc::ClientError;
-use tool_provider::Category;
 use goplugin::host::LaunchError;
+use tool_provider::Category;
+use tool_provider::grpc::ClientError;
 
 /// Why a command failed.
 #[derive(Debug, thiserror::Error)]

@@ -3,11 +3,10 @@
 use std::fmt::Write as _;
 use std::process::ExitCode;
 
-use serde_json::Value;
-
 use super::CliError;
 use tool_provider::grpc::{ClientError, Failure};
 use tool_provider::{Category, Payload};
+use workspace_tools::bash::spec::EXIT_CODE;
 
 /// Something other than the call went wrong: the plugin does not start, the output cannot be written,
 /// the person said no, `doctor` found a fault.
@@ -46,7 +45,7 @@ pub(crate) fn of_failure(failure: &Failure) -> ExitCode {
 
 /// The exit code of a command that a tool ran, else success.
 pub(crate) fn of_result(result: &Payload) -> ExitCode {
-    match result.get("exit_code").and_then(Value::as_i64) {
+    match EXIT_CODE.get(result) {
         None => ExitCode::SUCCESS,
         Some(code) => ExitCode::from(u8::try_from(code).unwrap_or(FAILED)),
     }

@@ -13,11 +13,12 @@ use super::args::{LaunchOptions, RootOptions};
 use super::files::Source;
 use super::output::Output;
 use super::paint::Ink;
-use tool_provider::grpc::ToolClient;
+use crate::backend;
 use crate::plugin::{self, COOKIE, LOG_VARIABLE, PROTOCOL_VERSION, ServeOptions};
-use tool_provider::Payload;
 use goplugin::host::{Launch, LogLine, Plugin};
 use goplugin::server::HandshakeEnvironment;
+use tool_provider::Payload;
+use tool_provider::grpc::ToolClient;
 
 /// Launches this program as a plugin, works with it, and lets it end well. Ctrl-C ends the work:
 /// the stream of a running call is dropped, which is what cancels it. Ctrl-C once more ends the
@@ -97,7 +98,7 @@ fn tell(output: Output, line: &LogLine, least: Level) {
 /// Serves as a plugin although no host launched this process.
 pub(crate) fn serve() -> Result<ExitCode, CliError> {
     let environment = HandshakeEnvironment::from_process(&COOKIE);
-    plugin::run(environment, ServeOptions::default(), plugin::provider())?;
+    plugin::run(environment, ServeOptions::default(), backend::provider())?;
     Ok(ExitCode::SUCCESS)
 }
 

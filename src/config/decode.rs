@@ -10,9 +10,9 @@ use tool_provider::config::{ConfigureError, Fault, Values};
 
 use super::spec;
 use super::{Config, Overwrite, Secret, Shell, Surroundings};
+use tool_provider::Payload;
 use tool_provider::SHORTEST_SECRET as SHORTEST_MASKED;
 use workspace_tools::process::environment;
-use tool_provider::Payload;
 
 impl Config {
     /// Decodes the provider's block, strictly. Null means that a key was left out.

@@ -2,6 +2,7 @@ use serde_json::{Value, json};
 
 use super::*;
 use tool_provider::Payload;
+use tool_provider::config::{ConfigureError, Fault, FaultKind};
 use tool_provider::schema::{Kind, Presence, Property};
 
 fn surroundings() -> Surroundings {

@@ -1,7 +1,7 @@
 //! Where commands run.
 
-use tool_provider::Category;
 use serde_json::json;
+use tool_provider::Category;
 
 use crate::ground::Ground;
 

@@ -5,14 +5,16 @@ use std::sync::mpsc::{Receiver, channel};
 use std::sync::{Arc, Condvar, Mutex, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 use std::time::{Duration, Instant};
 
-use tool_provider::Secrets;
-use tool_provider::view::View;
-use workspace_tools::{Bash, BashSettings, Context};
-use tool_provider::{CancelToken, EmitError, Event, EventSink, OutputStream, Payload, Phase, Tool, ToolError};
 use sandbox::{Jail, Policy};
 use serde_json::{Value, json};
 use tempfile::TempDir;
-use workspace_fs::{RootsSpec, Session, Workspace};
+use tool_provider::Secrets;
+use tool_provider::view::View;
+use tool_provider::{
+    CancelToken, EmitError, Event, EventSink, OutputStream, Payload, Phase, Tool, ToolError,
+};
+use workspace_fs::{RootsSpec, Workspace};
+use workspace_tools::{Bash, BashSettings, Context, Files};
 
 /// Stories that count descriptors, threads or processes of this process run alone.
 static ALONE: RwLock<()> = RwLock::new(());
@@ -33,8 +35,7 @@ pub(crate) struct Ground {
 struct Stage {
     bash: Bash,
     root: PathBuf,
-    workspace: Workspace,
-    session: Session,
+    files: Files,
     secrets: Secrets,
     log: Arc<Log>,
 }
@@ -100,13 +101,13 @@ impl Ground {
         let jail = Arc::new(Jail::build(&settings.policy).unwrap());
         let workspace = workspace(&settings.policy);
         let workspace = workspace.with_own_folder(&jail.private().spool).unwrap();
+        let level = jail.enforcement().level;
         let secrets = settings.environment.secrets().clone();
         let bash = Bash::new(settings, jail.clone());
         let stage = Stage {
             bash,
             root: root.clone(),
-            workspace,
-            session: Session::default(),
+            files: Files::new(Arc::new(workspace), level),
             secrets,
             log: Arc::default(),
         };
@@ -177,8 +178,8 @@ impl Ground {
         let job = move || {
             let phase = Phase::default();
             let context = Context {
-                workspace: &stage.workspace,
-                session: &stage.session,
+                state: &stage.files,
+                session_id: "",
                 working_directory: stage.root.to_str(),
                 sink: &*sink,
                 cancel: &cancel,
@@ -198,14 +199,14 @@ impl Ground {
     }
 
     /// Runs another tool than bash, on a file worker too.
-    pub(crate) fn other(&self, tool: Box<dyn Tool>, arguments: Value) -> Outcome {
+    pub(crate) fn other(&self, tool: Box<dyn Tool<Files>>, arguments: Value) -> Outcome {
         let Value::Object(arguments) = arguments else { panic!("arguments are an object") };
         let stage = self.stage.clone();
         let (answer, answered) = channel();
         let job = move || {
             let context = Context {
-                workspace: &stage.workspace,
-                session: &stage.session,
+                state: &stage.files,
+                session_id: "",
                 working_directory: None,
                 sink: &Collector::default(),
                 cancel: &CancelToken::new(),
@@ -223,8 +224,8 @@ impl Ground {
     pub(crate) fn preview(&self, arguments: Value) -> Result<View, ToolError> {
         let Value::Object(arguments) = arguments else { panic!("arguments are an object") };
         let context = Context {
-            workspace: &self.stage.workspace,
-            session: &self.stage.session,
+            state: &self.stage.files,
+            session_id: "",
             working_directory: None,
             sink: &Collector::default(),
             cancel: &CancelToken::new(),

@@ -2,9 +2,9 @@
 
 use std::path::Path;
 
+use serde_json::json;
 use tool_provider::{Category, Tool, ToolErrorKind};
 use workspace_tools::ReadFile;
-use serde_json::json;
 
 use crate::ground::{Ground, read};
 

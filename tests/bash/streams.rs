@@ -4,10 +4,10 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-use workspace_tools::process::{Environment, Requested};
-use tool_provider::{CancelToken, EmitError, Event, EventSink};
-use tool_provider::OutputStream::{Stderr, Stdout};
 use serde_json::json;
+use tool_provider::OutputStream::{Stderr, Stdout};
+use tool_provider::{CancelToken, EmitError, Event, EventSink};
+use workspace_tools::process::{Environment, Requested};
 
 use crate::ground::{Collector, Ground};
 

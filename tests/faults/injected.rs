@@ -7,10 +7,10 @@ use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use provider_workspace::provider;
-use tool_provider::grpc::Failure;
-use tool_provider::Payload;
 use rustix::process::{Pid, Signal, geteuid, kill_process};
 use serde_json::{Value, json};
+use tool_provider::Payload;
+use tool_provider::grpc::Failure;
 
 use crate::harness::{Story, call, names};
 use crate::surroundings::{only_for_root, skip};

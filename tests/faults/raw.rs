@@ -3,9 +3,9 @@
 use prost::Message as _;
 use prost_types::value::Kind;
 use prost_types::{ListValue, Struct, Value};
-use tool_provider::grpc::Failure;
 use tonic::transport::Channel;
 use tonic::{Code, Status};
+use tool_provider::grpc::Failure;
 
 use crate::harness::Story;
 use tool_provider::grpc::pb::common::v1::CallContext;

@@ -6,9 +6,9 @@ use std::os::unix::fs::MetadataExt;
 use std::os::unix::net::UnixListener;
 use std::process::Command;
 
+use serde_json::{Value, json};
 use tool_provider::Call;
 use tool_provider::grpc::ToolClient;
-use serde_json::{Value, json};
 
 use crate::harness::{Story, call, names};
 

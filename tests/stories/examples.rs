@@ -5,11 +5,11 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use provider_workspace::config::properties;
-use tool_provider::grpc::kernel_callbacks;
 use provider_workspace::plugin::HOST_CALLBACKS;
-use tool_provider::schema::{Kind, Presence, Property};
 use serde_json::{Map, Value, json};
 use tokio::sync::mpsc;
+use tool_provider::grpc::host_callbacks;
+use tool_provider::schema::{Kind, Presence, Property};
 
 use crate::harness::{PATIENCE, PROGRAM, Story};
 
@@ -103,8 +103,12 @@ async fn what_the_minimal_provider_logs_reaches_its_host_by_both_ways() {
     let log = move |logged| drop(line.send(logged));
     let mut story = Story::launched_as(&program, |launch| launch.on_log(log)).await;
     let (entry, mut entries) = mpsc::unbounded_channel();
-    let callbacks = kernel_callbacks(move |logged| drop(entry.send(logged)));
-    story.plugin.serve_callbacks(HOST_CALLBACKS, callbacks).await.unwrap();
+    let callbacks = host_callbacks(move |logged| drop(entry.send(logged)));
+    story
+        .plugin
+        .serve_callbacks(HOST_CALLBACKS, goplugin::Services::new().with(callbacks))
+        .await
+        .unwrap();
     story.configure(json!({})).await.unwrap();
     story.write("poem.txt", "Roses are red,\n");
     story.result("count_words", json!({"path": "poem.txt"})).await;

@@ -4,8 +4,8 @@ use std::fs;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
-use tool_provider::view::{DiffOp, Hunk, View};
 use serde_json::{Value, json};
+use tool_provider::view::{DiffOp, Hunk, View};
 
 use crate::harness::{Story, call, names};
 

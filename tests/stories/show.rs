@@ -1,10 +1,10 @@
 //! Preview and Render.
 
+use serde_json::json;
+use tonic::Code;
 use tool_provider::Call;
 use tool_provider::grpc::{persisted_call, persisted_result};
 use tool_provider::view::View;
-use serde_json::json;
-use tonic::Code;
 
 use crate::harness::{Story, call, refusal};
 

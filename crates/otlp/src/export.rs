@@ -7,8 +7,8 @@ use std::time::Duration;
 
 use tokio::sync::{mpsc, oneshot};
 use tokio::time::{Instant, sleep_until, timeout};
-use tracing::{Metadata, Subscriber};
 use tracing::level_filters::LevelFilter;
+use tracing::{Metadata, Subscriber};
 use tracing_subscriber::Layer;
 use tracing_subscriber::filter::filter_fn;
 use tracing_subscriber::registry::LookupSpan;
@@ -61,9 +61,8 @@ impl Telemetry {
         S: Subscriber + for<'lookup> LookupSpan<'lookup>,
     {
         let target = self.scope.target;
-        let is_call = move |metadata: &Metadata<'_>| {
-            metadata.is_span() && metadata.target() == target
-        };
+        let is_call =
+            move |metadata: &Metadata<'_>| metadata.is_span() && metadata.target() == target;
         let filter = filter_fn(is_call).with_max_level_hint(LevelFilter::DEBUG);
         TelemetryLayer::new(self.queue.clone()).with_filter(filter)
     }

@@ -5,8 +5,8 @@
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use super::figures::{BOUNDS, Figures, Series, Sums};
 use super::export::Scope;
+use super::figures::{BOUNDS, Figures, Series, Sums};
 use super::layer::Finished;
 use super::pb::collector::metrics::v1 as metrics;
 use super::pb::collector::trace::v1 as trace;

@@ -5,11 +5,11 @@ use std::time::{Duration, SystemTime};
 
 use prost::Message as _;
 
+use super::export::Scope;
 use super::figures::{BOUNDS, Figures};
 use super::layer::{Finished, Said};
 use super::message::Origin;
 use super::pb::collector::metrics::v1::metric::Data;
-use super::export::Scope;
 use super::queue::{BATCH, Queue};
 use super::settings::{Protocol, Settings, SettingsFault};
 use super::trace_context::TraceParent;

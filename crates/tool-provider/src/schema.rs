@@ -112,6 +112,13 @@ impl Schema {
 }
 
 impl Property {
+    /// The property with another description.
+    #[must_use]
+    pub fn described(mut self, description: impl Into<Cow<'static, str>>) -> Self {
+        self.schema.description = description.into();
+        self
+    }
+
     /// A property that must be present.
     pub fn required(
         name: &'static str,

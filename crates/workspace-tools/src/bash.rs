@@ -21,7 +21,7 @@ mod notice;
 mod outcome;
 mod plain;
 mod show;
-mod spec;
+pub mod spec;
 
 use arguments::Arguments;
 use outcome::Happened;

@@ -3,23 +3,24 @@
 
 mod show;
 
-use crate::fault::unless_ended;
-use crate::fault::classify;
 use crate::fault::Classify as _;
+use crate::fault::classify;
+use crate::fault::unless_ended;
+use crate::fault::waiting;
 use std::path::Path;
 
 use serde_json::Value;
 
 use workspace_fs::text::name;
 use workspace_fs::{
-    AccessTime, Action, Ended, Fault, Guard, Knowledge, Mode, OpenFile, PathArgument, Place,
-    Replacement, Stamp, Target, Version, VersionHasher, Written,
+    AccessTime, Action, Ended, Guard, Knowledge, Mode, OpenFile, PathArgument, Place, Replacement,
+    Stamp, Target, Version, VersionHasher, Written,
 };
 
 use crate::Context;
-use crate::fault::waiting;
+pub use show::EXPECTED_VERSION;
 pub(super) use show::{
-    EXPECTED_VERSION, PREVIEW_LINES, failure, notice, properties, put, render, told, view, view_hunks,
+    PREVIEW_LINES, failure, notice, put, render, result, told, view, view_hunks,
 };
 use tool_provider::{Category, Payload, ToolError};
 
@@ -119,8 +120,7 @@ pub(super) fn version_of(file: &OpenFile, context: &Context<'_>) -> Result<Versi
 /// # Errors
 /// `invalid_arguments` for what can be no version of any content.
 pub(super) fn expected_version(arguments: &Payload) -> Result<Option<&str>, ToolError> {
-    let expected = arguments.get("expected_version").and_then(Value::as_str);
-    match expected {
+    match EXPECTED_VERSION.get(arguments) {
         Some(expected) if !Version::is_one(expected) => Err(ToolError::invalid_arguments(format!(
             "expected_version {:?} is no version: a version is 32 hexadecimal digits",
             expected.chars().take(40).collect::<String>()
@@ -128,7 +128,7 @@ pub(super) fn expected_version(arguments: &Payload) -> Result<Option<&str>, Tool
         .with_hint(
             "take it from the result of read_file, edit_file or write_file, or leave it out",
         )),
-        _ => Ok(expected),
+        expected => Ok(expected),
     }
 }
 
@@ -176,7 +176,9 @@ impl<'w> Destination<'w> {
         place.check_writable(&context.state.workspace, path).classified()?;
         let current = match place.target {
             Target::Missing { .. } => None,
-            Target::Found { .. } => Some(place.open(path, Action::Write, AccessTime::Keep).classified()?),
+            Target::Found { .. } => {
+                Some(place.open(path, Action::Write, AccessTime::Keep).classified()?)
+            }
         };
         Ok(Self { context, place, current })
     }
@@ -241,9 +243,11 @@ impl Writing<'_> {
         let base = current.as_ref();
         let should_stop = || context.check().is_err();
         let new = Replacement { text: path, base, content, should_stop: &should_stop };
-        let staged = context.state.workspace.stage(place, new).map_err(|error| {
-            unless_ended(error, context)
-        })?;
+        let staged = context
+            .state
+            .workspace
+            .stage(place, new)
+            .map_err(|error| unless_ended(error, context))?;
         context.begin_commit()?;
         Ok(Committed { written: staged.commit().classified()?, _lock: lock })
     }
@@ -259,7 +263,8 @@ fn argument<'a>(context: &Context<'a>, path: &'a str) -> PathArgument<'a> {
 /// # Errors
 /// As a change of the file would fail.
 pub(super) fn look<'w>(context: &'w Context<'w>, path: &str) -> Result<Destination<'w>, ToolError> {
-    let place = context.state.workspace.locate(argument(context, path), Action::Write).classified()?;
+    let place =
+        context.state.workspace.locate(argument(context, path), Action::Write).classified()?;
     let destination = Destination::open(context, place, path)?;
     destination.place.check_permitted(path).classified()?;
     Ok(destination)

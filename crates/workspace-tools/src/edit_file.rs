@@ -1,9 +1,8 @@
 //! `edit_file`: replaces strings in a text file, byte for byte.
 
-mod spec;
+pub mod spec;
 
 use crate::change::view_hunks;
-use crate::fault::Classify as _;
 use serde_json::Value;
 
 use workspace_fs::text::diff::{self, Diff, Side};
@@ -15,7 +14,9 @@ use workspace_fs::text::patch::Patch;
 use workspace_fs::{Extent, Knowledge, OpenFile, VersionHasher};
 
 use super::change::{self, Base, MAX_FILE, PREVIEW_LINES};
+use super::field::{FILE, Field, PATH, Text};
 use crate::{Context, Files};
+use spec::{EDITS, NEW_STRING, OLD_STRING, REPLACE_ALL};
 use tool_provider::view::{Style, View};
 use tool_provider::{Payload, Tool, ToolError, ToolSpec};
 
@@ -48,19 +49,19 @@ struct Arguments<'a> {
 
 impl<'a> Arguments<'a> {
     fn of(arguments: &'a Payload) -> Result<Self, ToolError> {
-        let path = arguments.get("path").and_then(Value::as_str);
+        let path = FILE.get(arguments);
         let path = path.ok_or_else(|| ToolError::invalid_arguments("path must be a string"))?;
-        let single = ["old_string", "new_string", "replace_all"];
-        let edits = match arguments.get("edits") {
-            None if !arguments.contains_key("old_string")
-                && !arguments.contains_key("new_string") =>
-            {
+        let has = |name| arguments.contains_key(name);
+        let edits = match arguments.get(EDITS.name) {
+            None if !has(OLD_STRING.name) && !has(NEW_STRING.name) => {
                 return Err(ToolError::invalid_arguments(
                     "nothing to edit: give old_string and new_string, or edits with several of both",
                 ));
             }
             None => vec![edit_of(arguments, "")?],
-            Some(_) if single.iter().any(|name| arguments.contains_key(*name)) => {
+            Some(_)
+                if [OLD_STRING.name, NEW_STRING.name, REPLACE_ALL.name].into_iter().any(has) =>
+            {
                 return Err(ToolError::invalid_arguments(
                     "give either edits, or old_string, new_string and replace_all: not both; beside \
                      edits they belong into each of them",
@@ -101,19 +102,20 @@ impl<'a> Arguments<'a> {
 }
 
 fn edit_of<'a>(arguments: &'a Payload, prefix: &str) -> Result<Edit<'a>, ToolError> {
-    let text = |name: &str| {
-        arguments.get(name).and_then(Value::as_str).ok_or_else(|| {
-            let remedy = if name == "new_string" { "; to delete, give \"\"" } else { "" };
+    let text = |field: Field<Text>, remedy: &str| {
+        field.get(arguments).ok_or_else(|| {
             ToolError::invalid_arguments(format!(
-                "{prefix}{name} is missing: a string is required{remedy}"
+                "{prefix}{} is missing: a string is required{remedy}",
+                field.name
             ))
         })
     };
-    let scope = match arguments.get("replace_all").and_then(Value::as_bool) {
+    let scope = match REPLACE_ALL.get(arguments) {
         Some(true) => Scope::All,
         Some(false) | None => Scope::Only,
     };
-    Ok(Edit { old: text("old_string")?, new: text("new_string")?, scope })
+    let old = text(OLD_STRING, "")?;
+    Ok(Edit { old, new: text(NEW_STRING, "; to delete, give \"\"")?, scope })
 }
 
 /// A file and what the edits do to it.
@@ -241,9 +243,9 @@ impl Tool<Files> for EditFile {
     }
 
     fn render_call(&self, arguments: &Payload) -> View {
-        let path = arguments.get("path").and_then(Value::as_str).unwrap_or("a file");
+        let path = FILE.get(arguments).unwrap_or("a file");
         let mut views = vec![View::text(format!("Edit {}", name::shown(path)), Style::Bold)];
-        match arguments.get("edits").and_then(Value::as_array) {
+        match EDITS.get(arguments) {
             Some(edits) => views.extend(edits.iter().filter_map(Value::as_object).map(asked)),
             None => views.push(asked(arguments)),
         }
@@ -286,8 +288,8 @@ fn edit_once(arguments: &Arguments<'_>, context: &Context<'_>) -> Result<Payload
 
     let (diff, told) = change::told(|lines| prepared.diff(lines), prepared.side());
     let mut payload = Payload::new();
-    payload.insert("path".to_owned(), path.into());
-    payload.insert("replacements".to_owned(), prepared.edited.replacements.into());
+    PATH.put(&mut payload, path);
+    spec::REPLACEMENTS.put(&mut payload, prepared.edited.replacements);
     if version == prepared.base.version {
         let notices = [UNDONE.to_owned()];
         change::put(&mut payload, &diff, told, version, prepared.encoding, &notices);
@@ -314,12 +316,12 @@ fn edit_once(arguments: &Arguments<'_>, context: &Context<'_>) -> Result<Payload
 
 /// One edit as it is asked for: what goes and what comes, wherever that is.
 fn asked(edit: &Payload) -> View {
-    let text = |name: &str| edit.get(name).and_then(Value::as_str).unwrap_or_default();
-    let (old, new) = (text("old_string").as_bytes(), text("new_string").as_bytes());
+    let [old, new] =
+        [OLD_STRING, NEW_STRING].map(|field| field.get(edit).unwrap_or_default().as_bytes());
     let diff = diff::of_patch(old, &Patch::between(old, new), Unit::Byte, PREVIEW_LINES);
     let shown = diff.shown(Side { old: Encoding::Utf8, new: Encoding::Utf8 });
     let mut views = vec![View::Diff(view_hunks(shown.hunks))];
-    if edit.get("replace_all").and_then(Value::as_bool) == Some(true) {
+    if REPLACE_ALL.get(edit) == Some(true) {
         views.push(View::text("every occurrence", Style::Dim));
     }
     View::Group(views)

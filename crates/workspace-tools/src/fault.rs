@@ -5,11 +5,11 @@ use rustix::io::Errno;
 use workspace_fs::text::name;
 use workspace_fs::{Action, Fault, LONGEST_WAIT, Wait, WorkspaceError};
 
-use super::hidden::one_line;
 use crate::Context;
 use tool_provider::ToolError;
 use tool_provider::error::LONGEST_PATH;
 use tool_provider::shorten::shorten;
+use workspace_fs::text::hidden::one_line;
 
 /// What the file system refused, in the tools' taxonomy.
 pub(crate) trait Classify {

@@ -20,6 +20,12 @@ pub struct Files {
 }
 
 impl Files {
+    /// These roots, under sessions that know of nothing yet.
+    #[must_use]
+    pub fn new(workspace: Arc<Workspace>, level: Level) -> Self {
+        Self { workspace, sessions: Arc::default(), level }
+    }
+
     /// What the session of this name has read and written.
     pub(crate) fn session(&self, id: &str) -> Arc<Session> {
         self.sessions.session(id)

@@ -5,12 +5,10 @@ mod list;
 mod outcome;
 mod pattern;
 mod show;
-mod spec;
+pub mod spec;
 
-use crate::fault::classify;
 use crate::fault::Classify as _;
-use serde_json::Value;
-
+use crate::fault::classify;
 use workspace_fs::text::name;
 use workspace_fs::tree::{IgnoreRules, PathGlob, Selection};
 use workspace_fs::{Action, Fault, FileKind, PathArgument, Place, Target};
@@ -61,10 +59,9 @@ const MOST_SORTED: usize = 100_000;
 
 impl<'a> Arguments<'a> {
     fn of(arguments: &'a Payload) -> Result<Self, ToolError> {
-        let text = |name: &str| arguments.get(name).and_then(Value::as_str);
-        let number = |name: &str| arguments.get(name).and_then(Value::as_u64);
         let whole = |number: u64| usize::try_from(number).unwrap_or(usize::MAX);
-        let given = text("pattern")
+        let given = spec::PATTERN
+            .get(arguments)
             .ok_or_else(|| ToolError::invalid_arguments("pattern must be a string"))?;
         let pattern = Pattern::parse(given)?;
         let glob = PathGlob::new(&pattern.glob).map_err(|error| {
@@ -72,13 +69,14 @@ impl<'a> Arguments<'a> {
                 .with_hint("a backslash before a wildcard takes its meaning away: \\[")
                 .with_source(error)
         })?;
-        let rules = match arguments.get("include_ignored").and_then(Value::as_bool) {
+        let rules = match spec::INCLUDE_IGNORED.get(arguments) {
             Some(true) => IgnoreRules::Disregard,
             Some(false) | None => IgnoreRules::Honour,
         };
-        let limit = number("limit").unwrap_or(DEFAULT_LIMIT).clamp(1, MOST_LIMIT);
-        let page = Page { offset: whole(number("offset").unwrap_or(0)), limit: whole(limit) };
-        let sort = match text("sort") {
+        let limit = spec::LIMIT.unsigned(arguments).unwrap_or(DEFAULT_LIMIT).clamp(1, MOST_LIMIT);
+        let offset = spec::OFFSET.unsigned(arguments).unwrap_or(0);
+        let page = Page { offset: whole(offset), limit: whole(limit) };
+        let sort = match spec::SORT.get(arguments) {
             Some("modified") => Sort::Modified,
             _ => Sort::Path,
         };
@@ -90,7 +88,7 @@ impl<'a> Arguments<'a> {
             ))
             .with_hint("start deeper, or sort by path"));
         }
-        Ok(Self { text: given, pattern, glob, path: text("path"), rules, page, sort })
+        Ok(Self { text: given, pattern, glob, path: spec::START.get(arguments), rules, page, sort })
     }
 
     /// The folder where the search starts, and what the caller calls it. Nothing where the pattern
@@ -104,7 +102,11 @@ impl<'a> Arguments<'a> {
         let folders = &self.pattern.folders;
         let path = self.path.unwrap_or(".");
         if !folders.starts_with('/') {
-            let place = context.state.workspace.locate_existing(argument(path), Action::List).classified()?;
+            let place = context
+                .state
+                .workspace
+                .locate_existing(argument(path), Action::List)
+                .classified()?;
             if !is_folder(&place) {
                 return Err(no_folder(path));
             }
@@ -164,10 +166,8 @@ impl Tool<Files> for Glob {
         };
         let found = search.run(context)?;
         let mut payload = Payload::new();
-        payload.insert("pattern".to_owned(), arguments.text.into());
-        if let Some(path) = arguments.path {
-            payload.insert("path".to_owned(), path.into());
-        }
+        spec::PATTERN.put(&mut payload, arguments.text);
+        spec::START.put_some(&mut payload, arguments.path);
         found.put(&mut payload, &arguments);
         Ok(payload)
     }

@@ -12,14 +12,13 @@ mod report;
 mod search;
 mod show;
 mod snippet;
-mod spec;
+pub mod spec;
 mod steps;
 
 use crate::fault::Classify as _;
 use std::num::NonZero;
 
-use serde_json::Value;
-
+use super::field::NOTICE;
 use super::prefix::Prefix;
 use crate::change;
 use crate::{Context, Files};
@@ -178,29 +177,25 @@ fn result(
     let next = arguments.page.offset.saturating_add(listed.list.len());
     let notice = Told { listed: &listed, arguments, end, counts, named, next }.notice();
     let mut payload = Payload::new();
-    let mut put = |name: &str, value: Value| payload.insert(name.to_owned(), value);
-    put("pattern", arguments.wanted.pattern.into());
+    let to = &mut payload;
+    spec::PATTERN.put(to, arguments.wanted.pattern);
     if arguments.path != HERE {
-        put("path", arguments.path.into());
+        spec::START.put(to, arguments.path);
     }
-    put(listed.name(), std::mem::take(&mut listed.list).into());
-    put("truncated", (!matches!(end, End::All)).into());
+    listed.field().put(to, std::mem::take(&mut listed.list));
+    spec::TRUNCATED.put(to, !matches!(end, End::All));
     match end {
-        End::All => put("total_matches", listed.matches.into()),
-        End::Full(_) => put("next_offset", next.into()),
-        End::Stopped(_) => None,
-    };
-    put("files_searched", counts.searched.into());
+        End::All => spec::TOTAL_MATCHES.put(to, listed.matches),
+        End::Full(_) => spec::NEXT_OFFSET.put(to, next),
+        End::Stopped(_) => {}
+    }
+    spec::FILES_SEARCHED.put(to, counts.searched);
     let mut skipped = Payload::new();
-    for (name, skip) in
-        [("binary", Skip::Binary), ("too_large", Skip::TooLarge), ("unreadable", Skip::Unreadable)]
-    {
-        skipped.insert(name.to_owned(), counts.skipped(skip).into());
-    }
-    put("skipped", skipped.into());
-    if let Some(notice) = notice {
-        put("notice", notice.into());
-    }
+    spec::BINARY.put(&mut skipped, counts.skipped(Skip::Binary));
+    spec::TOO_LARGE.put(&mut skipped, counts.skipped(Skip::TooLarge));
+    spec::UNREADABLE.put(&mut skipped, counts.skipped(Skip::Unreadable));
+    spec::SKIPPED.put(to, skipped);
+    NOTICE.put_some(to, notice);
     payload
 }
 

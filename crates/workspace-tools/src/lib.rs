@@ -7,23 +7,21 @@
 //! A tool knows neither the wire nor any async runtime: see the `tool-provider` crate.
 
 pub mod bash;
+pub mod change;
 pub mod edit_file;
+pub mod field;
 pub mod glob;
 pub mod grep;
 pub mod process;
 pub mod read_file;
 pub mod write_file;
 
-mod change;
 mod fault;
 mod files;
-mod hidden;
 mod ignore_files;
 mod language;
 mod prefix;
 mod sessions;
-mod spec;
-mod stored;
 
 pub use bash::{Bash, BashSettings};
 pub use edit_file::EditFile;

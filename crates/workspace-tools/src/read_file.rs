@@ -2,11 +2,10 @@
 
 mod scan;
 mod show;
-mod spec;
+pub mod spec;
 
 use crate::fault::classify;
-use serde_json::Value;
-
+use crate::fault::waiting;
 use workspace_fs::text::encoding::Encoding;
 use workspace_fs::text::name;
 use workspace_fs::text::window::{Full, MAX_LINE, Numbering};
@@ -14,8 +13,8 @@ use workspace_fs::{
     AccessTime, Action, Extent, Fault, FileKind, Knowledge, OpenFile, PathArgument, Target,
 };
 
+use super::field::{FILE, NOTICE, PATH};
 use crate::change;
-use crate::fault::waiting;
 use crate::{Context, Files};
 use scan::{Found, Request, Text};
 use tool_provider::view::View;
@@ -52,16 +51,16 @@ const DEFAULT_LIMIT: u64 = 2000;
 
 impl<'a> Arguments<'a> {
     fn of(arguments: &'a Payload) -> Result<Self, ToolError> {
-        let path = arguments.get("path").and_then(Value::as_str);
+        let path = FILE.get(arguments);
         let path = path.ok_or_else(|| ToolError::invalid_arguments("path must be a string"))?;
-        let offset = arguments.get("offset").and_then(Value::as_i64).unwrap_or(1);
+        let offset = spec::OFFSET.get(arguments).unwrap_or(1);
         if offset == 0 {
             return Err(ToolError::invalid_arguments(
                 "offset cannot be 0: 1 is the first line, -1 the last",
             ));
         }
-        let limit = arguments.get("limit").and_then(Value::as_u64).unwrap_or(DEFAULT_LIMIT);
-        let numbering = match arguments.get("line_numbers").and_then(Value::as_bool) {
+        let limit = spec::LIMIT.unsigned(arguments).unwrap_or(DEFAULT_LIMIT);
+        let numbering = match spec::LINE_NUMBERS.get(arguments) {
             Some(false) => Numbering::Off,
             Some(true) | None => Numbering::On,
         };
@@ -171,29 +170,23 @@ fn result(path: &str, request: Request, file: &OpenFile, text: Text) -> Payload 
     let notice = notice(request, &text);
     let Text { encoding, window, start, more, ending, total, version } = text;
     let mut payload = Payload::new();
-    let mut put = |name: &str, value: Value| payload.insert(name.to_owned(), value);
-    put("path", path.into());
-    put("content", window.content.into());
+    let to = &mut payload;
+    PATH.put(to, path);
+    spec::CONTENT.put(to, window.content);
     if window.lines > 0 {
-        put("start_line", start.into());
-        put("end_line", start.saturating_add_unsigned(window.lines - 1).into());
+        spec::START_LINE.put(to, start);
+        spec::END_LINE.put(to, start.saturating_add_unsigned(window.lines - 1));
     }
-    if let Some(total) = total {
-        put("total_lines", total.lines.into());
-    }
-    put("truncated", more.into());
+    spec::TOTAL_LINES.put_some(to, total.map(|total| total.lines));
+    spec::TRUNCATED.put(to, more);
     if more {
-        put("next_offset", start.saturating_add_unsigned(window.lines).into());
+        spec::NEXT_OFFSET.put(to, start.saturating_add_unsigned(window.lines));
     }
-    put("encoding", encoding.name().into());
-    put("line_ending", ending.name().into());
-    put("size_bytes", total.map_or(file.stat().size, |total| total.bytes).into());
-    if let Some(version) = version {
-        put("version", version.to_string().into());
-    }
-    if let Some(notice) = notice {
-        put("notice", notice.into());
-    }
+    spec::ENCODING.put(to, encoding.name());
+    spec::LINE_ENDING.put(to, ending.name());
+    spec::SIZE_BYTES.put(to, total.map_or(file.stat().size, |total| total.bytes));
+    spec::VERSION.put_some(to, version.map(|version| version.to_string()));
+    NOTICE.put_some(to, notice);
     payload
 }
 

@@ -5,10 +5,7 @@
 //! or put back a mark or line endings that the caller left out, could not be used to change them.
 //! What a file loses that way is told in the notice; `edit_file` is the tool that keeps it.
 
-mod spec;
-
-use crate::fault::Classify as _;
-use serde_json::Value;
+pub mod spec;
 
 use workspace_fs::text::diff::{self, Diff, Side};
 use workspace_fs::text::encoding::{Detected, Encoding, detect};
@@ -18,8 +15,10 @@ use workspace_fs::text::patch::Patch;
 use workspace_fs::{Extent, OpenFile, Version};
 
 use super::change::{self, Base, MAX_FILE, PREVIEW_LINES};
+use super::field::{FILE, Field, PATH, Text};
 use super::language::language_of;
 use crate::{Context, Files};
+use spec::CONTENT;
 use tool_provider::view::{Style, View};
 use tool_provider::{Payload, Tool, ToolError, ToolSpec};
 
@@ -57,12 +56,12 @@ struct Arguments<'a> {
 
 impl<'a> Arguments<'a> {
     fn of(arguments: &'a Payload) -> Result<Self, ToolError> {
-        let text = |name: &str| {
-            let value = arguments.get(name).and_then(Value::as_str);
-            value.ok_or_else(|| ToolError::invalid_arguments(format!("{name} must be a string")))
+        let text = |field: Field<Text>| {
+            let missing = || format!("{} must be a string", field.name);
+            field.get(arguments).ok_or_else(|| ToolError::invalid_arguments(missing()))
         };
         let expected_version = change::expected_version(arguments)?;
-        Ok(Self { path: text("path")?, content: text("content")?, expected_version })
+        Ok(Self { path: text(FILE)?, content: text(CONTENT)?, expected_version })
     }
 }
 
@@ -276,16 +275,16 @@ impl Tool<Files> for WriteFile {
     }
 
     fn render_call(&self, arguments: &Payload) -> View {
-        let path = arguments.get("path").and_then(Value::as_str).unwrap_or("a file");
+        let path = FILE.get(arguments).unwrap_or("a file");
         let mut views = vec![View::text(format!("Write {}", name::shown(path)), Style::Bold)];
-        if let Some(content) = arguments.get("content").and_then(Value::as_str) {
+        if let Some(content) = CONTENT.get(arguments) {
             views.push(View::code(language_of(path), content));
         }
         View::Group(views)
     }
 
     fn render_result(&self, payload: &Payload) -> View {
-        let created = payload.get("created").and_then(Value::as_bool) == Some(true);
+        let created = spec::CREATED.get(payload) == Some(true);
         change::render(payload, if created { "Created" } else { "Wrote" })
     }
 }
@@ -327,9 +326,9 @@ impl WriteFile {
         notices.extend(told.notes.iter().cloned());
 
         let mut payload = Payload::new();
-        payload.insert("path".to_owned(), path.into());
-        payload.insert("created".to_owned(), prepared.is_new().into());
-        payload.insert("bytes_written".to_owned(), written.into());
+        PATH.put(&mut payload, path);
+        spec::CREATED.put(&mut payload, prepared.is_new());
+        spec::BYTES_WRITTEN.put(&mut payload, written);
         change::put(&mut payload, &diff, told, version, Encoding::Utf8, &notices);
         Ok(payload)
     }

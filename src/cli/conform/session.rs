@@ -6,10 +6,10 @@ use std::time::Duration;
 
 use super::processes::Process;
 use super::runs::Run;
-use tool_provider::grpc::observe::{Observer, Sent, SentContext};
-use tool_provider::grpc::{KernelEvent, KernelLogEntry};
-use tool_provider::Payload;
 use goplugin::host::{LogLine, Plugin};
+use tool_provider::Payload;
+use tool_provider::grpc::observe::{Observer, Sent, SentContext};
+use tool_provider::grpc::{HostEvent, HostLogEntry};
 
 /// The session that every call belongs to.
 pub(crate) const SESSION: &str = "conform-session";
@@ -70,8 +70,8 @@ pub(crate) struct Said {
     pub(crate) stray: Heard<u8>,
     /// What it printed, as go-plugin carries it.
     pub(crate) printed: Heard<u8>,
-    pub(crate) kernel: Heard<KernelLogEntry>,
-    pub(crate) events: Heard<KernelEvent>,
+    pub(crate) kernel: Heard<HostLogEntry>,
+    pub(crate) events: Heard<HostEvent>,
 }
 
 impl Default for Said {

@@ -4,11 +4,11 @@ use std::process::Command;
 use std::time::Duration;
 
 use futures_util::StreamExt as _;
-use tool_provider::Call;
-use tool_provider::grpc::InvokeItem;
 use provider_workspace::plugin::COOKIE;
-use tool_provider::Event;
 use serde_json::json;
+use tool_provider::Call;
+use tool_provider::Event;
+use tool_provider::grpc::InvokeItem;
 
 use super::{gone, mark, next_output};
 use crate::harness::{PATIENCE, PROGRAM, Story, call};

@@ -8,8 +8,8 @@ mod races;
 mod stops;
 mod tree;
 
-use tool_provider::{Event, Payload};
 use serde_json::{Value, json};
+use tool_provider::{Event, Payload};
 
 use crate::harness::Story;
 

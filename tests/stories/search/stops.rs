@@ -3,10 +3,10 @@
 use std::time::{Duration, Instant};
 
 use futures_util::StreamExt;
-use tool_provider::Call;
-use tool_provider::grpc::InvokeItem;
-use tool_provider::Event;
 use serde_json::{Value, json};
+use tool_provider::Call;
+use tool_provider::Event;
+use tool_provider::grpc::InvokeItem;
 
 use crate::harness::{Story, call};
 

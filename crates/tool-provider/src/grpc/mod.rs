@@ -4,7 +4,7 @@
 //! - [`ToolClient`] is the other side, for the command line, tests and examples.
 //! - [`observe`] is a client for whoever judges a provider: it keeps what came as it came.
 //! - [`handshake`] has the constants by which a host and its plugins know each other.
-//! - [`KernelLog`] carries log entries back to the kernel.
+//! - [`HostLog`] carries log entries back to the kernel.
 
 pub mod call_span;
 pub mod handshake;
@@ -12,8 +12,8 @@ pub mod handshake;
 mod client;
 mod codec;
 mod convert;
-mod kernel;
-mod kernel_log;
+mod host;
+mod host_log;
 pub mod observe;
 pub mod pb;
 mod persisted;
@@ -28,10 +28,8 @@ pub use client::{
     ToolClient,
 };
 pub use convert::ConvertError;
-pub use kernel::{
-    Callbacks, KernelEvent, KernelLogEntry, kernel_callbacks, kernel_callbacks_keeping,
-};
-pub use kernel_log::{DialError, KernelLog, KernelLogLayer};
+pub use host::{Callbacks, HostEvent, HostLogEntry, host_callbacks, host_callbacks_keeping};
+pub use host_log::{DialError, HostLog, HostLogLayer};
 pub use persisted::{persisted_call, persisted_result};
 pub use status::grpc_code;
 pub use tool_service::ToolService;

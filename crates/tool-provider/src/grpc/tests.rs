@@ -45,7 +45,7 @@ where
 }
 
 async fn client_with(
-    log: KernelLog,
+    log: HostLog,
     run: impl Fn(&Payload, &Context<'_>) -> Result<Payload, ToolError> + Send + Sync + 'static,
 ) -> (ToolClient, Arc<Provider>) {
     let tool = Sample::tool("sample", ToolKind::DataSource, run);
@@ -57,7 +57,7 @@ async fn client_with(
 async fn client(
     run: impl Fn(&Payload, &Context<'_>) -> Result<Payload, ToolError> + Send + Sync + 'static,
 ) -> ToolClient {
-    client_with(KernelLog::default(), run).await.0
+    client_with(HostLog::default(), run).await.0
 }
 
 fn block() -> Payload {
@@ -210,7 +210,7 @@ async fn closing_the_stream_before_the_first_event_cancels_too() {
 async fn a_deadline_of_the_kernel_comes_back_as_a_timeout_in_time() {
     let (release, released) = mpsc::channel::<()>();
     let released = Mutex::new(released);
-    let (mut client, provider) = client_with(KernelLog::default(), move |_, _| {
+    let (mut client, provider) = client_with(HostLog::default(), move |_, _| {
         let _ = released.lock().unwrap().recv();
         Ok(Payload::new())
     })
@@ -260,9 +260,9 @@ async fn what_a_kernel_stored_is_shown() {
 #[tokio::test]
 async fn the_kernel_is_told_what_happened_to_a_cancelled_call() {
     let (told, mut heard) = async_mpsc::unbounded_channel();
-    let kernel = kernel_callbacks(move |entry| told.send(entry).unwrap());
+    let kernel = host_callbacks(move |entry| told.send(entry).unwrap());
     let channel = connect(kernel).await;
-    let log = KernelLog::default();
+    let log = HostLog::default();
     log.dial_with(move || {
         let channel = channel.clone();
         async move { Ok(channel) }
@@ -298,7 +298,7 @@ async fn the_kernel_is_told_what_happened_to_a_cancelled_call() {
 
 #[tokio::test]
 async fn a_kernel_without_a_log_costs_nothing_but_one_dial() {
-    let log = KernelLog::default();
+    let log = HostLog::default();
     log.dial_with(|| async { Err("no such service".into()) });
     let subscriber = tracing_subscriber::registry().with(log.layer());
     let _guard = tracing::subscriber::set_default(subscriber);

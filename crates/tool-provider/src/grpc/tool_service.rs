@@ -22,20 +22,25 @@ use super::pb::tool::v1::{self as wire};
 use super::status::{configure_status, status};
 use super::traced::{Traced, ending, failure};
 use super::typed_server::TypedServer;
-use super::{KernelLog, MOST_MESSAGE_BYTES, persisted, timeout};
+use super::{HostLog, MOST_MESSAGE_BYTES, persisted, timeout};
 
 /// The protocol's ToolService.
-#[derive(Clone)]
 pub struct ToolService<S = ()> {
     provider: Arc<Provider<S>>,
-    kernel_log: KernelLog,
+    host_log: HostLog,
+}
+
+impl<S> Clone for ToolService<S> {
+    fn clone(&self) -> Self {
+        Self { provider: self.provider.clone(), host_log: self.host_log.clone() }
+    }
 }
 
 impl<S: State> ToolService<S> {
-    /// A service over `provider` that tells `kernel_log` when the kernel can be reached.
+    /// A service over `provider` that tells `host_log` when the kernel can be reached.
     #[must_use]
-    pub fn new(provider: Arc<Provider<S>>, kernel_log: KernelLog) -> Self {
-        Self { provider, kernel_log }
+    pub fn new(provider: Arc<Provider<S>>, host_log: HostLog) -> Self {
+        Self { provider, host_log }
     }
 
     /// The service as a server takes it: every failure that it answers with is one of ours.
@@ -88,7 +93,7 @@ impl<S: State> server::ToolService for ToolService<S> {
         &self,
         request: Request<wire::ConfigureRequest>,
     ) -> Result<Response<wire::ConfigureResponse>, Status> {
-        self.kernel_log.connect();
+        self.host_log.connect();
         let config = payload(request.into_inner().config.unwrap_or_default())
             .map_err(|error| status(&bad_arguments(error)))?;
         let provider = self.provider.clone();
@@ -115,7 +120,7 @@ impl<S: State> server::ToolService for ToolService<S> {
         &self,
         request: Request<wire::InvokeRequest>,
     ) -> Result<Response<Events>, Status> {
-        self.kernel_log.connect();
+        self.host_log.connect();
         let (metadata, _, request) = request.into_parts();
         let traced = Traced { metadata: &metadata, call: request.call.as_ref() };
         let span = call_span(Operation::Invoke, &traced);

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use serde_json::Value;
 
-use super::BashSettings;
+use super::{BashSettings, spec};
 use tool_provider::{Payload, ToolError};
 
 /// The longest command that fits into one argument: Linux allows 128 KiB with the NUL at its end
@@ -23,8 +23,8 @@ pub(super) struct Arguments<'a> {
 
 impl<'a> Arguments<'a> {
     pub(super) fn parse(payload: &'a Payload, settings: &BashSettings) -> Result<Self, ToolError> {
-        let text = |name: &str| payload.get(name).and_then(Value::as_str);
-        let command = text("command")
+        let command = spec::COMMAND
+            .get(payload)
             .ok_or_else(|| ToolError::invalid_arguments("command: a string is required"))?;
         if command.trim().is_empty() {
             return Err(ToolError::invalid_arguments(
@@ -37,21 +37,22 @@ impl<'a> Arguments<'a> {
                  let the command make it (printf '\\0') or pass it in stdin"
             )));
         }
-        if text("cwd") == Some("") {
+        let cwd = spec::CWD.get(payload);
+        if cwd == Some("") {
             return Err(ToolError::invalid_arguments(
                 "cwd is empty: leave it out to run in the working directory",
             ));
         }
-        let timeout = match payload.get("timeout_ms").and_then(Value::as_f64) {
+        let timeout = match payload.get(spec::TIMEOUT_MS.name).and_then(Value::as_f64) {
             None => settings.timeout,
             Some(asked) => timeout(asked, settings.max_timeout)?,
         };
         Ok(Self {
             command,
             timeout,
-            cwd: text("cwd"),
-            stdin: text("stdin"),
-            description: text("description").filter(|text| !text.trim().is_empty()),
+            cwd,
+            stdin: spec::STDIN.get(payload),
+            description: spec::DESCRIPTION.get(payload).filter(|text| !text.trim().is_empty()),
         })
     }
 

@@ -4,10 +4,11 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use sandbox::{Access, ExitStatus, Jail, Subject};
-use serde_json::{Value, json};
+use serde_json::Value;
 
-use super::{Arguments, BashSettings, folder, notice};
+use super::{Arguments, BashSettings, folder, notice, spec};
 use crate::Context;
+use crate::field::NOTICE;
 use crate::process::{
     Budget, Finished, FullOutput, StopCause, StopSignal, Stopped, TimeLimit, Unreported,
     signal_name,
@@ -72,35 +73,29 @@ impl Happened<'_> {
     /// The result's payload, as far as its fields are known.
     fn payload(&self, context: &Context<'_>) -> Payload {
         let finished = &self.finished;
-        let mut fields = json!({
-            "command": self.command(context),
-            "output": finished.output.text,
-            "stdout_bytes": finished.stdout_bytes,
-            "stderr_bytes": finished.stderr_bytes,
-            "truncated": finished.output.left_out > 0,
-            "duration_ms": milliseconds(finished.duration),
-            "cwd": name::of(self.cwd),
-        });
-        let mut add = |name: &str, value: Value| fields[name] = value;
+        let mut payload = Payload::new();
+        let to = &mut payload;
+        spec::COMMAND.put(to, self.command(context));
+        spec::OUTPUT.put(to, finished.output.text.as_str());
+        spec::STDOUT_BYTES.put(to, finished.stdout_bytes);
+        spec::STDERR_BYTES.put(to, finished.stderr_bytes);
+        spec::TRUNCATED.put(to, finished.output.left_out > 0);
+        spec::DURATION_MS.put(to, milliseconds(finished.duration));
+        spec::CWD.put(to, name::of(self.cwd));
         if let Ok(end) = &finished.end {
-            add("exit_code", end.status.shell_code().into());
-            add("processes_killed", end.processes_killed.into());
+            spec::EXIT_CODE.put(to, end.status.shell_code());
+            spec::PROCESSES_KILLED.put(to, end.processes_killed);
             if let ExitStatus::Signaled(signal) = end.status {
-                add("signal", signal_name(signal).into());
+                spec::SIGNAL.put(to, signal_name(signal));
             }
         }
         if let Some(FullOutput::Complete(path) | FullOutput::Beginning { path, .. }) =
             &finished.output.full
         {
-            add("full_output_path", name::of(path).into());
+            spec::FULL_OUTPUT_PATH.put(to, name::of(path));
         }
-        if let Some(notice) = self.notice(context) {
-            add("notice", notice.into());
-        }
-        match fields {
-            Value::Object(payload) => payload,
-            _ => Payload::new(),
-        }
+        NOTICE.put_some(to, self.notice(context));
+        payload
     }
 
     fn command(&self, context: &Context<'_>) -> String {

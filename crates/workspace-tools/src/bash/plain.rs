@@ -1,9 +1,6 @@
-//! Text from commands and models, made fit for a person's eyes.
+//! Text from commands, without what would steer a terminal.
 
 use std::borrow::Cow;
-use std::fmt::Write as _;
-
-use crate::hidden::is_hidden;
 
 /// Takes out what would steer a terminal: colours, cursor moves, titles, other control characters.
 /// A line that was written anew after a carriage return, as a progress bar is, shows its last state.
@@ -88,24 +85,6 @@ fn skip_control_sequence(chars: &mut Chars<'_>) -> Option<char> {
     chars.next_if(|c| ('\u{40}'..='\u{7e}').contains(c))
 }
 
-/// Makes every character that cannot be seen, or that changes how others are seen, visible: a
-/// person approves what is really there.
-pub(super) fn visible(text: &str) -> Cow<'_, str> {
-    if !text.contains(is_hidden) {
-        return Cow::Borrowed(text);
-    }
-    let mut shown = String::with_capacity(text.len() + 16);
-    for c in text.chars() {
-        if is_hidden(c) {
-            // Writing to a string cannot fail.
-            let _ = write!(shown, "\\u{{{:x}}}", u32::from(c));
-        } else {
-            shown.push(c);
-        }
-    }
-    Cow::Owned(shown)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -141,14 +120,5 @@ mod tests {
         ] {
             assert_eq!(without_escapes(raw), plain, "{raw:?}");
         }
-    }
-
-    #[test]
-    fn what_hides_is_shown() {
-        assert_eq!(visible("ls\t-l\n"), "ls\t-l\n");
-        assert_eq!(
-            visible("rm \u{202e}fr\u{200b} \u{1b}[2K\r"),
-            "rm \\u{202e}fr\\u{200b} \\u{1b}[2K\\u{d}"
-        );
     }
 }

@@ -4,14 +4,15 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use sandbox::{Access, Jail, Level, Network, Subject};
-use serde_json::Value;
 
-use super::plain::{visible, without_escapes};
-use super::{Arguments, BashSettings};
+use super::plain::without_escapes;
+use super::{Arguments, BashSettings, spec};
 use crate::change::failure;
+use crate::field::NOTICE;
 use tool_provider::shorten::shorten;
 use tool_provider::view::{Fold, Style, View};
 use tool_provider::{Payload, ToolError};
+use workspace_fs::text::hidden::visible;
 use workspace_fs::text::name;
 
 /// The longest line that stands for a command.
@@ -59,13 +60,12 @@ pub(super) fn preview(
 
 /// A call, from nothing but its arguments.
 pub(super) fn call(arguments: &Payload) -> View {
-    let text = |name: &str| arguments.get(name).and_then(Value::as_str);
     let mut parts = Vec::new();
-    if let Some(description) = text("description") {
+    if let Some(description) = spec::DESCRIPTION.get(arguments) {
         parts.push(View::text(visible(description), Style::Italic));
     }
-    parts.extend(command(text("command").unwrap_or_default()));
-    if let Some(cwd) = text("cwd") {
+    parts.extend(command(spec::COMMAND.get(arguments).unwrap_or_default()));
+    if let Some(cwd) = spec::CWD.get(arguments) {
         parts.push(View::text(format!("folder: {}", name::shown(cwd)), Style::Dim));
     }
     View::Group(parts)
@@ -73,10 +73,8 @@ pub(super) fn call(arguments: &Payload) -> View {
 
 /// A result of this or an older version: what is missing is not shown.
 pub(super) fn result(payload: &Payload) -> View {
-    let text = |name: &str| payload.get(name).and_then(Value::as_str);
-    let number = |name: &str| payload.get(name).and_then(Value::as_f64);
-    let (badge, style) = badge(number("exit_code"), text("signal"));
-    let title = text("command").map(|command| {
+    let (badge, style) = badge(spec::EXIT_CODE.get(payload), spec::SIGNAL.get(payload));
+    let title = spec::COMMAND.get(payload).map(|command| {
         let first = command.lines().find(|line| !line.trim().is_empty()).unwrap_or_default();
         let more = if command.trim().lines().nth(1).is_some() { " …" } else { "" };
         format!("{}{more}", shorten(&visible(first), TITLE_BYTES))
@@ -85,10 +83,10 @@ pub(super) fn result(payload: &Payload) -> View {
     let summary: Vec<&str> = summary.filter(|text| !text.is_empty()).collect();
 
     let mut children = Vec::new();
-    if let Some(command_text) = text("command") {
+    if let Some(command_text) = spec::COMMAND.get(payload) {
         children.extend(command(command_text));
     }
-    match text("output") {
+    match spec::OUTPUT.get(payload) {
         Some("") => children.push(View::text("(no output)", Style::Dim)),
         Some(output) => {
             let plain = without_escapes(output);
@@ -100,11 +98,11 @@ pub(super) fn result(payload: &Payload) -> View {
         children.push(View::text(badge.clone(), style));
     }
     let facts: Vec<String> = [
-        number("duration_ms")
-            .and_then(|ms| Duration::try_from_secs_f64(ms / 1000.0).ok())
-            .map(duration),
-        text("cwd").map(|cwd| format!("in {}", name::shown(cwd))),
-        text("full_output_path").map(|path| format!("whole output: {}", name::shown(path))),
+        spec::DURATION_MS.unsigned(payload).map(|ms| duration(Duration::from_millis(ms))),
+        spec::CWD.get(payload).map(|cwd| format!("in {}", name::shown(cwd))),
+        spec::FULL_OUTPUT_PATH
+            .get(payload)
+            .map(|path| format!("whole output: {}", name::shown(path))),
     ]
     .into_iter()
     .flatten()
@@ -112,7 +110,7 @@ pub(super) fn result(payload: &Payload) -> View {
     if !facts.is_empty() {
         children.push(View::text(facts.join(" · "), Style::Dim));
     }
-    if let Some(notice) = text("notice") {
+    if let Some(notice) = NOTICE.get(payload) {
         children.push(View::text(visible(notice), Style::Warning));
     }
     View::Collapsible {
@@ -134,10 +132,10 @@ fn command(command: &str) -> Vec<View> {
     parts
 }
 
-fn badge(exit_code: Option<f64>, signal: Option<&str>) -> (String, Style) {
+fn badge(exit_code: Option<i64>, signal: Option<&str>) -> (String, Style) {
     match (exit_code, signal) {
         (_, Some(signal)) => (format!("ended by {}", visible(signal)), Style::Error),
-        (Some(0.0), None) => ("exit 0".to_owned(), Style::Success),
+        (Some(0), None) => ("exit 0".to_owned(), Style::Success),
         (Some(code), None) => (format!("exit {code}"), Style::Error),
         (None, None) => (String::new(), Style::Normal),
     }

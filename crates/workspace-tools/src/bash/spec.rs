@@ -1,15 +1,55 @@
 //! What bash says of itself.
+#![expect(missing_docs, reason = "the description of a field is its documentation")]
 
 use std::time::Duration;
 
 use sandbox::Mode;
 
 use super::BashSettings;
-use tool_provider::schema::{Kind, Property, Schema};
+use crate::field::{Declared, Field, Flag, NOTICE, Text, Whole, flag, text, whole};
+use tool_provider::schema::Schema;
 use tool_provider::{Concurrency, RiskClass, ToolKind, ToolSpec};
 
 /// A kernel's deadline beyond our longest timeout: SIGTERM's grace, killing, reaping, reporting.
 const AFTER_TIMEOUT: Duration = Duration::from_secs(15);
+
+pub const COMMAND: Field<Text> =
+    text("command", "What the shell runs; several lines and here-documents are fine.").required();
+pub const TIMEOUT_MS: Field<Whole> = whole("timeout_ms", 1, "");
+pub const CWD: Field<Text> = text(
+    "cwd",
+    "The folder to run in, inside the configured folders; relative to the working directory, and \
+     as any path it may be quoted as results quote it. Default: the working directory.",
+);
+pub const STDIN: Field<Text> =
+    text("stdin", "Text that the command reads from its standard input; nothing by default.");
+pub const DESCRIPTION: Field<Text> =
+    text("description", "What the command does, in a few words, for the person who approves it.");
+
+pub const EXIT_CODE: Field<Whole> =
+    whole("exit_code", 0, "The command's exit code; 128 + n when signal n ended it.").required();
+pub const SIGNAL: Field<Text> =
+    text("signal", "The signal that ended the command, such as SIGKILL.");
+pub const OUTPUT: Field<Text> = text("output", "").required();
+pub const STDOUT_BYTES: Field<Whole> =
+    whole("stdout_bytes", 0, "How much went to standard output.").required();
+pub const STDERR_BYTES: Field<Whole> =
+    whole("stderr_bytes", 0, "How much went to standard error.").required();
+pub const TRUNCATED: Field<Flag> =
+    flag("truncated", "Whether output leaves something out.").required();
+pub const FULL_OUTPUT_PATH: Field<Text> = text(
+    "full_output_path",
+    "A file with all the output (up to 64 MiB), when output leaves something out; read_file can \
+     read it.",
+);
+pub const DURATION_MS: Field<Whole> =
+    whole("duration_ms", 0, "How long everything took.").required();
+pub const PROCESSES_KILLED: Field<Whole> = whole(
+    "processes_killed",
+    0,
+    "How many processes were still running when the call ended, and were killed.",
+)
+.required();
 
 pub(super) fn spec(settings: &BashSettings) -> ToolSpec {
     ToolSpec {
@@ -60,87 +100,41 @@ fn writes(settings: &BashSettings) -> &'static str {
 }
 
 fn input(settings: &BashSettings) -> Schema {
+    let timeout = format!(
+        "When to end the command, in milliseconds: {} by default, at most {}. A command that is \
+         ended this way is a timeout error with its output so far.",
+        settings.timeout.as_millis(),
+        settings.max_timeout.as_millis(),
+    );
     Schema::object(vec![
-        Property::required(
-            "command",
-            Kind::String(&[]),
-            "What the shell runs; several lines and here-documents are fine.",
-        ),
-        Property::optional(
-            "timeout_ms",
-            Kind::Whole { min: 1 },
-            format!(
-                "When to end the command, in milliseconds: {} by default, at most {}. A command \
-                 that is ended this way is a timeout error with its output so far.",
-                settings.timeout.as_millis(),
-                settings.max_timeout.as_millis(),
-            ),
-        ),
-        Property::optional(
-            "cwd",
-            Kind::String(&[]),
-            "The folder to run in, inside the configured folders; relative to the working \
-             directory, and as any path it may be quoted as results quote it. Default: the working \
-             directory.",
-        ),
-        Property::optional(
-            "stdin",
-            Kind::String(&[]),
-            "Text that the command reads from its standard input; nothing by default.",
-        ),
-        Property::optional(
-            "description",
-            Kind::String(&[]),
-            "What the command does, in a few words, for the person who approves it.",
-        ),
+        COMMAND.property(),
+        TIMEOUT_MS.property().described(timeout),
+        CWD.property(),
+        STDIN.property(),
+        DESCRIPTION.property(),
     ])
 }
 
 fn output(settings: &BashSettings) -> Schema {
-    let whole = Kind::Whole { min: 0 };
+    let output = format!(
+        "Standard output and standard error in the order of arrival, invalid bytes shown as \
+         U+FFFD; of more than {} bytes the head and the tail around a marker that counts what is \
+         left out.",
+        settings.output_bytes,
+    );
     let properties = vec![
-        Property::required(
-            "command",
-            Kind::String(&[]),
-            "The command, shortened if it is very long.",
-        ),
-        Property::required(
-            "exit_code",
-            whole.clone(),
-            "The command's exit code; 128 + n when signal n ended it.",
-        ),
-        Property::optional(
-            "signal",
-            Kind::String(&[]),
-            "The signal that ended the command, such as SIGKILL.",
-        ),
-        Property::required(
-            "output",
-            Kind::String(&[]),
-            format!(
-                "Standard output and standard error in the order of arrival, invalid bytes shown \
-                 as U+FFFD; of more than {} bytes the head and the tail around a marker that \
-                 counts what is left out.",
-                settings.output_bytes,
-            ),
-        ),
-        Property::required("stdout_bytes", whole.clone(), "How much went to standard output."),
-        Property::required("stderr_bytes", whole.clone(), "How much went to standard error."),
-        Property::required("truncated", Kind::Boolean, "Whether output leaves something out."),
-        Property::optional(
-            "full_output_path",
-            Kind::String(&[]),
-            "A file with all the output (up to 64 MiB), when output leaves something out; \
-             read_file can read it.",
-        ),
-        Property::required("duration_ms", whole.clone(), "How long everything took."),
-        Property::required("cwd", Kind::String(&[]), "The folder that the command ran in."),
-        Property::required(
-            "processes_killed",
-            whole,
-            "How many processes were still running when the call ended, and were killed.",
-        ),
-        Property::optional("notice", Kind::String(&[]), "What else there is to know."),
+        COMMAND.property().described("The command, shortened if it is very long."),
+        EXIT_CODE.property(),
+        SIGNAL.property(),
+        OUTPUT.property().described(output),
+        STDOUT_BYTES.property(),
+        STDERR_BYTES.property(),
+        TRUNCATED.property(),
+        FULL_OUTPUT_PATH.property(),
+        DURATION_MS.property(),
+        CWD.required().described("The folder that the command ran in.").property(),
+        PROCESSES_KILLED.property(),
+        NOTICE.described("What else there is to know.").property(),
     ];
     Schema::result(&[super::NAME], properties)
 }

@@ -1,8 +1,7 @@
 //! How a change of a file is told: in a result, in a preview, and of a result that was kept.
 
-use serde_json::Value;
-
-use tool_provider::schema::{Kind, Property};
+use crate::field::{self, Declared, Field, NOTICE, PATH, Text, Whole, text, whole};
+use tool_provider::schema::Schema;
 use tool_provider::view::{DiffLine, DiffOp, Hunk, Style, View};
 use tool_provider::{Payload, ToolError};
 use workspace_fs::text::diff::{self, Diff, End, Shown, Side, parse_unified, unified};
@@ -20,36 +19,44 @@ pub(crate) const RESULT_LINES: usize = 200;
 const RESULT_BYTES: usize = 32 * 1024;
 const FEWER_LINES: usize = 40;
 
-pub(crate) const EXPECTED_VERSION: &str = "The version that the file must have, from read_file or an earlier result; if it has another, \
-     nothing is changed.";
+/// The argument by which a change names the version that it was decided on.
+pub const EXPECTED_VERSION: Field<Text> = text(
+    "expected_version",
+    "The version that the file must have, from read_file or an earlier result; if it has another, \
+     nothing is changed.",
+);
 
-/// The properties of a result that tell of the change.
-pub(crate) fn properties() -> Vec<Property> {
-    let count = || Kind::Whole { min: 0 };
-    vec![
-        Property::required("lines_added", count(), "How many lines came."),
-        Property::required("lines_removed", count(), "How many lines went."),
-        Property::optional(
-            "first_changed_line",
-            Kind::Whole { min: 1 },
-            "The first line that is different now.",
-        ),
-        Property::required(
-            "diff",
-            Kind::String(&[]),
-            "The changed lines with three around them, as a unified diff; the first 200 lines of it.",
-        ),
-        Property::required(
-            "version",
-            Kind::String(&[]),
-            "Identifies the new content; an expected_version for the next change.",
-        ),
-        Property::required("encoding", Kind::String(&[]), "The file's encoding."),
-        Property::optional("notice", Kind::String(&[]), "What else to know."),
-    ]
+const LINES_ADDED: Field<Whole> = whole("lines_added", 0, "How many lines came.").required();
+const LINES_REMOVED: Field<Whole> = whole("lines_removed", 0, "How many lines went.").required();
+const FIRST_CHANGED_LINE: Field<Whole> =
+    whole("first_changed_line", 1, "The first line that is different now.");
+const DIFF: Field<Text> = text(
+    "diff",
+    "The changed lines with three around them, as a unified diff; the first 200 lines of it.",
+)
+.required();
+const VERSION: Field<Text> =
+    text("version", "Identifies the new content; an expected_version for the next change.")
+        .required();
+const ENCODING: Field<Text> = text("encoding", "The file's encoding.").required();
+
+/// The schema of a change's result: with fields of the tool's own, and those that tell of the change.
+pub(crate) fn result(tool: &'static [&'static str; 1], own: &[&dyn Declared]) -> Schema {
+    let mut fields: Vec<&dyn Declared> = vec![&PATH];
+    fields.extend_from_slice(own);
+    fields.extend_from_slice(&[
+        &LINES_ADDED,
+        &LINES_REMOVED,
+        &FIRST_CHANGED_LINE,
+        &DIFF,
+        &VERSION,
+        &ENCODING,
+        &NOTICE,
+    ]);
+    field::result(tool, &fields)
 }
 
-/// Puts the fields of [`properties`] into a result.
+/// Puts the fields that tell of a change into a result.
 pub(crate) fn put(
     payload: &mut Payload,
     diff: &Diff<'_>,
@@ -58,18 +65,13 @@ pub(crate) fn put(
     encoding: Encoding,
     notices: &[String],
 ) {
-    let mut put = |name: &str, value: Value| payload.insert(name.to_owned(), value);
-    put("lines_added", diff.added.into());
-    put("lines_removed", diff.removed.into());
-    if let Some(line) = diff.first_changed_line {
-        put("first_changed_line", line.into());
-    }
-    put("diff", told.unified.into());
-    put("version", version.to_string().into());
-    put("encoding", encoding.name().into());
-    if !notices.is_empty() {
-        put("notice", notices.join(" ").into());
-    }
+    LINES_ADDED.put(payload, diff.added);
+    LINES_REMOVED.put(payload, diff.removed);
+    FIRST_CHANGED_LINE.put_some(payload, diff.first_changed_line);
+    DIFF.put(payload, told.unified);
+    VERSION.put(payload, version.to_string());
+    ENCODING.put(payload, encoding.name());
+    NOTICE.put_some(payload, (!notices.is_empty()).then(|| notices.join(" ")));
 }
 
 /// A diff as a result holds it.
@@ -143,18 +145,16 @@ pub(crate) fn failure(error: &ToolError) -> View {
 
 /// A result as a person sees it, from whatever of it is there.
 pub(crate) fn render(payload: &Payload, verb: &str) -> View {
-    let text = |name: &str| payload.get(name).and_then(Value::as_str);
-    let count = |name: &str| payload.get(name).and_then(Value::as_f64);
-    let mut heading = format!("{verb} {}", name::shown(text("path").unwrap_or("a file")));
-    if let (Some(added), Some(removed)) = (count("lines_added"), count("lines_removed")) {
+    let mut heading = format!("{verb} {}", name::shown(PATH.get(payload).unwrap_or("a file")));
+    if let (Some(added), Some(removed)) = (LINES_ADDED.get(payload), LINES_REMOVED.get(payload)) {
         heading.push_str(&format!("  {}", counts(added, removed)));
     }
     let mut views = vec![View::text(heading, Style::Bold)];
-    let hunks = text("diff").map(parse_unified).unwrap_or_default();
+    let hunks = DIFF.get(payload).map(parse_unified).unwrap_or_default();
     if !hunks.is_empty() {
         views.push(View::Diff(view_hunks(hunks)));
     }
-    if let Some(notice) = text("notice") {
+    if let Some(notice) = NOTICE.get(payload) {
         views.push(View::text(notice, Style::Warning));
     }
     View::Group(views)

@@ -1,10 +1,10 @@
 //! What `edit_file` says of itself.
+#![expect(missing_docs, reason = "the description of a field is its documentation")]
 
-use crate::spec::file_property;
 use std::time::Duration;
 
-use crate::change;
-use tool_provider::schema::{Kind, Property, Schema};
+use crate::change::{self, EXPECTED_VERSION};
+use crate::field::{self, FILE, Field, Flag, List, Text, Whole, flag, list, text, whole};
 use tool_provider::{Concurrency, RiskClass, ToolKind, ToolSpec};
 
 pub(super) const NAME: &str = "edit_file";
@@ -28,9 +28,22 @@ diff, and the new version.\n\
 Example: {\"path\": \"src/main.rs\", \"old_string\": \"let limit = 10;\", \"new_string\": \"let \
 limit = 20;\"}";
 
-const OLD: &str = "The text to replace, exactly as it is in the file, line breaks as LF.";
-const NEW: &str = "The text to put in its place; empty to delete.";
-const ALL: &str = "Whether to replace every occurrence. Default false: there must be exactly one.";
+pub const OLD_STRING: Field<Text> =
+    text("old_string", "The text to replace, exactly as it is in the file, line breaks as LF.");
+pub const NEW_STRING: Field<Text> =
+    text("new_string", "The text to put in its place; empty to delete.");
+pub const REPLACE_ALL: Field<Flag> = flag(
+    "replace_all",
+    "Whether to replace every occurrence. Default false: there must be exactly one.",
+);
+pub const EDITS: Field<List> = list(
+    "edits",
+    || field::schema(&[&OLD_STRING.required(), &NEW_STRING.required(), &REPLACE_ALL]),
+    "Several edits instead of old_string and new_string, made in order, all or none.",
+);
+
+pub const REPLACEMENTS: Field<Whole> =
+    whole("replacements", 0, "How many occurrences were replaced.").required();
 
 pub(super) fn spec() -> ToolSpec {
     ToolSpec {
@@ -38,41 +51,18 @@ pub(super) fn spec() -> ToolSpec {
         kind: ToolKind::Resource,
         risk: RiskClass::Moderate,
         description: DESCRIPTION.to_owned(),
-        input: input(),
-        output: output(),
+        input: field::schema(&[
+            &FILE,
+            &OLD_STRING,
+            &NEW_STRING,
+            &REPLACE_ALL,
+            &EDITS,
+            &EXPECTED_VERSION,
+        ]),
+        output: change::result(&[NAME], &[&REPLACEMENTS]),
         streaming: false,
-        concurrency: Concurrency::Safe { key_fields: &["path"] },
+        concurrency: Concurrency::Safe { key_fields: &[FILE.name] },
         default_timeout: Duration::from_secs(30),
         idempotent: false,
     }
-}
-
-fn input() -> Schema {
-    let edit = Schema::object(vec![
-        Property::required("old_string", Kind::String(&[]), OLD),
-        Property::required("new_string", Kind::String(&[]), NEW),
-        Property::optional("replace_all", Kind::Boolean, ALL),
-    ]);
-    Schema::object(vec![
-        file_property(),
-        Property::optional("old_string", Kind::String(&[]), OLD),
-        Property::optional("new_string", Kind::String(&[]), NEW),
-        Property::optional("replace_all", Kind::Boolean, ALL),
-        Property::optional(
-            "edits",
-            Kind::Array(Box::new(edit)),
-            "Several edits instead of old_string and new_string, made in order, all or none.",
-        ),
-        Property::optional("expected_version", Kind::String(&[]), change::EXPECTED_VERSION),
-    ])
-}
-
-fn output() -> Schema {
-    let count = || Kind::Whole { min: 0 };
-    let mut properties = vec![
-        Property::required("path", Kind::String(&[]), "The path as it was asked for."),
-        Property::required("replacements", count(), "How many occurrences were replaced."),
-    ];
-    properties.extend(change::properties());
-    Schema::result(&[NAME], properties)
 }

@@ -1,6 +1,7 @@
-use crate::change::view_hunks;
+use sandbox::Level;
 use std::fs;
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::Instant;
 
 use serde_json::json;
@@ -10,12 +11,11 @@ use tool_provider::Secrets;
 use tool_provider::view::DiffOp;
 use tool_provider::{CancelToken, Category, EmitError, Event, EventSink, Phase};
 use workspace_fs::lookups::of as lookups_of;
-use workspace_fs::{RootsSpec, Session, Workspace};
+use workspace_fs::{RootsSpec, Workspace};
 
 /// A root with a file in it, and calls of the tool on it.
 struct Story {
-    workspace: Workspace,
-    session: Session,
+    files: Files,
     cancel: CancelToken,
     deadline: Option<Instant>,
     root: PathBuf,
@@ -37,15 +37,16 @@ impl Story {
         fs::write(root.join(name), content).unwrap();
         let roots = vec![root.display().to_string()];
         let workspace = Workspace::open(&RootsSpec { roots, ..RootsSpec::default() }).unwrap();
-        let (session, cancel) = (Session::default(), CancelToken::new());
-        Self { workspace, session, cancel, deadline: None, root, _keep: keep }
+        let files = Files::new(Arc::new(workspace), Level::Off);
+        let cancel = CancelToken::new();
+        Self { files, cancel, deadline: None, root, _keep: keep }
     }
 
     fn on<T>(&self, act: impl FnOnce(&EditFile, &Context<'_>) -> T) -> T {
         let phase = Phase::default();
         let context = Context {
-            workspace: &self.workspace,
-            session: &self.session,
+            state: &self.files,
+            session_id: "",
             working_directory: None,
             sink: &NoEvents,
             cancel: &self.cancel,
@@ -153,6 +154,7 @@ fn a_miss_in_a_file_that_changed_says_so() {
     let known = Knowledge {
         version: Some(workspace_fs::Version::of(b"two\n")),
         stamp: story
+            .files
             .workspace
             .open_file(
                 workspace_fs::PathArgument { text: "a", working_directory: None },
@@ -163,13 +165,13 @@ fn a_miss_in_a_file_that_changed_says_so() {
             .stamp(),
         extent: Extent::Whole,
     };
-    story.session.record_read(&path, known);
+    story.files.session("").record_read(&path, known);
     let miss = json!({"path": "a", "old_string": "two", "new_string": "2"});
     let error = story.call(&miss).unwrap_err();
     assert!(error.message().contains("has changed since this session read it"), "{error}");
     // A hit is made on what is there now, and the session still does not know that.
     story.call(&json!({"path": "a", "old_string": "one", "new_string": "1"})).unwrap();
-    assert_eq!(story.session.knows(&path), Some(known));
+    assert_eq!(story.files.session("").knows(&path), Some(known));
 }
 
 #[test]

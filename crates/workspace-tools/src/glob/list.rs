@@ -5,11 +5,13 @@ use std::collections::BinaryHeap;
 use std::ops::ControlFlow;
 use std::time::{Duration, Instant};
 
-use serde_json::{Value, json};
+use serde_json::Value;
 use time::OffsetDateTime;
 use time::format_description::well_known::Rfc3339;
 
 use super::find::{Match, Page, Sort};
+use super::spec;
+use crate::field::PATH;
 use crate::prefix::Prefix;
 use tool_provider::{Event, EventSink, Payload};
 use workspace_fs::FileKind;
@@ -162,14 +164,12 @@ impl Report<Match> for List<'_> {
 
 impl Ranked {
     fn item(&self, prefix: &Prefix) -> Value {
-        let mut item = json!({ "path": prefix.join(&self.path), "kind": self.kind.name() });
-        if let Some(size) = self.size {
-            item["size_bytes"] = size.into();
-        }
-        if let Some(modified) = self.modified.0.and_then(timestamp) {
-            item["modified"] = modified.into();
-        }
-        item
+        let mut item = Payload::new();
+        PATH.put(&mut item, prefix.join(&self.path));
+        spec::KIND.put(&mut item, self.kind.name());
+        spec::SIZE_BYTES.put_some(&mut item, self.size);
+        spec::MODIFIED.put_some(&mut item, self.modified.0.and_then(timestamp));
+        item.into()
     }
 }
 
@@ -224,7 +224,7 @@ impl Partial<'_> {
         }
         self.last = Some(Instant::now());
         let mut payload = Payload::new();
-        payload.insert("paths".to_owned(), std::mem::take(&mut self.unsent).into());
+        spec::PATHS.put(&mut payload, std::mem::take(&mut self.unsent));
         match self.sink.emit(Event::Partial(payload)) {
             Ok(()) => ControlFlow::Continue(()),
             Err(_) => ControlFlow::Break(()),

@@ -2,7 +2,8 @@
 
 use serde_json::Value;
 
-use super::Arguments;
+use super::{Arguments, spec};
+use crate::field::NOTICE;
 use crate::ignore_files;
 use tool_provider::Payload;
 use workspace_fs::tree::{Counts, Skip};
@@ -33,15 +34,12 @@ impl Outcome {
     /// Adds the fields of the result.
     pub(super) fn put(self, payload: &mut Payload, arguments: &Arguments<'_>) {
         let notice = self.notice(arguments);
-        let mut put = |name: &str, value: Value| payload.insert(name.to_owned(), value);
-        put("truncated", (self.more != More::Nothing).into());
+        spec::TRUNCATED.put(payload, self.more != More::Nothing);
         if let More::From(offset) | More::Unknown(Some(offset)) = self.more {
-            put("next_offset", offset.into());
+            spec::NEXT_OFFSET.put(payload, offset);
         }
-        put("paths", self.paths.into());
-        if let Some(notice) = notice {
-            put("notice", notice.into());
-        }
+        spec::PATHS.put(payload, self.paths);
+        NOTICE.put_some(payload, notice);
     }
 
     /// What the caller should know beyond the fields.

@@ -2,11 +2,12 @@
 
 use serde_json::Value;
 
-use crate::hidden::one_line;
-use crate::stored::{items, path_of, text};
+use super::spec;
+use crate::field::{NOTICE, path_of};
 use tool_provider::Payload;
 use tool_provider::shorten::shorten;
 use tool_provider::view::{ListOrder, Style, View};
+use workspace_fs::text::hidden::one_line;
 use workspace_fs::text::name;
 
 /// How much of a pattern is shown, in bytes.
@@ -15,10 +16,10 @@ const MOST_PATTERN: usize = 200;
 /// One line that says what is looked for.
 pub(super) fn call(arguments: &Payload) -> View {
     let mut line = format!("Find {}", asked(arguments));
-    if text(arguments, "sort") == Some("modified") {
+    if spec::SORT.get(arguments) == Some("modified") {
         line.push_str(", newest first");
     }
-    if arguments.get("include_ignored").and_then(Value::as_bool) == Some(true) {
+    if spec::INCLUDE_IGNORED.get(arguments) == Some(true) {
         line.push_str(", ignored files too");
     }
     View::plain(line)
@@ -26,8 +27,9 @@ pub(super) fn call(arguments: &Payload) -> View {
 
 /// The paths as a list, under a line that says how many there are.
 pub(super) fn result(payload: &Payload) -> View {
-    let paths: Vec<View> = items(payload, "paths").iter().filter_map(path).collect();
-    let more = payload.get("truncated").and_then(Value::as_bool) == Some(true);
+    let paths = spec::PATHS.get(payload).unwrap_or_default();
+    let paths: Vec<View> = paths.iter().filter_map(path).collect();
+    let more = spec::TRUNCATED.get(payload) == Some(true);
     let count = match (paths.len(), more) {
         (0, _) => "nothing".to_owned(),
         (1, false) => "1 path".to_owned(),
@@ -38,7 +40,7 @@ pub(super) fn result(payload: &Payload) -> View {
     if !paths.is_empty() {
         views.push(View::List { items: paths, order: ListOrder::Unordered });
     }
-    if let Some(notice) = text(payload, "notice") {
+    if let Some(notice) = NOTICE.get(payload) {
         views.push(View::text(notice, Style::Warning));
     }
     View::Group(views)
@@ -46,9 +48,9 @@ pub(super) fn result(payload: &Payload) -> View {
 
 /// `*.rs in src`.
 fn asked(payload: &Payload) -> String {
-    let pattern = shorten(text(payload, "pattern").unwrap_or("files"), MOST_PATTERN);
+    let pattern = shorten(spec::PATTERN.get(payload).unwrap_or("files"), MOST_PATTERN);
     let pattern = one_line(&pattern);
-    match text(payload, "path") {
+    match spec::START.get(payload) {
         Some(path) => format!("{pattern} in {}", name::shown(path)),
         None => pattern.into_owned(),
     }
@@ -56,7 +58,7 @@ fn asked(payload: &Payload) -> String {
 
 fn path(item: &Value) -> Option<View> {
     let path = name::shown(path_of(item)?);
-    Some(match item.get("kind").and_then(Value::as_str) {
+    Some(match item.as_object().and_then(|item| spec::KIND.get(item)) {
         Some("folder") => View::text(format!("{path}/"), Style::Bold),
         Some("link") => View::text(format!("{path} (link)"), Style::Dim),
         Some("other") => View::text(format!("{path} (neither file nor folder)"), Style::Dim),
@@ -70,7 +72,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::stored::tests::{any_payload, of};
+    use crate::field::tests::{any_payload, of};
 
     #[test]
     fn a_call_is_one_line() {

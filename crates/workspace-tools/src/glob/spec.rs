@@ -1,8 +1,9 @@
 //! What `glob` says of itself.
+#![expect(missing_docs, reason = "the description of a field is its documentation")]
 
 use std::time::Duration;
 
-use tool_provider::schema::{Kind, Property, Schema};
+use crate::field::{self, Field, Flag, List, NOTICE, PATH, Text, Whole, flag, list, text, whole};
 use tool_provider::{Concurrency, RiskClass, ToolKind, ToolSpec};
 
 pub(super) const NAME: &str = "glob";
@@ -31,84 +32,75 @@ as it is.\n\
 \n\
 Example: {\"pattern\": \"**/*_test.go\", \"path\": \"internal\", \"sort\": \"modified\", \"limit\": 20}";
 
+pub const PATTERN: Field<Text> =
+    text("pattern", "What to find: *.rs, src/**/*.{ts,tsx}, */, **/Cargo.toml.").required();
+pub const START: Field<Text> = PATH
+    .described(
+        "The folder to start from: absolute, or relative to the working directory, which is the \
+         default.",
+    )
+    .optional();
+pub const LIMIT: Field<Whole> =
+    whole("limit", 1, "How many paths to return at most. Default 100, at most 10000.");
+pub const OFFSET: Field<Whole> = whole(
+    "offset",
+    0,
+    "How many paths to leave out at the beginning, as next_offset says. Default 0.",
+);
+pub const SORT: Field<Text> =
+    text("sort", "By path (the default), or by the time of the last change, newest first.")
+        .one_of(&["path", "modified"]);
+pub const INCLUDE_IGNORED: Field<Flag> =
+    flag("include_ignored", "Whether to find what ignore files leave out, too. Default false.");
+
+pub const PATHS: Field<List> = list(
+    "paths",
+    || {
+        field::schema(&[
+            &PATH.described("The path, as any tool takes it."),
+            &KIND,
+            &SIZE_BYTES,
+            &MODIFIED,
+        ])
+    },
+    "What was found, in order.",
+)
+.required();
+pub const TRUNCATED: Field<Flag> =
+    flag("truncated", "Whether there is more, or may be.").required();
+pub const NEXT_OFFSET: Field<Whole> =
+    whole("next_offset", 0, "The offset to go on with, where there is more.");
+
+pub const KIND: Field<Text> = text("kind", "What is there; other is a pipe, a socket or a device.")
+    .one_of(&["file", "folder", "link", "other"])
+    .required();
+pub const SIZE_BYTES: Field<Whole> = whole("size_bytes", 0, "A file's size in bytes.");
+pub const MODIFIED: Field<Text> = text(
+    "modified",
+    "When it was last changed, as RFC 3339 in UTC; absent where the system does not tell.",
+);
+
 pub(super) fn spec() -> ToolSpec {
     ToolSpec {
         name: NAME,
         kind: ToolKind::DataSource,
         risk: RiskClass::ReadOnly,
         description: DESCRIPTION.to_owned(),
-        input: input(),
-        output: output(),
+        input: field::schema(&[&PATTERN, &START, &LIMIT, &OFFSET, &SORT, &INCLUDE_IGNORED]),
+        output: field::result(
+            &[NAME],
+            &[
+                &PATTERN.described("The pattern as it was asked for."),
+                &START.described("The folder to start from, as it was asked for."),
+                &PATHS,
+                &TRUNCATED,
+                &NEXT_OFFSET,
+                &NOTICE,
+            ],
+        ),
         streaming: true,
         concurrency: Concurrency::Safe { key_fields: &[] },
         default_timeout: Duration::from_secs(60),
         idempotent: true,
     }
-}
-
-fn input() -> Schema {
-    Schema::object(vec![
-        Property::required(
-            "pattern",
-            Kind::String(&[]),
-            "What to find: *.rs, src/**/*.{ts,tsx}, */, **/Cargo.toml.",
-        ),
-        Property::optional(
-            "path",
-            Kind::String(&[]),
-            "The folder to start from: absolute, or relative to the working directory, which is \
-             the default.",
-        ),
-        Property::optional(
-            "limit",
-            Kind::Whole { min: 1 },
-            "How many paths to return at most. Default 100, at most 10000.",
-        ),
-        Property::optional(
-            "offset",
-            Kind::Whole { min: 0 },
-            "How many paths to leave out at the beginning, as next_offset says. Default 0.",
-        ),
-        Property::optional(
-            "sort",
-            Kind::String(&["path", "modified"]),
-            "By path (the default), or by the time of the last change, newest first.",
-        ),
-        Property::optional(
-            "include_ignored",
-            Kind::Boolean,
-            "Whether to find what ignore files leave out, too. Default false.",
-        ),
-    ])
-}
-
-fn output() -> Schema {
-    let text = || Kind::String(&[]);
-    let path = Schema::object(vec![
-        Property::required("path", text(), "The path, as any tool takes it."),
-        Property::required(
-            "kind",
-            Kind::String(&["file", "folder", "link", "other"]),
-            "What is there; other is a pipe, a socket or a device.",
-        ),
-        Property::optional("size_bytes", Kind::Whole { min: 0 }, "A file's size in bytes."),
-        Property::optional(
-            "modified",
-            text(),
-            "When it was last changed, as RFC 3339 in UTC; absent where the system does not tell.",
-        ),
-    ]);
-    let properties = vec![
-        Property::required("pattern", text(), "The pattern as it was asked for."),
-        Property::optional("path", text(), "The folder to start from, as it was asked for."),
-        Property::required("paths", Kind::Array(Box::new(path)), "What was found, in order."),
-        Property::required("truncated", Kind::Boolean, "Whether there is more, or may be."),
-        Property::optional(
-            "next_offset",
-            Kind::Whole { min: 0 },
-            "The offset to go on with, where there is more.",
-        ),
-        Property::optional("notice", text(), "What else to know."),
-    ];
-    Schema::result(&[NAME], properties)
 }

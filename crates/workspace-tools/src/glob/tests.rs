@@ -1,20 +1,22 @@
+use sandbox::Level;
 use std::fs;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::symlink;
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::sync::Mutex;
 use std::time::{Duration, Instant, SystemTime};
 
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::*;
 use tool_provider::Secrets;
 use tool_provider::{CancelToken, Category, EmitError, Event, EventSink, Phase};
-use workspace_fs::{RootsSpec, Session, Workspace};
+use workspace_fs::{RootsSpec, Workspace};
 
 /// A root with files in it, and calls of the tool on them.
 struct Story {
-    workspace: Workspace,
+    files: Files,
     cancel: CancelToken,
     sink: Sent,
     root: PathBuf,
@@ -60,7 +62,8 @@ impl Story {
         }
         let roots = vec![root.display().to_string()];
         let workspace = Workspace::open(&RootsSpec { roots, ..RootsSpec::default() }).unwrap();
-        Self { workspace, cancel: CancelToken::new(), sink: Sent::default(), root, keep }
+        let files = Files::new(Arc::new(workspace), Level::Off);
+        Self { files, cancel: CancelToken::new(), sink: Sent::default(), root, keep }
     }
 
     fn on<T>(
@@ -69,10 +72,10 @@ impl Story {
         deadline: Option<Instant>,
         act: impl FnOnce(&Glob, &Context<'_>) -> T,
     ) -> T {
-        let (phase, session) = (Phase::default(), Session::default());
+        let phase = Phase::default();
         let context = Context {
-            workspace: &self.workspace,
-            session: &session,
+            state: &self.files,
+            session_id: "",
             working_directory: from,
             sink: &self.sink,
             cancel: &self.cancel,

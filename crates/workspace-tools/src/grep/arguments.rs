@@ -1,10 +1,10 @@
 //! The arguments of `grep`, as meant.
 
-use serde_json::Value;
-
-use crate::hidden::one_line;
+use super::spec;
+use crate::field::{Field, Flag, Whole};
 use tool_provider::shorten::shorten;
 use tool_provider::{Payload, ToolError};
+use workspace_fs::text::hidden::one_line;
 use workspace_fs::tree::{IgnoreRules, PathGlob, Selection};
 
 /// What a result lists.
@@ -65,39 +65,41 @@ pub(super) const HERE: &str = ".";
 
 impl<'a> Arguments<'a> {
     pub(super) fn of(arguments: &'a Payload) -> Result<Self, ToolError> {
-        let text = |name: &str| arguments.get(name).and_then(Value::as_str);
-        let number = |name: &str| arguments.get(name).and_then(Value::as_u64);
-        let flag = |name: &str| arguments.get(name).and_then(Value::as_bool).unwrap_or(false);
-        let pattern = text("pattern")
+        let flag = |field: Field<Flag>| field.get(arguments) == Some(true);
+        let pattern = spec::PATTERN
+            .get(arguments)
             .ok_or_else(|| ToolError::invalid_arguments("pattern must be a string"))?;
         let wanted = Wanted {
             pattern,
-            ignore_case: flag("ignore_case"),
-            fixed_strings: flag("fixed_strings"),
-            word: flag("word"),
-            multiline: flag("multiline"),
+            ignore_case: flag(spec::IGNORE_CASE),
+            fixed_strings: flag(spec::FIXED_STRINGS),
+            word: flag(spec::WORD),
+            multiline: flag(spec::MULTILINE),
         };
-        let mode = match text("mode") {
+        let mode = match spec::MODE.get(arguments) {
             Some("files") => Mode::Files,
             Some("count") => Mode::Count,
             _ => Mode::Content,
         };
-        let context = number("context").unwrap_or(0);
-        let lines = |name: &str| whole(number(name).unwrap_or(context).min(MOST_CONTEXT));
+        let context = spec::CONTEXT.unsigned(arguments).unwrap_or(0);
+        let lines = |field: Field<Whole>| {
+            whole(field.unsigned(arguments).unwrap_or(context).min(MOST_CONTEXT))
+        };
         let around = match mode {
-            Mode::Content => Around { before: lines("before"), after: lines("after") },
+            Mode::Content => Around { before: lines(spec::BEFORE), after: lines(spec::AFTER) },
             Mode::Files | Mode::Count => Around::default(),
         };
-        let limit = number("limit").unwrap_or(DEFAULT_LIMIT).clamp(1, MOST_LIMIT);
-        let page = Page { offset: whole(number("offset").unwrap_or(0)), limit: whole(limit) };
-        let rules = match flag("include_ignored") {
+        let limit = spec::LIMIT.unsigned(arguments).unwrap_or(DEFAULT_LIMIT).clamp(1, MOST_LIMIT);
+        let offset = spec::OFFSET.unsigned(arguments).unwrap_or(0);
+        let page = Page { offset: whole(offset), limit: whole(limit) };
+        let rules = match flag(spec::INCLUDE_IGNORED) {
             true => IgnoreRules::Disregard,
             false => IgnoreRules::Honour,
         };
-        let (glob, kind) = (text("glob"), text("type"));
+        let (glob, kind) = (spec::GLOB.get(arguments), spec::TYPE.get(arguments));
         Ok(Self {
             wanted,
-            path: text("path").unwrap_or(HERE),
+            path: spec::START.get(arguments).unwrap_or(HERE),
             selection: selection(rules, glob, kind)?,
             is_filtered: glob.is_some() || kind.is_some(),
             mode,

@@ -4,8 +4,8 @@ use super::arguments::{Arguments, Mode};
 use super::report::{FullBy, Listed};
 use super::search::{MOST_LINE, MOST_MULTILINE};
 use super::{Counts, End, Named, Skip};
-use crate::hidden::one_line;
 use crate::ignore_files;
+use workspace_fs::text::hidden::one_line;
 
 /// Everything that is told of a search.
 pub(super) struct Told<'a> {

@@ -7,9 +7,9 @@ use regex_syntax::hir::Hir;
 use super::arguments::{SHOWN, Wanted};
 use super::expression::{as_word, names, without};
 use super::matcher::Compiled;
-use crate::hidden::one_line;
 use tool_provider::ToolError;
 use tool_provider::shorten::shorten;
+use workspace_fs::text::hidden::one_line;
 
 /// What a pattern may become in memory: the compiled expression, and the tables that each thread
 /// fills while it searches. A pattern comes from a model, and `\w{1000}{1000}` is quickly written.

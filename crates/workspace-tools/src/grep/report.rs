@@ -6,7 +6,9 @@ use serde_json::Value;
 
 use super::arguments::{Mode, Page};
 use super::collect::{Hit, Hits, MOST_KEPT};
+use super::spec;
 use crate::Context;
+use crate::field::{Field, List, PATH};
 use crate::prefix::Prefix;
 use tool_provider::{Event, Payload};
 use workspace_fs::tree::{Counts, Found, Report};
@@ -42,12 +44,12 @@ pub(super) struct Listed {
 }
 
 impl Listed {
-    /// The list's name in a result.
-    pub(super) fn name(&self) -> &'static str {
+    /// The field of a result that holds the list.
+    pub(super) fn field(&self) -> Field<List> {
         match self.mode {
-            Mode::Content => "matches",
-            Mode::Files => "files",
-            Mode::Count => "counts",
+            Mode::Content => spec::MATCHES,
+            Mode::Files => spec::FILES,
+            Mode::Count => spec::COUNTS,
         }
     }
 }
@@ -125,8 +127,8 @@ impl<'a> Pages<'a> {
                 self.listed.matches += hits.count as u64;
                 let entry = || {
                     let mut entry = Payload::new();
-                    entry.insert("path".to_owned(), shown.as_str().into());
-                    entry.insert("count".to_owned(), hits.count.into());
+                    PATH.put(&mut entry, shown.as_str());
+                    spec::COUNT.put(&mut entry, hits.count);
                     Value::Object(entry)
                 };
                 self.put(shown.len(), entry, so_far)
@@ -177,7 +179,7 @@ impl<'a> Pages<'a> {
             return ControlFlow::Continue(());
         }
         let mut partial = Payload::new();
-        partial.insert(self.listed.name().to_owned(), self.listed.list[told..].to_vec().into());
+        self.listed.field().put(&mut partial, self.listed.list[told..].to_vec());
         if self.context.sink.emit(Event::Partial(partial)).is_err() {
             self.listed.list.truncate(told);
             self.listed.full = None;
@@ -213,17 +215,15 @@ impl Report<Hits> for Pages<'_> {
 
 fn entry(path: &str, hit: Hit) -> Value {
     let mut entry = Payload::new();
-    let mut put = |name: &str, value: Value| entry.insert(name.to_owned(), value);
-    put("path", path.into());
-    put("line", hit.line.into());
-    put("column", hit.column.into());
-    put("text", hit.snippet.text.into());
-    if let Some(range) = hit.snippet.highlight {
-        put("highlight", vec![range.start, range.end].into());
-    }
-    for (name, lines) in [("before", hit.before), ("after", hit.after)] {
+    let to = &mut entry;
+    PATH.put(to, path);
+    spec::LINE.put(to, hit.line);
+    spec::COLUMN.put(to, hit.column);
+    spec::TEXT.put(to, hit.snippet.text);
+    spec::HIGHLIGHT.put_some(to, hit.snippet.highlight.map(|at| vec![at.start, at.end]));
+    for (field, lines) in [(spec::LINES_BEFORE, hit.before), (spec::LINES_AFTER, hit.after)] {
         if !lines.is_empty() {
-            put(name, lines.into());
+            field.put(to, lines);
         }
     }
     Value::Object(entry)

@@ -5,11 +5,12 @@ use std::collections::BTreeMap;
 
 use serde_json::Value;
 
-use crate::hidden::{one_line, visible};
-use crate::stored::{as_whole, items, path_of, text, whole};
+use super::spec::{self, COUNTS, FILES, MATCHES, text_of};
+use crate::field::{Field, List, NOTICE, PATH, as_whole, path_of};
 use tool_provider::Payload;
 use tool_provider::shorten::shorten;
 use tool_provider::view::{Fold, ListOrder, Style, View};
+use workspace_fs::text::hidden::{one_line, visible};
 use workspace_fs::text::name;
 
 /// What stands around a match. A view has no node for a part of a line.
@@ -21,24 +22,24 @@ const MOST_PATTERN: usize = 200;
 /// One line that says what is searched.
 pub(super) fn call(arguments: &Payload) -> View {
     let mut line = format!("Search {}", asked(arguments));
-    for (name, said) in [("glob", "files"), ("type", "type")] {
-        if let Some(value) = text(arguments, name) {
+    for (field, said) in [(spec::GLOB, "files"), (spec::TYPE, "type")] {
+        if let Some(value) = field.get(arguments) {
             line.push_str(&format!(", {said} {}", one_line(value)));
         }
     }
-    match text(arguments, "mode") {
+    match spec::MODE.get(arguments) {
         Some("files") => line.push_str(", names of files only"),
         Some("count") => line.push_str(", counts only"),
         _ => {}
     }
-    for (name, said) in [
-        ("fixed_strings", "as plain text"),
-        ("ignore_case", "in any case"),
-        ("word", "whole words"),
-        ("multiline", "across lines"),
-        ("include_ignored", "ignored files too"),
+    for (field, said) in [
+        (spec::FIXED_STRINGS, "as plain text"),
+        (spec::IGNORE_CASE, "in any case"),
+        (spec::WORD, "whole words"),
+        (spec::MULTILINE, "across lines"),
+        (spec::INCLUDE_IGNORED, "ignored files too"),
     ] {
-        if is_set(arguments, name) {
+        if field.get(arguments) == Some(true) {
             line.push_str(&format!(", {said}"));
         }
     }
@@ -47,12 +48,12 @@ pub(super) fn call(arguments: &Payload) -> View {
 
 /// The hits by file, under a line that says how many there are.
 pub(super) fn result(payload: &Payload) -> View {
-    let (count, body) = if payload.contains_key("files") {
-        (counted(items(payload, "files").len(), "file", "files"), list(payload, "files"))
-    } else if payload.contains_key("counts") {
-        (counted(items(payload, "counts").len(), "file", "files"), list(payload, "counts"))
+    let listed = [FILES, COUNTS].into_iter().find(|field| payload.contains_key(field.name));
+    let (count, body) = if let Some(field) = listed {
+        let items = field.get(payload).unwrap_or_default();
+        (counted(items.len(), "file", "files"), list(items))
     } else {
-        let hits = items(payload, "matches");
+        let hits = MATCHES.get(payload).unwrap_or_default();
         let files = files(hits);
         let mut count = counted(hits.len(), "match", "matches");
         if files.len() > 1 {
@@ -60,10 +61,10 @@ pub(super) fn result(payload: &Payload) -> View {
         }
         (count, files.into_iter().map(File::view).collect())
     };
-    let more = if is_set(payload, "truncated") { " and more" } else { "" };
+    let more = if spec::TRUNCATED.get(payload) == Some(true) { " and more" } else { "" };
     let mut views = vec![View::text(format!("{} · {count}{more}", asked(payload)), Style::Bold)];
     views.extend(body);
-    if let Some(notice) = text(payload, "notice") {
+    if let Some(notice) = NOTICE.get(payload) {
         views.push(View::text(notice, Style::Warning));
     }
     View::Group(views)
@@ -71,16 +72,12 @@ pub(super) fn result(payload: &Payload) -> View {
 
 /// `needle in src`.
 fn asked(payload: &Payload) -> String {
-    let pattern = shorten(text(payload, "pattern").unwrap_or("files"), MOST_PATTERN);
+    let pattern = shorten(spec::PATTERN.get(payload).unwrap_or("files"), MOST_PATTERN);
     let pattern = one_line(&pattern);
-    match text(payload, "path") {
+    match spec::START.get(payload) {
         Some(path) => format!("{pattern} in {}", name::shown(path)),
         None => pattern.into_owned(),
     }
-}
-
-fn is_set(payload: &Payload, name: &str) -> bool {
-    payload.get(name).and_then(Value::as_bool) == Some(true)
 }
 
 fn counted(count: usize, one: &str, many: &str) -> String {
@@ -92,16 +89,16 @@ fn counted(count: usize, one: &str, many: &str) -> String {
 }
 
 /// The files of a list that holds paths, or paths with their counts.
-fn list(payload: &Payload, field: &str) -> Vec<View> {
+fn list(items: &[Value]) -> Vec<View> {
     let item = |item: &Value| {
         let path = name::shown(path_of(item)?);
-        let count = item.as_object().and_then(|item| whole(item, "count"));
+        let count = item.as_object().and_then(|item| spec::COUNT.get(item));
         Some(View::plain(match count {
             Some(count) => format!("{path}: {count}"),
             None => path.into_owned(),
         }))
     };
-    let items: Vec<View> = items(payload, field).iter().filter_map(item).collect();
+    let items: Vec<View> = items.iter().filter_map(item).collect();
     if items.is_empty() {
         return Vec::new();
     }
@@ -129,7 +126,7 @@ enum Line<'a> {
 fn files(hits: &[Value]) -> Vec<File<'_>> {
     let mut files: Vec<File<'_>> = Vec::new();
     for hit in hits.iter().filter_map(Value::as_object) {
-        let path = text(hit, "path").unwrap_or("a file");
+        let path = PATH.get(hit).unwrap_or("a file");
         if files.last().is_none_or(|file| file.path != path) {
             files.push(File {
                 path,
@@ -150,12 +147,12 @@ impl<'a> File<'a> {
     fn add(&mut self, hit: &'a Payload) {
         self.hits += 1;
         let marked = marked(hit);
-        let Some(first) = whole(hit, "line") else {
+        let Some(first) = spec::LINE.get(hit) else {
             self.nowhere.push(marked);
             return;
         };
-        let before = context(hit, "before");
-        let after = context(hit, "after");
+        let before = context(hit, spec::LINES_BEFORE);
+        let after = context(hit, spec::LINES_AFTER);
         self.has_context |= !before.is_empty() || !after.is_empty();
         let count = |length: usize| i64::try_from(length).unwrap_or(i64::MAX);
         let top = first.saturating_sub(count(before.len()));
@@ -218,16 +215,17 @@ fn lines_of(text: Cow<'_, str>) -> Vec<Cow<'_, str>> {
 }
 
 /// The lines beside a hit: texts, or objects that hold them.
-fn context<'a>(hit: &'a Payload, name: &str) -> Vec<&'a str> {
-    let line = |item: &'a Value| item.as_str().or_else(|| item.get("text").and_then(Value::as_str));
-    items(hit, name).iter().map(|item| line(item).unwrap_or_default()).collect()
+fn context(hit: &Payload, field: Field<List>) -> Vec<&str> {
+    let lines = field.get(hit).unwrap_or_default();
+    lines.iter().map(|line| text_of(line).unwrap_or_default()).collect()
 }
 
 /// The text of a hit with marks around the match, where its place in the text is known.
 fn marked(hit: &Payload) -> Cow<'_, str> {
-    let text = text(hit, "text").unwrap_or_default();
+    let text = spec::TEXT.get(hit).unwrap_or_default();
     let place = |item: &Value| as_whole(item).and_then(|number| usize::try_from(number).ok());
-    let [Some(start), Some(end)] = [0, 1].map(|at| items(hit, "highlight").get(at).and_then(place))
+    let [Some(start), Some(end)] =
+        [0, 1].map(|at| spec::HIGHLIGHT.get(hit)?.get(at).and_then(place))
     else {
         return text.into();
     };
@@ -247,7 +245,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::stored::tests::{any_payload, of};
+    use crate::field::tests::{any_payload, of};
 
     #[test]
     fn a_call_is_one_line() {
@@ -283,7 +281,7 @@ mod tests {
             dim("10  ten"),
             View::plain("11: »now«"),
             dim(" ⋮"),
-            View::plain("20: n\\x1bow"),
+            View::plain("20: n\\u{1b}ow"),
         ];
         let b = vec![View::plain("1: »no"), View::plain("2: w«")];
         let file = |summary: &str, children| View::Collapsible {

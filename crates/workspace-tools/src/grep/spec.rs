@@ -1,8 +1,15 @@
 //! What `grep` says of itself.
+#![expect(missing_docs, reason = "the description of a field is its documentation")]
 
 use std::time::Duration;
 
-use tool_provider::schema::{Kind, Property, Schema};
+use serde_json::Value;
+
+use crate::field::{
+    self, Field, Flag, List, NOTICE, Object, PATH, Text, Whole, any_text, flag, list, object, text,
+    whole,
+};
+use tool_provider::schema::{Kind, Schema};
 use tool_provider::{Concurrency, RiskClass, ToolKind, ToolSpec};
 
 pub(super) const NAME: &str = "grep";
@@ -28,14 +35,156 @@ at LF; ^, $ and . see an end at a CR as well. text is at most 500 characters of 
 \n\
 Example: {\"pattern\": \"fn \\\\w+_error\\\\(\", \"path\": \"src\", \"glob\": \"*.rs\", \"context\": 2}";
 
+pub const PATTERN: Field<Text> = text("pattern", "The regular expression to find.");
+pub const START: Field<Text> = PATH
+    .described(
+        "The folder or file to search: absolute, or relative to the working directory. Default: \
+         the working directory.",
+    )
+    .optional();
+pub const GLOB: Field<Text> = text(
+    "glob",
+    "Search only files that match, such as *.rs (in any folder), src/**/*.ts (from path on) or \
+     *.{js,ts}; with a leading ! only those that do not.",
+);
+pub const TYPE: Field<Text> = text(
+    "type",
+    "Search only files of this type, as ripgrep names them: rust, py, js, ts, go, java, md, …",
+);
+pub const MODE: Field<Text> = text(
+    "mode",
+    "What to list: matching lines (content, the default), files with a match, or the count of \
+     matching lines in each.",
+)
+.one_of(&["content", "files", "count"]);
+pub const BEFORE: Field<Whole> =
+    whole("before", 0, "Lines to show before each match, at most 100.");
+pub const AFTER: Field<Whole> = whole("after", 0, "Lines to show after each match, at most 100.");
+pub const CONTEXT: Field<Whole> = whole("context", 0, "Lines to show before and after each match.");
+pub const IGNORE_CASE: Field<Flag> = flag("ignore_case", "Whether case makes no difference.");
+pub const FIXED_STRINGS: Field<Flag> =
+    flag("fixed_strings", "Whether pattern is plain text, no regex.");
+pub const MULTILINE: Field<Flag> = flag(
+    "multiline",
+    "Whether a match may go over several lines. Files over 16 MiB are skipped then.",
+);
+pub const WORD: Field<Flag> = flag("word", "Whether only whole words match.");
+pub const INCLUDE_IGNORED: Field<Flag> =
+    flag("include_ignored", "Whether ignore files do not count.");
+pub const LIMIT: Field<Whole> = whole(
+    "limit",
+    1,
+    "How many matches, files or counts to list at most. Default 100, at most 10000.",
+);
+pub const OFFSET: Field<Whole> = whole(
+    "offset",
+    0,
+    "How many of them to pass over first: next_offset of the call before. Default 0.",
+);
+
+pub const MATCHES: Field<List> = list(
+    "matches",
+    || {
+        field::schema(&[
+            &PATH.described("The file, as other tools take it."),
+            &LINE,
+            &COLUMN,
+            &TEXT,
+            &HIGHLIGHT,
+            &LINES_BEFORE,
+            &LINES_AFTER,
+        ])
+    },
+    "With mode content: the matching lines.",
+);
+pub const FILES: Field<List> = list("files", any_text, "With mode files: the files with a match.");
+pub const COUNTS: Field<List> = list(
+    "counts",
+    || field::schema(&[&PATH.described("The file."), &COUNT]),
+    "With mode count: the files with a match, and their counts.",
+);
+pub const TRUNCATED: Field<Flag> =
+    flag("truncated", "Whether there is more than is listed, or may be.").required();
+pub const NEXT_OFFSET: Field<Whole> = whole("next_offset", 0, "The offset to go on with.");
+pub const TOTAL_MATCHES: Field<Whole> = whole(
+    "total_matches",
+    0,
+    "How many lines match in all (with mode files: how many files), where not truncated.",
+);
+pub const FILES_SEARCHED: Field<Whole> =
+    whole("files_searched", 0, "How many files were searched.").required();
+pub const SKIPPED: Field<Object> = object(
+    "skipped",
+    || field::schema(&[&BINARY, &TOO_LARGE, &UNREADABLE]),
+    "How many files were not searched, or not to their end.",
+)
+.required();
+pub const BINARY: Field<Whole> =
+    whole("binary", 0, "Searched up to the first NUL byte only.").required();
+pub const TOO_LARGE: Field<Whole> =
+    whole("too_large", 0, "Files, or lines in them, too large.").required();
+pub const UNREADABLE: Field<Whole> = whole("unreadable", 0, "Files and folders.").required();
+
+pub const LINE: Field<Whole> = whole("line", 1, "The number of the line.").required();
+pub const COLUMN: Field<Whole> = whole(
+    "column",
+    1,
+    "Where the match begins in the line, in bytes from 1, also where text is cut.",
+)
+.required();
+pub const TEXT: Field<Text> =
+    text("text", "The line, or 500 characters of it around the match; … stands for what is cut.")
+        .required();
+pub const HIGHLIGHT: Field<List> = list(
+    "highlight",
+    || Schema::new(Kind::Whole { min: 0 }, ""),
+    "Where the match begins and ends in text, in characters from 0.",
+);
+pub const LINES_BEFORE: Field<List> =
+    list("before", any_text, "The lines before, as far as no other match has them.");
+pub const LINES_AFTER: Field<List> =
+    list("after", any_text, "The lines after, as far as they are no match themselves.");
+pub const COUNT: Field<Whole> = whole("count", 0, "How many of its lines match.").required();
+
 pub(super) fn spec() -> ToolSpec {
     ToolSpec {
         name: NAME,
         kind: ToolKind::DataSource,
         risk: RiskClass::ReadOnly,
         description: DESCRIPTION.to_owned(),
-        input: input(),
-        output: output(),
+        input: field::schema(&[
+            &PATTERN.required(),
+            &START,
+            &GLOB,
+            &TYPE,
+            &MODE,
+            &BEFORE,
+            &AFTER,
+            &CONTEXT,
+            &IGNORE_CASE,
+            &FIXED_STRINGS,
+            &MULTILINE,
+            &WORD,
+            &INCLUDE_IGNORED,
+            &LIMIT,
+            &OFFSET,
+        ]),
+        output: field::result(
+            &[NAME],
+            &[
+                &PATTERN.described("The pattern as it was asked for."),
+                &START.described("Where the search started, as it was asked for."),
+                &MATCHES,
+                &FILES,
+                &COUNTS,
+                &TRUNCATED,
+                &NEXT_OFFSET,
+                &TOTAL_MATCHES,
+                &FILES_SEARCHED,
+                &SKIPPED,
+                &NOTICE,
+            ],
+        ),
         streaming: true,
         concurrency: Concurrency::Safe { key_fields: &[] },
         default_timeout: Duration::from_secs(60),
@@ -43,123 +192,7 @@ pub(super) fn spec() -> ToolSpec {
     }
 }
 
-fn input() -> Schema {
-    let text = || Kind::String(&[]);
-    let flag = || Kind::Boolean;
-    let count = || Kind::Whole { min: 0 };
-    Schema::object(vec![
-        Property::required("pattern", text(), "The regular expression to find."),
-        Property::optional(
-            "path",
-            text(),
-            "The folder or file to search: absolute, or relative to the working directory. Default: \
-             the working directory.",
-        ),
-        Property::optional(
-            "glob",
-            text(),
-            "Search only files that match, such as *.rs (in any folder), src/**/*.ts (from path on) or \
-             *.{js,ts}; with a leading ! only those that do not.",
-        ),
-        Property::optional(
-            "type",
-            text(),
-            "Search only files of this type, as ripgrep names them: rust, py, js, ts, go, java, md, …",
-        ),
-        Property::optional(
-            "mode",
-            Kind::String(&["content", "files", "count"]),
-            "What to list: matching lines (content, the default), files with a match, or the count of \
-             matching lines in each.",
-        ),
-        Property::optional("before", count(), "Lines to show before each match, at most 100."),
-        Property::optional("after", count(), "Lines to show after each match, at most 100."),
-        Property::optional("context", count(), "Lines to show before and after each match."),
-        Property::optional("ignore_case", flag(), "Whether case makes no difference."),
-        Property::optional("fixed_strings", flag(), "Whether pattern is plain text, no regex."),
-        Property::optional(
-            "multiline",
-            flag(),
-            "Whether a match may go over several lines. Files over 16 MiB are skipped then.",
-        ),
-        Property::optional("word", flag(), "Whether only whole words match."),
-        Property::optional("include_ignored", flag(), "Whether ignore files do not count."),
-        Property::optional(
-            "limit",
-            Kind::Whole { min: 1 },
-            "How many matches, files or counts to list at most. Default 100, at most 10000.",
-        ),
-        Property::optional(
-            "offset",
-            count(),
-            "How many of them to pass over first: next_offset of the call before. Default 0.",
-        ),
-    ])
-}
-
-fn output() -> Schema {
-    let text = || Kind::String(&[]);
-    let count = || Kind::Whole { min: 0 };
-    let lines = |what: &'static str| {
-        Property::optional("", Kind::Array(Box::new(Schema::new(Kind::String(&[]), ""))), what)
-    };
-    let around = |name: &'static str, what: &'static str| Property { name, ..lines(what) };
-    let hit = Schema::object(vec![
-        Property::required("path", text(), "The file, as other tools take it."),
-        Property::required("line", Kind::Whole { min: 1 }, "The number of the line."),
-        Property::required(
-            "column",
-            Kind::Whole { min: 1 },
-            "Where the match begins in the line, in bytes from 1, also where text is cut.",
-        ),
-        Property::required(
-            "text",
-            text(),
-            "The line, or 500 characters of it around the match; … stands for what is cut.",
-        ),
-        Property::optional(
-            "highlight",
-            Kind::Array(Box::new(Schema::new(count(), ""))),
-            "Where the match begins and ends in text, in characters from 0.",
-        ),
-        around("before", "The lines before, as far as no other match has them."),
-        around("after", "The lines after, as far as they are no match themselves."),
-    ]);
-    let counted = Schema::object(vec![
-        Property::required("path", text(), "The file."),
-        Property::required("count", count(), "How many of its lines match."),
-    ]);
-    let list = |name, items: Schema, what: &'static str| {
-        Property::optional(name, Kind::Array(Box::new(items)), what)
-    };
-    let properties = vec![
-        Property::optional("pattern", text(), "The pattern as it was asked for."),
-        Property::optional("path", text(), "Where the search started, as it was asked for."),
-        list("matches", hit, "With mode content: the matching lines."),
-        list("files", Schema::new(text(), ""), "With mode files: the files with a match."),
-        list("counts", counted, "With mode count: the files with a match, and their counts."),
-        Property::required(
-            "truncated",
-            Kind::Boolean,
-            "Whether there is more than is listed, or may be.",
-        ),
-        Property::optional("next_offset", count(), "The offset to go on with."),
-        Property::optional(
-            "total_matches",
-            count(),
-            "How many lines match in all (with mode files: how many files), where not truncated.",
-        ),
-        Property::required("files_searched", count(), "How many files were searched."),
-        Property::required(
-            "skipped",
-            Kind::Object(vec![
-                Property::required("binary", count(), "Searched up to the first NUL byte only."),
-                Property::required("too_large", count(), "Files, or lines in them, too large."),
-                Property::required("unreadable", count(), "Files and folders."),
-            ]),
-            "How many files were not searched, or not to their end.",
-        ),
-        Property::optional("notice", text(), "What else to know."),
-    ];
-    Schema::result(&[NAME], properties)
+/// The text of a line beside a hit: the item itself, or its field `text`.
+pub fn text_of(item: &Value) -> Option<&str> {
+    item.as_str().or_else(|| TEXT.get(item.as_object()?))
 }

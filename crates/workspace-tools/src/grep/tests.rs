@@ -1,24 +1,25 @@
+use sandbox::Level;
 use std::fs;
 use std::os::unix::fs::symlink;
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::matcher::tests::noise;
 use super::*;
 use tool_provider::Secrets;
 use tool_provider::{CancelToken, Category, EmitError, Event, EventSink, Phase};
-use workspace_fs::{RootsSpec, Session, Workspace};
+use workspace_fs::{RootsSpec, Workspace};
 
 mod left_out;
 mod stops;
 
 /// A root with files in it, and searches there.
 struct Story {
-    workspace: Workspace,
-    session: Session,
+    files: Files,
     cancel: CancelToken,
     root: PathBuf,
     secrets: Secrets,
@@ -51,9 +52,10 @@ impl Story {
         }
         let roots = vec![root.display().to_string()];
         let workspace = Workspace::open(&RootsSpec { roots, ..RootsSpec::default() }).unwrap();
-        let (session, cancel) = (Session::default(), CancelToken::new());
+        let files = Files::new(Arc::new(workspace), Level::Off);
+        let cancel = CancelToken::new();
         let secrets = Secrets::default();
-        Self { workspace, session, cancel, root, secrets, events: Events::default(), _keep: keep }
+        Self { files, cancel, root, secrets, events: Events::default(), _keep: keep }
     }
 
     fn call_until(
@@ -64,8 +66,8 @@ impl Story {
         let Value::Object(arguments) = arguments else { panic!("arguments are an object") };
         let phase = Phase::default();
         let context = Context {
-            workspace: &self.workspace,
-            session: &self.session,
+            state: &self.files,
+            session_id: "",
             working_directory: None,
             sink: &self.events,
             cancel: &self.cancel,

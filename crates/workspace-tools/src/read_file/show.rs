@@ -1,16 +1,19 @@
 //! `read_file` calls and results as a person sees them.
 
+use super::spec::{
+    CONTENT, ENCODING, END_LINE, LIMIT, LINE_ENDING, OFFSET, START_LINE, TOTAL_LINES,
+};
+use crate::field::{FILE, NOTICE, PATH};
 use crate::language::language_of;
-use crate::stored::{text, whole};
 use tool_provider::Payload;
 use tool_provider::view::{Style, View};
 use workspace_fs::text::name;
 
 /// One line that says what is read.
 pub(super) fn call(arguments: &Payload) -> View {
-    let path = text(arguments, "path").unwrap_or("a file");
-    let offset = whole(arguments, "offset").unwrap_or(1);
-    let limit = whole(arguments, "limit");
+    let path = FILE.get(arguments).unwrap_or("a file");
+    let offset = OFFSET.get(arguments).unwrap_or(1);
+    let limit = LIMIT.get(arguments);
     let lines = match (offset, limit) {
         (1, None) => String::new(),
         (1, Some(limit)) => format!(", the first {}", lines(limit)),
@@ -26,15 +29,15 @@ pub(super) fn call(arguments: &Payload) -> View {
 
 /// The lines as a code block, under a line that says which they are.
 pub(super) fn result(payload: &Payload) -> View {
-    let path = text(payload, "path").unwrap_or("a file");
+    let path = PATH.get(payload).unwrap_or("a file");
     let mut views = vec![View::text(heading(path, payload), Style::Dim)];
-    if let Some(content) = text(payload, "content").filter(|content| !content.is_empty()) {
-        let first = whole(payload, "start_line").unwrap_or(1);
+    if let Some(content) = CONTENT.get(payload).filter(|content| !content.is_empty()) {
+        let first = START_LINE.get(payload).unwrap_or(1);
         let bare = without_numbers(content, first);
         let content = bare.as_deref().unwrap_or(content);
         views.push(View::code(language_of(path), content));
     }
-    if let Some(notice) = text(payload, "notice") {
+    if let Some(notice) = NOTICE.get(payload) {
         views.push(View::text(notice, Style::Warning));
     }
     View::Group(views)
@@ -42,16 +45,16 @@ pub(super) fn result(payload: &Payload) -> View {
 
 fn heading(path: &str, payload: &Payload) -> String {
     let mut heading = name::shown(path).into_owned();
-    if let (Some(start), Some(end)) = (whole(payload, "start_line"), whole(payload, "end_line")) {
+    if let (Some(start), Some(end)) = (START_LINE.get(payload), END_LINE.get(payload)) {
         heading.push_str(&format!(" · lines {start}–{end}"));
-        if let Some(total) = whole(payload, "total_lines") {
+        if let Some(total) = TOTAL_LINES.get(payload) {
             heading.push_str(&format!(" of {total}"));
         }
     }
-    if let Some(encoding) = text(payload, "encoding").filter(|encoding| *encoding != "utf-8") {
+    if let Some(encoding) = ENCODING.get(payload).filter(|encoding| *encoding != "utf-8") {
         heading.push_str(&format!(" · {encoding}"));
     }
-    if let Some(ending) = text(payload, "line_ending").filter(|e| matches!(*e, "crlf" | "mixed")) {
+    if let Some(ending) = LINE_ENDING.get(payload).filter(|e| matches!(*e, "crlf" | "mixed")) {
         heading.push_str(&format!(" · {ending}"));
     }
     heading

@@ -1,22 +1,23 @@
+use sandbox::Level;
 use std::fs::{self, File};
 use std::io::{Seek, SeekFrom, Write};
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::Instant;
 
 use proptest::prelude::*;
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::*;
 use tool_provider::Secrets;
 use tool_provider::view::Style;
 use tool_provider::{CancelToken, Category, EmitError, Event, EventSink, Phase};
 use workspace_fs::text::encoding::SAMPLE_BYTES;
-use workspace_fs::{RootsSpec, Session, Version, Workspace};
+use workspace_fs::{RootsSpec, Version, Workspace};
 
 /// A root with files in it, and calls of the tool on them.
 struct Story {
-    workspace: Workspace,
-    session: Session,
+    files: Files,
     cancel: CancelToken,
     root: PathBuf,
     _keep: tempfile::TempDir,
@@ -36,8 +37,9 @@ impl Story {
         let root = keep.path().canonicalize().unwrap();
         let roots = vec![root.display().to_string()];
         let workspace = Workspace::open(&RootsSpec { roots, ..RootsSpec::default() }).unwrap();
-        let (session, cancel) = (Session::default(), CancelToken::new());
-        Self { workspace, session, cancel, root, _keep: keep }
+        let files = Files::new(Arc::new(workspace), Level::Off);
+        let cancel = CancelToken::new();
+        Self { files, cancel, root, _keep: keep }
     }
 
     fn with(name: &str, content: impl AsRef<[u8]>) -> Self {
@@ -49,8 +51,8 @@ impl Story {
     fn on<T>(&self, act: impl FnOnce(&ReadFile, &Context<'_>) -> T) -> T {
         let phase = Phase::default();
         let context = Context {
-            workspace: &self.workspace,
-            session: &self.session,
+            state: &self.files,
+            session_id: "",
             working_directory: None,
             sink: &NoEvents,
             cancel: &self.cancel,
@@ -93,7 +95,7 @@ fn a_small_file_is_shown_whole() {
             "encoding": "utf-8", "line_ending": "lf", "size_bytes": 8, "version": version,
         })
     );
-    let known = story.session.knows(&story.root.join("a.txt")).unwrap();
+    let known = story.files.session("").knows(&story.root.join("a.txt")).unwrap();
     assert_eq!((known.version, known.extent), (Some(Version::of(b"one\ntwo\n")), Extent::Whole));
 }
 
@@ -119,7 +121,7 @@ fn a_window_tells_where_to_go_on() {
     assert_eq!(read(-2, 9), ("4\n5".to_owned(), 4, None));
     assert_eq!(read(-2, 1), ("4\n".to_owned(), 4, Some(5)));
     assert_eq!(read(-99, 1), ("1\n".to_owned(), 1, Some(2)));
-    let known = story.session.knows(&story.root.join("a.txt")).unwrap();
+    let known = story.files.session("").knows(&story.root.join("a.txt")).unwrap();
     assert_eq!(known.extent, Extent::Part);
 }
 
@@ -244,7 +246,8 @@ fn long_content_stops_at_64_kib_with_the_exact_next_line() {
 fn files_of_the_proc_file_system_are_read_to_their_end() {
     let roots = vec!["/proc".to_owned()];
     let workspace = Workspace::open(&RootsSpec { roots, ..RootsSpec::default() }).unwrap();
-    let story = Story { workspace, ..Story::new() };
+    let files = Files::new(Arc::new(workspace), Level::Off);
+    let story = Story { files, ..Story::new() };
     let payload = story.read(json!({"path": "/proc/self/status", "line_numbers": false}));
     let content = payload["content"].as_str().unwrap();
     assert!(content.starts_with("Name:\t"), "{content}");
@@ -326,7 +329,7 @@ fn a_long_line_in_one_piece_is_clipped() {
     let content = payload["content"].as_str().unwrap();
     assert!(content.ends_with("x… [cut: 2000 characters of a line of 3000000 characters]"));
     assert_eq!((&payload["total_lines"], &payload["truncated"]), (&json!(1), &json!(false)));
-    let known = story.session.knows(&story.root.join("one")).unwrap();
+    let known = story.files.session("").knows(&story.root.join("one")).unwrap();
     assert_eq!(known.extent, Extent::Part);
 }
 

@@ -1,10 +1,10 @@
 //! What `write_file` says of itself.
+#![expect(missing_docs, reason = "the description of a field is its documentation")]
 
-use crate::spec::file_property;
 use std::time::Duration;
 
-use crate::change;
-use tool_provider::schema::{Kind, Property, Schema};
+use crate::change::{self, EXPECTED_VERSION};
+use crate::field::{self, FILE, Field, Flag, Text, Whole, flag, text, whole};
 use tool_provider::{Concurrency, RiskClass, ToolKind, ToolSpec};
 
 pub(super) const NAME: &str = "write_file";
@@ -23,39 +23,24 @@ it again. expected_version makes that certain for any file.\n\
 \n\
 Example: {\"path\": \"docs/notes.md\", \"content\": \"# Notes\\n\"}";
 
+pub const CONTENT: Field<Text> = text("content", "All that the file shall hold.").required();
+
+pub const CREATED: Field<Flag> = flag("created", "Whether the file is new.").required();
+pub const BYTES_WRITTEN: Field<Whole> =
+    whole("bytes_written", 0, "The size of the content; 0 where the file had it already.")
+        .required();
+
 pub(super) fn spec() -> ToolSpec {
     ToolSpec {
         name: NAME,
         kind: ToolKind::Resource,
         risk: RiskClass::Moderate,
         description: DESCRIPTION.to_owned(),
-        input: input(),
-        output: output(),
+        input: field::schema(&[&FILE, &CONTENT, &EXPECTED_VERSION]),
+        output: change::result(&[NAME], &[&CREATED, &BYTES_WRITTEN]),
         streaming: false,
-        concurrency: Concurrency::Safe { key_fields: &["path"] },
+        concurrency: Concurrency::Safe { key_fields: &[FILE.name] },
         default_timeout: Duration::from_secs(30),
         idempotent: true,
     }
-}
-
-fn input() -> Schema {
-    Schema::object(vec![
-        file_property(),
-        Property::required("content", Kind::String(&[]), "All that the file shall hold."),
-        Property::optional("expected_version", Kind::String(&[]), change::EXPECTED_VERSION),
-    ])
-}
-
-fn output() -> Schema {
-    let mut properties = vec![
-        Property::required("path", Kind::String(&[]), "The path as it was asked for."),
-        Property::required("created", Kind::Boolean, "Whether the file is new."),
-        Property::required(
-            "bytes_written",
-            Kind::Whole { min: 0 },
-            "The size of the content; 0 where the file had it already.",
-        ),
-    ];
-    properties.extend(change::properties());
-    Schema::result(&[NAME], properties)
 }

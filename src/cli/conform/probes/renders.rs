@@ -5,9 +5,9 @@ use super::super::runs;
 use super::super::session::{SESSION, Session};
 use super::super::trial::{Operation, Trial, is_broken};
 use tool_provider::Call;
+use tool_provider::Payload;
 use tool_provider::grpc::observe::{Origin, Refusal, SeenTree};
 use tool_provider::grpc::{Failure, persisted_call, persisted_result};
-use tool_provider::Payload;
 
 /// Under which a kernel stores events.
 const EVENTS: &str = "1";

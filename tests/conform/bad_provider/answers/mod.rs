@@ -27,13 +27,9 @@ use tool_provider::grpc::pb::event::v1::{ToolCallEvent, ToolResultEvent};
 use tool_provider::grpc::pb::kernel::v1::kernel_callback_service_client::KernelCallbackServiceClient;
 use tool_provider::grpc::pb::kernel::v1::{EmitRequest, LogRequest};
 use tool_provider::grpc::pb::log::v1::{LogEntry, LogLevel};
-use tool_provider::grpc::pb::render::v1::{
-    RenderNode, RenderTree, TextNode, render_node::Node,
-};
+use tool_provider::grpc::pb::render::v1::{RenderNode, RenderTree, TextNode, render_node::Node};
 use tool_provider::grpc::pb::tool::v1::tool_event::{Event, ExitStatus, Progress};
-use tool_provider::grpc::pb::tool::v1::tool_service_server::{
-    ToolService, ToolServiceServer,
-};
+use tool_provider::grpc::pb::tool::v1::tool_service_server::{ToolService, ToolServiceServer};
 use tool_provider::grpc::pb::tool::v1::{self as wire, ToolErrorCategory};
 
 pub(crate) use refusal::error;

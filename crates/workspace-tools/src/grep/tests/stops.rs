@@ -49,8 +49,8 @@ fn a_search_ends_in_the_middle_of_a_huge_file() {
         let sink = Ends { cancel: cancel.as_ref(), until };
         let (phase, token) = (Phase::default(), cancel.clone().unwrap_or_default());
         let context = Context {
-            workspace: &story.workspace,
-            session: &story.session,
+            state: &story.files,
+            session_id: "",
             working_directory: None,
             sink: &sink,
             cancel: &token,

@@ -3,10 +3,10 @@
 use std::time::Duration;
 
 use goplugin::host::{Launch, Multiplex, Security};
-use tool_provider::grpc::kernel_callbacks;
 use provider_workspace::plugin::HOST_CALLBACKS;
 use serde_json::json;
 use tokio::sync::mpsc;
+use tool_provider::grpc::host_callbacks;
 
 use crate::harness::{PATIENCE, Story, call};
 
@@ -17,8 +17,12 @@ async fn the_kernel_hears_of_the_configuration_over_every_kind_of_connection() {
             let change = |launch: Launch| launch.security(security).multiplex(multiplex);
             let mut story = Story::launched_with(change).await;
             let (told, mut heard) = mpsc::unbounded_channel();
-            let routes = kernel_callbacks(move |entry| told.send(entry).unwrap());
-            story.plugin.serve_callbacks(HOST_CALLBACKS, routes).await.unwrap();
+            let routes = host_callbacks(move |entry| told.send(entry).unwrap());
+            story
+                .plugin
+                .serve_callbacks(HOST_CALLBACKS, goplugin::Services::new().with(routes))
+                .await
+                .unwrap();
             story.configure(json!({})).await.unwrap();
             let entry = tokio::time::timeout(PATIENCE, heard.recv()).await.unwrap().unwrap();
             assert_eq!((entry.message.as_str(), entry.level.as_str()), ("configured", "info"));
@@ -33,8 +37,12 @@ async fn the_kernel_hears_of_the_configuration_over_every_kind_of_connection() {
 async fn the_kernel_hears_what_became_of_a_cancelled_call() {
     let mut story = Story::launched().await;
     let (told, mut heard) = mpsc::unbounded_channel();
-    let routes = kernel_callbacks(move |entry| told.send(entry).unwrap());
-    story.plugin.serve_callbacks(HOST_CALLBACKS, routes).await.unwrap();
+    let routes = host_callbacks(move |entry| told.send(entry).unwrap());
+    story
+        .plugin
+        .serve_callbacks(HOST_CALLBACKS, goplugin::Services::new().with(routes))
+        .await
+        .unwrap();
     story.configure(json!({})).await.unwrap();
     story.write("big", "abcdefghij\n".repeat(4 << 20));
     let mut delay = Duration::from_millis(2);

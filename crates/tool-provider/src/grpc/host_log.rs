@@ -46,7 +46,7 @@ type Dial = Box<dyn Fn() -> Dialled + Send + Sync>;
 
 /// The way of log entries to the kernel. Clones share one.
 #[derive(Clone, Default)]
-pub struct KernelLog {
+pub struct HostLog {
     shared: Arc<Shared>,
 }
 
@@ -89,11 +89,11 @@ struct Entry {
     time: SystemTime,
 }
 
-impl KernelLog {
+impl HostLog {
     /// The layer that feeds this log.
     #[must_use]
-    pub fn layer(&self) -> KernelLogLayer {
-        KernelLogLayer { log: self.clone() }
+    pub fn layer(&self) -> HostLogLayer {
+        HostLogLayer { log: self.clone() }
     }
 
     /// Says how to reach the kernel. Nothing is dialled yet.
@@ -149,9 +149,9 @@ impl KernelLog {
     }
 }
 
-impl fmt::Debug for KernelLog {
+impl fmt::Debug for HostLog {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("KernelLog").finish_non_exhaustive()
+        f.debug_struct("HostLog").finish_non_exhaustive()
     }
 }
 
@@ -234,18 +234,18 @@ fn level(level: Level) -> LogLevel {
     }
 }
 
-/// Feeds a [`KernelLog`] with the entries of level INFO and above that the subscriber lets pass, each
+/// Feeds a [`HostLog`] with the entries of level INFO and above that the subscriber lets pass, each
 /// with the fields of the spans that it is in: that is how a tool's entry says which call and session
 /// it belongs to.
 #[derive(Debug)]
-pub struct KernelLogLayer {
-    log: KernelLog,
+pub struct HostLogLayer {
+    log: HostLog,
 }
 
 /// The fields of a span, kept with it.
 struct SpanFields(Map<String, Value>);
 
-impl<S: Subscriber + for<'lookup> LookupSpan<'lookup>> Layer<S> for KernelLogLayer {
+impl<S: Subscriber + for<'lookup> LookupSpan<'lookup>> Layer<S> for HostLogLayer {
     fn on_new_span(&self, attributes: &Attributes<'_>, id: &Id, context: Context<'_, S>) {
         if let Some(span) = context.span(id) {
             let mut fields = Fields::default();

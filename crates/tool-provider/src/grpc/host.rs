@@ -12,7 +12,7 @@ use super::pb::log::v1::LogLevel;
 
 /// A log entry as a kernel gets it.
 #[derive(Clone, Debug, PartialEq)]
-pub struct KernelLogEntry {
+pub struct HostLogEntry {
     /// The session that it belongs to, where it belongs to one.
     pub session_id: Option<String>,
     /// `trace`, `debug`, `info`, `warn`, `error` or `fatal`.
@@ -25,7 +25,7 @@ pub struct KernelLogEntry {
     pub fields: Payload,
 }
 
-impl KernelLogEntry {
+impl HostLogEntry {
     /// A field's text.
     #[must_use]
     pub fn text(&self, field: &str) -> Option<&str> {
@@ -35,7 +35,7 @@ impl KernelLogEntry {
 
 /// An event that a plugin has a kernel keep.
 #[derive(Clone, Debug, PartialEq)]
-pub struct KernelEvent {
+pub struct HostEvent {
     /// The session that it belongs to.
     pub session_id: String,
     /// How the plugin writes its payload.
@@ -46,16 +46,16 @@ pub struct KernelEvent {
 
 /// A callback service that hands every log entry to `on_log`, and keeps no events. Serve it on
 /// the broker under [`HOST_CALLBACKS`](super::handshake::HOST_CALLBACKS).
-pub fn kernel_callbacks(
-    on_log: impl Fn(KernelLogEntry) + Send + Sync + 'static,
+pub fn host_callbacks(
+    on_log: impl Fn(HostLogEntry) + Send + Sync + 'static,
 ) -> server::KernelCallbackServiceServer<Callbacks> {
     server::KernelCallbackServiceServer::new(Callbacks { on_log: Box::new(on_log), on_emit: None })
 }
 
-/// [`kernel_callbacks`] that hands every event to `on_emit` besides, as if it were kept.
-pub fn kernel_callbacks_keeping(
-    on_log: impl Fn(KernelLogEntry) + Send + Sync + 'static,
-    on_emit: impl Fn(KernelEvent) + Send + Sync + 'static,
+/// [`host_callbacks`] that hands every event to `on_emit` besides, as if it were kept.
+pub fn host_callbacks_keeping(
+    on_log: impl Fn(HostLogEntry) + Send + Sync + 'static,
+    on_emit: impl Fn(HostEvent) + Send + Sync + 'static,
 ) -> server::KernelCallbackServiceServer<Callbacks> {
     server::KernelCallbackServiceServer::new(Callbacks {
         on_log: Box::new(on_log),
@@ -63,10 +63,10 @@ pub fn kernel_callbacks_keeping(
     })
 }
 
-/// A host's callbacks; see [`kernel_callbacks`].
+/// A host's callbacks; see [`host_callbacks`].
 pub struct Callbacks {
-    on_log: Box<dyn Fn(KernelLogEntry) + Send + Sync>,
-    on_emit: Option<Box<dyn Fn(KernelEvent) + Send + Sync>>,
+    on_log: Box<dyn Fn(HostLogEntry) + Send + Sync>,
+    on_emit: Option<Box<dyn Fn(HostEvent) + Send + Sync>>,
 }
 
 #[tonic::async_trait]
@@ -80,7 +80,7 @@ impl server::KernelCallbackService for Callbacks {
         let entries = if entries.is_empty() { entry.into_iter().collect() } else { entries };
         for entry in entries {
             let level = LogLevel::try_from(entry.level).unwrap_or(LogLevel::Unspecified);
-            (self.on_log)(KernelLogEntry {
+            (self.on_log)(HostLogEntry {
                 session_id: session_id.clone(),
                 level: level.as_str_name().trim_start_matches("LOG_LEVEL_").to_lowercase(),
                 logger: entry.logger,
@@ -99,7 +99,7 @@ impl server::KernelCallbackService for Callbacks {
             return Err(Status::unimplemented("this kernel keeps no events"));
         };
         let wire::EmitRequest { session_id, schema_version, payload, .. } = request.into_inner();
-        on_emit(KernelEvent { session_id, schema_version, payload });
+        on_emit(HostEvent { session_id, schema_version, payload });
         Ok(Response::new(wire::EmitResult { id: "kept".to_owned(), sequence: 0 }))
     }
 }
