@@ -2,8 +2,8 @@
 //!
 //! Messages and previews write a character that would break a line, steer a terminal or stay unseen
 //! as an escape, and do so before the text is masked. The ways to write one are a file name's
-//! (`\033`), Rust's (`\u{1b}`, `\"`), a message's (`\x1b`) and those of a line shown beside another
-//! (`<U+001B>`, `·`).
+//! (`\033`), Rust's (`\u{1b}`, `\"`), which messages share, and those of a line shown beside
+//! another (`<U+001B>`, `·`).
 
 use std::fmt;
 use std::ops::Range;
@@ -70,7 +70,6 @@ fn spellings(c: char) -> Vec<String> {
         all.push(c.to_string().bytes().map(|byte| format!("\\{byte:03o}")).collect());
         all.push(c.escape_default().to_string());
         all.push(format!("\\u{{{code:x}}}"));
-        all.push(format!("\\x{code:02x}"));
         all.push(format!("<U+{code:04X}>"));
     }
     all.sort_by_key(|spelling| std::cmp::Reverse(spelling.len()));
@@ -92,7 +91,7 @@ mod tests {
             "\"p\\\"\\033w \\342\\200\\256é\\\\x\"".to_owned(),
             format!("{value:?}"),
             value.escape_default().to_string(),
-            "p\"\\x1bw \\u{202e}é\\".to_owned(),
+            workspace_fs::text::hidden::visible(value).into_owned(),
             "p\"<U+001B>w·<U+202E>é\\".to_owned(),
         ] {
             let within = format!("é {text} {text}");
