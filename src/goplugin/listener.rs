@@ -155,6 +155,10 @@ enum Socket {
 pub(super) struct SocketFile(PathBuf);
 
 impl Drop for SocketFile {
+    #[expect(
+        clippy::disallowed_methods,
+        reason = "a socket is removed by the path it was bound to"
+    )]
     fn drop(&mut self) {
         // Gone already is as good; and there is nobody to tell about anything else.
         let _ = rustix::fs::unlink(&self.0);
@@ -274,6 +278,7 @@ fn bind_unix(folder: &Path, group: Option<&str>, peers: Peers) -> Result<Listene
 
 /// Binds so that the file never exists with more rights than the owner's: on Linux it takes over
 /// the mode of the socket's own inode (`unix_bind`), which can be set before there is a file.
+#[expect(clippy::disallowed_methods, reason = "a socket is removed by the path it was bound to")]
 fn listen_privately(path: &Path) -> Result<OwnedFd, Errno> {
     let address = SocketAddrUnix::new(path)?;
     let socket = unix_socket()?;
@@ -287,6 +292,7 @@ fn listen_privately(path: &Path) -> Result<OwnedFd, Errno> {
 }
 
 /// What a host asks for by PLUGIN_UNIX_SOCKET_GROUP: a group's name or its number.
+#[expect(clippy::disallowed_methods, reason = "a socket has its file's owner and mode by its path")]
 fn open_to_group(path: &Path, group: &str) -> Result<(), ListenError> {
     let failed = |advice, source| ListenError::Group { group: group.to_owned(), advice, source };
     let gid = match group.parse() {
@@ -342,4 +348,5 @@ fn unix_socket() -> Result<OwnedFd, Errno> {
 }
 
 #[cfg(test)]
+#[expect(clippy::disallowed_methods, reason = "tests look at the sockets' files")]
 mod tests;

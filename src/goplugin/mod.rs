@@ -37,4 +37,5 @@ pub use tls::TlsError;
 const HEALTH_NAME: &str = "plugin";
 
 #[cfg(test)]
+#[expect(clippy::disallowed_methods, reason = "tests look for the sockets' files")]
 mod tests;

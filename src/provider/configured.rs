@@ -1,16 +1,16 @@
 //! A configuration in force: the roots opened, the jail built, the tools made.
 
+use std::fmt::Display;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use rustix::fs::FileType;
-use rustix::io::Errno;
 use sandbox::{Commands, Enforcement, Jail, JailError, Policy};
 
 use super::config::{Config, ConfigureError, Fault, Shell, Surroundings};
 use super::registry::{Registry, Setup, ToolFactory};
-use crate::process::{Environment, EnvironmentError, Requested, Secrets};
+use crate::process::outside::{self, NotAProgram};
+use crate::process::{Environment, EnvironmentError, Requested, Secrets, Spool};
 use crate::tools::error::chain;
 use crate::tools::{Category, ToolError};
 use crate::workspace::{Access, LockTable, RootError, RootFault, RootsSpec, Workspace};
@@ -74,16 +74,23 @@ impl Configured {
         let jail =
             Jail::build(&policy).map_err(|error| ConfigureError::single(jail_fault(&error)))?;
         let jail = Arc::new(jail);
+        let outputs = &jail.private().spool;
         let workspace = match policy.commands {
             Commands::Never => workspace,
             // What bash had to leave out of a result is there for read_file.
-            Commands::Spawned => workspace
-                .with_own_folder(&jail.private().spool)
-                .map_err(|fault| no_spool(&jail.private().spool, &fault))?,
+            Commands::Spawned => {
+                workspace.with_own_folder(outputs).map_err(|fault| no_spool(outputs, &fault))?
+            }
         };
+        let spool = Spool::open(outputs).map_err(|error| no_spool(outputs, &error))?;
         let report = Report { enforcement: jail.enforcement().clone(), notices: config.notices() };
-        let setup =
-            Setup { config: &config, policy: &policy, jail: &jail, environment: &environment };
+        let setup = Setup {
+            config: &config,
+            policy: &policy,
+            jail: &jail,
+            spool: &Arc::new(spool),
+            environment: &environment,
+        };
         let registry = Registry::new(factory(Some(setup)));
         let secrets = environment.secrets().clone();
         Ok((Arc::new(Self { config, registry, workspace, jail, secrets }), report))
@@ -104,7 +111,7 @@ impl Configured {
     }
 }
 
-fn no_spool(folder: &Path, fault: &RootFault) -> ConfigureError {
+fn no_spool(folder: &Path, fault: &dyn Display) -> ConfigureError {
     let problem = format!("cannot keep outputs in {}: {fault}", folder.display());
     ConfigureError::single(Fault::machine("sandbox", problem))
 }
@@ -142,10 +149,8 @@ fn root_fault(error: &RootError) -> Option<Fault> {
 
 /// What bash is to reach and is not there, told with everything else instead of by the jail.
 fn missing(key: &'static str, paths: &[PathBuf]) -> impl Iterator<Item = Fault> {
-    // Only looks, opens nothing.
-    let is_missing = |path: &&PathBuf| {
-        rustix::fs::access(path.as_path(), rustix::fs::Access::EXISTS) == Err(Errno::NOENT)
-    };
+    // What cannot be looked at is reported by the jail.
+    let is_missing = |path: &&PathBuf| matches!(outside::exists(path), Ok(false));
     paths.iter().filter(is_missing).map(move |path| {
         let shown = path.to_string_lossy();
         Fault::written(key, format!("{shown:?} does not exist: make it, or leave it out"))
@@ -160,21 +165,14 @@ fn unusable(shell: &Shell) -> Option<Fault> {
         return None;
     }
     let shown = path.to_string_lossy();
-    // Only looks, opens nothing.
-    let problem = match rustix::fs::stat(path) {
-        Err(Errno::NOENT | Errno::NOTDIR) => format!("{shown:?} does not exist"),
-        Err(errno) => {
-            return Some(Fault::machine("shell", format!("{shown:?} cannot be run: {errno}")));
+    Some(match outside::check_program(path).err()? {
+        NotAProgram::Unknown(source) => {
+            Fault::machine("shell", format!("{shown:?} cannot be run: {source}"))
         }
-        Ok(found) if FileType::from_raw_mode(found.st_mode) != FileType::RegularFile => {
-            format!("{shown:?} is not a program")
+        fault => {
+            Fault::written("shell", format!("{shown:?} {fault}: name another, or leave it out"))
         }
-        Ok(_) if rustix::fs::access(path, rustix::fs::Access::EXEC_OK).is_err() => {
-            format!("{shown:?} is not executable")
-        }
-        Ok(_) => return None,
-    };
-    Some(Fault::written("shell", format!("{problem}: name another, or leave it out")))
+    })
 }
 
 fn jail_fault(error: &JailError) -> Fault {

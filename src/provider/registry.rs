@@ -7,7 +7,7 @@ use sandbox::{Jail, Policy};
 use super::Config;
 use super::config::Shell;
 use super::nearest::suggestion;
-use crate::process::Environment;
+use crate::process::{Environment, Spool};
 use crate::tools::{
     Bash, BashSettings, EditFile, Glob, Grep, Overwrite, ReadFile, Tool, ToolError, WriteFile,
 };
@@ -21,6 +21,8 @@ pub struct Setup<'a> {
     pub policy: &'a Policy,
     /// The jail.
     pub jail: &'a Arc<Jail>,
+    /// The directory of outputs that are too long for a result.
+    pub spool: &'a Arc<Spool>,
     /// What commands see of our environment.
     pub environment: &'a Environment,
 }
@@ -96,5 +98,5 @@ fn bash(setup: Setup<'_>) -> Bash {
         policy: setup.policy.clone(),
         ..BashSettings::default()
     };
-    Bash::new(settings, setup.jail.clone())
+    Bash::new(settings, setup.jail.clone(), setup.spool.clone())
 }

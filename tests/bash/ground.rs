@@ -5,7 +5,7 @@ use std::sync::mpsc::{Receiver, channel};
 use std::sync::{Arc, Condvar, Mutex, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 use std::time::{Duration, Instant};
 
-use provider_workspace::process::Secrets;
+use provider_workspace::process::{Secrets, Spool};
 use provider_workspace::tools::view::View;
 use provider_workspace::tools::{
     Bash, BashSettings, CancelToken, Context, EmitError, Event, EventSink, OutputStream, Payload,
@@ -101,7 +101,8 @@ impl Ground {
         let jail = Arc::new(Jail::build(&settings.policy).unwrap());
         let workspace = workspace(&settings.policy);
         let workspace = workspace.with_own_folder(&jail.private().spool).unwrap();
-        let bash = Bash::new(settings, jail.clone());
+        let spool = Spool::open(&jail.private().spool).unwrap();
+        let bash = Bash::new(settings, jail.clone(), Arc::new(spool));
         let stage = Stage {
             bash,
             root: root.clone(),
