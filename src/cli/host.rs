@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use serde_json::Value;
-use tokio::signal::unix::{SignalKind, signal};
+use signal_hook::consts::SIGINT;
 use tracing::Level;
 
 use super::CliError;
@@ -13,6 +13,7 @@ use super::args::{LaunchOptions, RootOptions};
 use super::files::Source;
 use super::output::Output;
 use super::paint::Ink;
+use crate::goplugin::Signals;
 use crate::goplugin::host::{Launch, LogLine, Plugin};
 use crate::goplugin::server::HandshakeEnvironment;
 use crate::service::ToolClient;
@@ -30,16 +31,16 @@ pub(crate) async fn with_plugin<T>(
     output: Output,
     work: impl AsyncFnOnce(ToolClient) -> Result<T, CliError>,
 ) -> Result<T, CliError> {
-    let mut interrupts = signal(SignalKind::interrupt())
+    let mut interrupts = Signals::take(&[SIGINT])
         .map_err(|source| CliError::Io { what: "listen for Ctrl-C", source })?;
     let told = Arc::new(AtomicBool::new(true));
     let plugin = tokio::select! {
         launched = launch(options, output, told.clone()) => launched?,
-        _ = interrupts.recv() => return Err(CliError::Interrupted),
+        () = interrupts.recv() => return Err(CliError::Interrupted),
     };
     let outcome = tokio::select! {
         done = work(ToolClient::new(plugin.channel())) => done,
-        _ = interrupts.recv() => Err(CliError::Interrupted),
+        () = interrupts.recv() => Err(CliError::Interrupted),
     };
     output.end_progress();
     if matches!(outcome, Err(CliError::OutputClosed)) {
@@ -48,7 +49,7 @@ pub(crate) async fn with_plugin<T>(
     }
     tokio::select! {
         _ = plugin.kill() => {}
-        _ = interrupts.recv() => {}
+        () = interrupts.recv() => {}
     }
     outcome
 }

@@ -8,6 +8,7 @@
 //!   plugin serves, logging as the host wants it, and the end of its life.
 //! - [`host`]: what a host does: launch, connect, serve callbacks, kill in order.
 //! - [`Broker`]: further connections between the two, in both directions and both forms.
+//! - [`Signals`]: what ends a plugin, and Ctrl-C at a host.
 //! - `handshake`, `tls`, `listener`, `mux`, `duplex`, `buffers`, `watch`: what both sides
 //!   share.
 //!
@@ -20,6 +21,7 @@ mod handshake;
 mod listener;
 mod mux;
 mod pb;
+mod signals;
 mod tls;
 mod watch;
 
@@ -31,6 +33,7 @@ pub use handshake::{
     Address, Cookie, HandshakeLine, LineError, MultiplexField, is_plugin_variable,
 };
 pub use listener::{ListenError, PortRange};
+pub use signals::Signals;
 pub use tls::TlsError;
 
 /// The service name under which a host asks a plugin for its health.

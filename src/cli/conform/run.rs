@@ -5,6 +5,7 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use serde_json::json;
+use signal_hook::consts::SIGINT;
 
 use super::checks::Check;
 use super::ground::Ground;
@@ -17,6 +18,7 @@ use crate::cli::args::ConformOptions;
 use crate::cli::exit::INTERRUPTED;
 use crate::cli::output::Output;
 use crate::cli::paint::Ink;
+use crate::goplugin::Signals;
 use crate::tools::error::chain;
 
 /// How long what was left running may take to be gone once it is killed.
@@ -60,12 +62,14 @@ enum Ended {
 
 async fn tried(options: &ConformOptions, output: Output) -> Result<Report, Ended> {
     let mut trial = prepared(options).map_err(Ended::Untestable)?;
+    let mut interrupts = Signals::take(&[SIGINT])
+        .map_err(|error| Ended::Untestable(format!("Ctrl-C cannot be listened for: {error}")))?;
     output.progress("checking…");
     let ended = tokio::select! {
         ended = probes::all(&mut trial) => {
             ended.map_err(|error| Ended::Untestable(chain(&error)))
         }
-        _ = tokio::signal::ctrl_c() => Err(Ended::Interrupted),
+        () = interrupts.recv() => Err(Ended::Interrupted),
     };
     // Nothing that was started outlives the trial, however it ended.
     processes::kill_all(LAST_SWEEP).await;

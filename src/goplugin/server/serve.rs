@@ -30,7 +30,7 @@ use super::super::tls::{Identity, Tls};
 use super::builtin::{BrokerStream, Controller};
 use super::environment::{HandshakeEnvironment, Wanted};
 use super::error::ServeError;
-use super::lifetime::{HostWatch, Signals, StopReason, host_died};
+use super::lifetime::{HostWatch, StopReason, host_died, stop_signals};
 use super::stdio::{StandardStreams, Stdio};
 
 /// The longest time between a request to stop and the end of [`serve`]. A host kills after two
@@ -104,7 +104,7 @@ where
     F: Future<Output = ()>,
 {
     let mut signals =
-        Signals::install().map_err(|source| ServeError::Setup { what: "signals", source })?;
+        stop_signals().map_err(|source| ServeError::Setup { what: "signals", source })?;
     let prepared = Prepared::new(&settings)?;
     let stdout = prepared.print_line().map_err(ServeError::Handshake)?;
     // Everything from here on is off the way to the handshake line.
@@ -124,7 +124,7 @@ where
     let stop = Stop::default();
     let watch = async {
         tokio::select! {
-            () = signals.stop_requested() => stop.request(StopReason::Signal),
+            () = signals.recv() => stop.request(StopReason::Signal),
             () = host_died(&stdout), if settings.host_watch == HostWatch::Follow => {
                 stop.request(StopReason::HostDied);
             }
