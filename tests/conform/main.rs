@@ -12,10 +12,7 @@
 mod bad_provider;
 mod checker;
 mod faults;
-#[path = "../../src/service/pb.rs"]
-mod pb;
 mod providers;
-mod service;
 mod story;
 mod untestable;
 

@@ -8,12 +8,12 @@ use tonic::transport::Channel;
 use tonic::{Code, Status};
 
 use crate::harness::Story;
-use crate::pb::common::v1::CallContext;
-use crate::pb::event::v1::tool_result_event::Outcome;
-use crate::pb::event::v1::{ToolCallEvent, ToolResultEvent};
-use crate::pb::tool::v1::tool_event::Event;
-use crate::pb::tool::v1::tool_service_client::ToolServiceClient;
-use crate::pb::tool::v1::{self as wire};
+use provider_workspace::service::pb::common::v1::CallContext;
+use provider_workspace::service::pb::event::v1::tool_result_event::Outcome;
+use provider_workspace::service::pb::event::v1::{ToolCallEvent, ToolResultEvent};
+use provider_workspace::service::pb::tool::v1::tool_event::Event;
+use provider_workspace::service::pb::tool::v1::tool_service_client::ToolServiceClient;
+use provider_workspace::service::pb::tool::v1::{self as wire};
 
 /// Categories that a provider may answer with. `unknown` is not among them: it stands for a fault of
 /// its own.

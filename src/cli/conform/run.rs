@@ -18,8 +18,8 @@ use crate::cli::args::ConformOptions;
 use crate::cli::exit::INTERRUPTED;
 use crate::cli::output::Output;
 use crate::cli::paint::Ink;
-use crate::goplugin::Signals;
 use crate::tools::error::chain;
+use goplugin::Signals;
 
 /// How long what was left running may take to be gone once it is killed.
 const LAST_SWEEP: Duration = Duration::from_secs(2);

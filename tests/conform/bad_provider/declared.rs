@@ -3,10 +3,12 @@
 use prost_types::Duration;
 
 use super::fault::Fault;
-use crate::pb::common::v1::{Category, ProducerRef, PromptExpansionSpec};
-use crate::pb::config::v1::{AttrType, ConfigAttribute, ConfigSchema};
-use crate::pb::schema::v1::{Schema, SchemaType};
-use crate::pb::tool::v1::{ConcurrencySpec, GetSchemaResponse, RiskClass, ToolKind, ToolSchema};
+use provider_workspace::service::pb::common::v1::{Category, ProducerRef, PromptExpansionSpec};
+use provider_workspace::service::pb::config::v1::{AttrType, ConfigAttribute, ConfigSchema};
+use provider_workspace::service::pb::schema::v1::{Schema, SchemaType};
+use provider_workspace::service::pb::tool::v1::{
+    ConcurrencySpec, GetSchemaResponse, RiskClass, ToolKind, ToolSchema,
+};
 
 pub(crate) fn producer(fault: &Fault) -> ProducerRef {
     let version = if fault.is("has-no-semantic-version") { "1.0" } else { "1.0.0" };

@@ -16,7 +16,7 @@ use tonic::server::NamedService;
 
 use super::answers::Provider;
 use super::fault::Fault;
-use crate::pb::tool::v1::tool_service_server::ToolServiceServer;
+use provider_workspace::service::pb::tool::v1::tool_service_server::ToolServiceServer;
 
 /// What the one method is called in truth.
 const DESCRIBE: &str = "http://localhost/pluggableharness.tool.v1.ToolService/Describe";
@@ -37,10 +37,9 @@ pub(crate) async fn serve(provider: Provider, fault: &Fault) -> Result<(), Box<d
         }
     });
     writeln!(std::io::stdout(), "1|1|unix|{}|grpc|", socket.display())?;
-    tonic::transport::Server::builder()
-        .add_service(provider.into_server())
-        .serve_with_incoming(ReceiverStream::new(connections).map(Ok::<_, std::io::Error>))
-        .await?;
+    let connections = ReceiverStream::new(connections).map(Ok::<_, std::io::Error>);
+    let server = tonic::transport::Server::builder();
+    server.serve_with_incoming(provider.into_server(), connections).await?;
     Ok(())
 }
 

@@ -9,10 +9,10 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
+use goplugin::Broker;
 use prost::Message as _;
 use prost_types::value::Kind;
 use prost_types::{Struct, Value};
-use provider_workspace::goplugin::Broker;
 use provider_workspace::service::plugin::KERNEL_CALLBACKS;
 use tokio::sync::mpsc;
 use tokio_stream::wrappers::ReceiverStream;
@@ -23,14 +23,18 @@ use tonic::{Code, Request, Response, Status};
 use super::declared;
 use super::fault::Fault;
 use super::run::{self, Groups};
-use crate::pb::event::v1::{ToolCallEvent, ToolResultEvent};
-use crate::pb::kernel::v1::kernel_callback_service_client::KernelCallbackServiceClient;
-use crate::pb::kernel::v1::{EmitRequest, LogRequest};
-use crate::pb::log::v1::{LogEntry, LogLevel};
-use crate::pb::render::v1::{RenderNode, RenderTree, TextNode, render_node::Node};
-use crate::pb::tool::v1::tool_event::{Event, ExitStatus, Progress};
-use crate::pb::tool::v1::tool_service_server::{ToolService, ToolServiceServer};
-use crate::pb::tool::v1::{self as wire, ToolErrorCategory};
+use provider_workspace::service::pb::event::v1::{ToolCallEvent, ToolResultEvent};
+use provider_workspace::service::pb::kernel::v1::kernel_callback_service_client::KernelCallbackServiceClient;
+use provider_workspace::service::pb::kernel::v1::{EmitRequest, LogRequest};
+use provider_workspace::service::pb::log::v1::{LogEntry, LogLevel};
+use provider_workspace::service::pb::render::v1::{
+    RenderNode, RenderTree, TextNode, render_node::Node,
+};
+use provider_workspace::service::pb::tool::v1::tool_event::{Event, ExitStatus, Progress};
+use provider_workspace::service::pb::tool::v1::tool_service_server::{
+    ToolService, ToolServiceServer,
+};
+use provider_workspace::service::pb::tool::v1::{self as wire, ToolErrorCategory};
 
 pub(crate) use refusal::error;
 use refusal::status;
