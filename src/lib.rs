@@ -11,8 +11,6 @@
 //! - [`tools`]: one file a tool.
 //! - [`contract`]: the events of a call, and who takes them.
 //! - [`process`]: a command behind the jail: its environment, its output, its end.
-//! - [`workspace`]: roots and handles; the only place that touches the file system.
-//! - [`text`]: encodings, line endings, matching, diffs; pure.
 //! - [`cli`]: the commands for a person.
 #![forbid(unsafe_code)]
 

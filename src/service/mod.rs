@@ -2,7 +2,6 @@
 //!
 //! - [`ToolService`] answers the six calls.
 //! - [`ToolClient`] is the other side, for the command line, tests and examples.
-//! - [`observe`] is a client for whoever judges a provider: it keeps what came as it came.
 //! - [`plugin`] puts everything together for a host.
 //! - [`KernelLog`] carries log entries back to the kernel.
 
@@ -11,7 +10,6 @@ mod codec;
 mod convert;
 mod kernel;
 mod kernel_log;
-pub mod observe;
 pub mod pb;
 mod persisted;
 pub mod plugin;
@@ -25,11 +23,11 @@ pub use client::{
     Advertised, AdvertisedTool, ClientError, Failure, InvokeItem, InvokeStream, Producer,
     ToolClient,
 };
-pub use convert::ConvertError;
+pub use convert::{ConvertError, payload, to_struct};
 pub use kernel::{KernelEvent, KernelLogEntry, kernel_callbacks, kernel_callbacks_keeping};
 pub use kernel_log::{DialError, KernelLog, KernelLogLayer};
 pub use persisted::{persisted_call, persisted_result};
-pub use status::grpc_code;
+pub use status::{ERROR_INFO, TOOL_ERROR, code_name, grpc_code};
 pub use tool_service::ToolService;
 pub use typed_server::TypedServer;
 

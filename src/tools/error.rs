@@ -352,7 +352,8 @@ fn told(message: String) -> String {
 }
 
 /// An error with everything that caused it, in one line.
-pub(crate) fn chain(error: &dyn Error) -> String {
+#[must_use]
+pub fn chain(error: &dyn Error) -> String {
     let mut text = error.to_string();
     let mut source = error.source();
     while let Some(cause) = source {

@@ -4,10 +4,10 @@ use super::super::checks::Check;
 use super::super::runs;
 use super::super::session::{SESSION, Session};
 use super::super::trial::{Operation, Trial, is_broken};
-use crate::provider::Call;
-use crate::service::observe::{Origin, Refusal, SeenTree};
-use crate::service::{Failure, persisted_call, persisted_result};
-use crate::tools::Payload;
+use crate::observe::{Origin, Refusal, SeenTree};
+use provider_workspace::provider::Call;
+use provider_workspace::service::{Failure, persisted_call, persisted_result};
+use provider_workspace::tools::Payload;
 
 /// Under which a kernel stores events.
 const EVENTS: &str = "1";

@@ -6,10 +6,10 @@ use std::time::Duration;
 
 use super::processes::Process;
 use super::runs::Run;
-use crate::service::observe::{Observer, Sent, SentContext};
-use crate::service::{KernelEvent, KernelLogEntry};
-use crate::tools::Payload;
+use crate::observe::{Observer, Sent, SentContext};
 use goplugin::host::{LogLine, Plugin};
+use provider_workspace::service::{KernelEvent, KernelLogEntry};
+use provider_workspace::tools::Payload;
 
 /// The session that every call belongs to.
 pub(crate) const SESSION: &str = "conform-session";

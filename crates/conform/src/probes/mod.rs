@@ -15,8 +15,8 @@ use super::checks::Check;
 use super::processes;
 use super::session::Session;
 use super::trial::{Operation, Trial};
-use crate::service::observe::SeenAttribute;
-use crate::tools::Payload;
+use crate::observe::SeenAttribute;
+use provider_workspace::tools::Payload;
 
 pub(crate) use launch::Untestable;
 

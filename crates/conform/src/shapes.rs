@@ -2,8 +2,8 @@
 
 use serde_json::Value;
 
-use crate::service::observe::Shape;
-use crate::tools::Payload;
+use crate::observe::Shape;
+use provider_workspace::tools::Payload;
 
 pub(crate) const OBJECT: i32 = 1;
 pub(crate) const STRING: i32 = 2;

@@ -13,8 +13,8 @@ use super::super::processes::{self, Process};
 use super::super::runs::{self, Ending, Run};
 use super::super::session::{Session, call};
 use super::super::trial::{Operation, Trial};
-use crate::service::observe::{Observer, SeenEvent, Sent};
-use crate::tools::Payload;
+use crate::observe::{Observer, SeenEvent, Sent};
+use provider_workspace::tools::Payload;
 
 /// The deadline of a call that runs longer.
 const DEADLINE: Duration = Duration::from_secs(1);

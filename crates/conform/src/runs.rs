@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use tokio::time::{Instant, timeout_at};
 
-use crate::service::observe::{Observer, Refusal, SeenError, SeenEvent, Sent};
-use crate::tools::Payload;
+use crate::observe::{Observer, Refusal, SeenError, SeenEvent, Sent};
+use provider_workspace::tools::Payload;
 
 /// How many events of a call are looked at. More are no call that a checker makes.
 const MOST_EVENTS: usize = 100_000;

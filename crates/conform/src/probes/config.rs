@@ -9,9 +9,9 @@ use super::super::derive::{
 use super::super::session::Session;
 use super::super::trial::{Callbacks, Trial, is_broken};
 use super::{Life, ends};
-use crate::service::observe::{Observer, Refusal, SeenAttribute};
-use crate::tools::Payload;
-use crate::tools::error::chain;
+use crate::observe::{Observer, Refusal, SeenAttribute};
+use provider_workspace::tools::Payload;
+use provider_workspace::tools::error::chain;
 
 /// A key that no provider has.
 const NO_KEY: &str = "conform_no_such_key";

@@ -7,19 +7,16 @@ use std::time::Duration;
 use serde_json::json;
 use signal_hook::consts::SIGINT;
 
+use super::args::Options;
 use super::checks::Check;
 use super::ground::Ground;
 use super::report::{Report, Selection};
 use super::settings::Settings;
 use super::trial::Trial;
 use super::{paint, probes, processes};
-use crate::cli::CliError;
-use crate::cli::args::ConformOptions;
-use crate::cli::exit::INTERRUPTED;
-use crate::cli::output::Output;
-use crate::cli::paint::Ink;
-use crate::tools::error::chain;
 use goplugin::Signals;
+use provider_workspace::cli::{CliError, INTERRUPTED, Ink, Output};
+use provider_workspace::tools::error::chain;
 
 /// How long what was left running may take to be gone once it is killed.
 const LAST_SWEEP: Duration = Duration::from_secs(2);
@@ -29,14 +26,14 @@ const UNTESTABLE: u8 = 2;
 
 /// Checks a provider. The exit code is 0 when nothing failed, however much was not reached; 1 when
 /// something failed; 2 when the binary could not be tested.
-pub(crate) async fn run(options: ConformOptions, output: Output) -> Result<ExitCode, CliError> {
+pub(crate) async fn run(options: Options, output: Output) -> Result<ExitCode, CliError> {
     match tried(&options, output).await {
         Ok(report) => {
             let failed = report.counts().failed > 0;
             let text = if options.json {
                 format!("{:#}\n", report.as_json(&options.binary.display().to_string()))
             } else {
-                paint::text(&report, output.painter())
+                paint::text(&report, output.paint(), output.escape())
             };
             output.print(&text)?;
             Ok(if failed { ExitCode::FAILURE } else { ExitCode::SUCCESS })
@@ -60,7 +57,7 @@ enum Ended {
     Interrupted,
 }
 
-async fn tried(options: &ConformOptions, output: Output) -> Result<Report, Ended> {
+async fn tried(options: &Options, output: Output) -> Result<Report, Ended> {
     let mut trial = prepared(options).map_err(Ended::Untestable)?;
     let mut interrupts = Signals::take(&[SIGINT])
         .map_err(|error| Ended::Untestable(format!("Ctrl-C cannot be listened for: {error}")))?;
@@ -76,7 +73,7 @@ async fn tried(options: &ConformOptions, output: Output) -> Result<Report, Ended
     ended.map(|()| trial.report)
 }
 
-fn prepared(options: &ConformOptions) -> Result<Trial, String> {
+fn prepared(options: &Options) -> Result<Trial, String> {
     let selection = Selection { only: options.only.clone(), skip: options.skip.clone() };
     if let Some(slip) = selection.slip() {
         return Err(format!(

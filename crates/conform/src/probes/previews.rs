@@ -6,8 +6,8 @@ use super::super::ground::State;
 use super::super::session::{Session, bare};
 use super::super::trial::{Operation, Trial, is_broken};
 use super::calls::shown;
-use crate::service::observe::{Refusal, SeenTree};
-use crate::tools::Payload;
+use crate::observe::{Refusal, SeenTree};
+use provider_workspace::tools::Payload;
 
 /// A kernel's probe: every operation with nothing.
 pub(super) async fn probe(trial: &mut Trial, session: &Session, operations: &mut [Operation]) {

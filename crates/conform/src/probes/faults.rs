@@ -6,8 +6,8 @@ use super::super::session::{Session, bare, call};
 use super::super::shapes;
 use super::super::trial::{Operation, Trial, is_broken};
 use super::calls::shown;
-use crate::service::observe::Sent;
-use crate::tools::Payload;
+use crate::observe::Sent;
+use provider_workspace::tools::Payload;
 
 /// An operation that no provider has.
 const NO_OPERATION: &str = "conform_no_such_operation";

@@ -6,7 +6,7 @@ use std::path::Path;
 use serde::Deserialize;
 use serde_json::Value;
 
-use crate::tools::Payload;
+use provider_workspace::tools::Payload;
 
 /// What a text stands for the folder that the provider is tried on.
 const FOLDER: &str = "{folder}";
