@@ -1,11 +1,10 @@
 //! What this provider's tools stand on: the roots opened, the jail built, the tools made.
 
+use std::fmt::Display;
 use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use rustix::fs::FileType;
-use rustix::io::Errno;
 use sandbox::{Commands, Enforcement, Jail, JailError, Policy, SubmitError};
 use tool_provider::config::{ConfigureError, Fault};
 use tool_provider::error::chain;
@@ -15,7 +14,8 @@ use tool_provider::{
     Backend, Configuration, Job, Payload, Provider, Secrets, Tool, ToolError, Workers,
 };
 use workspace_fs::{Access, LockTable, RootError, RootFault, RootsSpec, Workspace};
-use workspace_tools::process::{Environment, EnvironmentError, Requested};
+use workspace_tools::process::outside::{self, NotAProgram};
+use workspace_tools::process::{Environment, EnvironmentError, Requested, Spool};
 use workspace_tools::{
     Bash, BashSettings, EditFile, Files, Glob, Grep, Overwrite, ReadFile, Sessions, WriteFile,
 };
@@ -90,16 +90,19 @@ impl WorkspaceBackend {
         let jail =
             Jail::build(&policy).map_err(|error| ConfigureError::single(jail_fault(&error)))?;
         let jail = Arc::new(jail);
+        let outputs = &jail.private().spool;
         let workspace = match policy.commands {
             Commands::Never => workspace,
             // What bash had to leave out of a result is there for read_file.
-            Commands::Spawned => workspace
-                .with_own_folder(&jail.private().spool)
-                .map_err(|fault| no_spool(&jail.private().spool, &fault))?,
+            Commands::Spawned => {
+                workspace.with_own_folder(outputs).map_err(|fault| no_spool(outputs, &fault))?
+            }
         };
+        let spool = Spool::open(outputs).map_err(|error| no_spool(outputs, &error))?;
         let report = Report { enforcement: jail.enforcement().clone(), notices: config.notices() };
         let secrets = environment.secrets().clone();
-        let bash = Bash::new(bash_settings(config, environment, policy), jail.clone());
+        let settings = bash_settings(config, environment, policy);
+        let bash = Bash::new(settings, jail.clone(), Arc::new(spool));
         let level = jail.enforcement().level;
         let configuration = Configuration {
             state: Files { workspace: Arc::new(workspace), sessions: self.sessions.clone(), level },
@@ -237,7 +240,7 @@ fn secrets_of(config: &Config) -> Secrets {
     Secrets::new(config.secrets.iter().map(|secret| (secret.name().to_owned(), value(secret))))
 }
 
-fn no_spool(folder: &Path, fault: &RootFault) -> ConfigureError {
+fn no_spool(folder: &Path, fault: &dyn Display) -> ConfigureError {
     let problem = format!("cannot keep outputs in {}: {fault}", folder.display());
     ConfigureError::single(Fault::machine("sandbox", problem))
 }
@@ -275,10 +278,8 @@ fn root_fault(error: &RootError) -> Option<Fault> {
 
 /// What bash is to reach and is not there, told with everything else instead of by the jail.
 fn missing(key: &'static str, paths: &[PathBuf]) -> impl Iterator<Item = Fault> {
-    // Only looks, opens nothing.
-    let is_missing = |path: &&PathBuf| {
-        rustix::fs::access(path.as_path(), rustix::fs::Access::EXISTS) == Err(Errno::NOENT)
-    };
+    // What cannot be looked at is reported by the jail.
+    let is_missing = |path: &&PathBuf| matches!(outside::exists(path), Ok(false));
     paths.iter().filter(is_missing).map(move |path| {
         let shown = path.to_string_lossy();
         Fault::written(key, format!("{shown:?} does not exist: make it, or leave it out"))
@@ -293,21 +294,14 @@ fn unusable(shell: &Shell) -> Option<Fault> {
         return None;
     }
     let shown = path.to_string_lossy();
-    // Only looks, opens nothing.
-    let problem = match rustix::fs::stat(path) {
-        Err(Errno::NOENT | Errno::NOTDIR) => format!("{shown:?} does not exist"),
-        Err(errno) => {
-            return Some(Fault::machine("shell", format!("{shown:?} cannot be run: {errno}")));
+    Some(match outside::check_program(path).err()? {
+        NotAProgram::Unknown(source) => {
+            Fault::machine("shell", format!("{shown:?} cannot be run: {source}"))
         }
-        Ok(found) if FileType::from_raw_mode(found.st_mode) != FileType::RegularFile => {
-            format!("{shown:?} is not a program")
+        fault => {
+            Fault::written("shell", format!("{shown:?} {fault}: name another, or leave it out"))
         }
-        Ok(_) if rustix::fs::access(path, rustix::fs::Access::EXEC_OK).is_err() => {
-            format!("{shown:?} is not executable")
-        }
-        Ok(_) => return None,
-    };
-    Some(Fault::written("shell", format!("{problem}: name another, or leave it out")))
+    })
 }
 
 fn jail_fault(error: &JailError) -> Fault {

@@ -14,6 +14,8 @@ mod atomic;
 mod bash;
 #[path = "stories/cancelled_writes.rs"]
 mod cancelled_writes;
+#[path = "stories/checker.rs"]
+mod checker;
 #[path = "stories/cli.rs"]
 mod cli;
 #[path = "stories/concurrent_edits.rs"]

@@ -18,6 +18,7 @@ use tool_provider::Payload;
 use tool_provider::config::FaultKind;
 use tool_provider::view::{ListOrder, Style, View};
 use tool_provider::{ConfigureError, Identity};
+use workspace_tools::process::outside;
 
 pub(crate) fn run(options: &DoctorOptions, output: Output) -> Result<ExitCode, CliError> {
     let config = configuration(&options.roots, &mut Source::default())?;
@@ -81,7 +82,10 @@ impl Diagnosis {
             log_problem: log_level().err(),
             enforced,
             best_effort,
-            shell: wanted.map_or_else(usual, |shell| vec![shell]).into_iter().find(is_program),
+            shell: wanted
+                .map_or_else(usual, |shell| vec![shell])
+                .into_iter()
+                .find(|path| is_program(path)),
             git: on_path("git"),
         }
     }
@@ -221,12 +225,11 @@ fn absolute(setting: &Value) -> Value {
     setting.as_array().map_or_else(|| setting.clone(), |items| items.iter().map(one).collect())
 }
 
-/// Only looks, opens nothing: programs are no files of the workspace.
-fn is_program(path: &PathBuf) -> bool {
-    rustix::fs::access(path, rustix::fs::Access::EXEC_OK).is_ok()
+fn is_program(path: &Path) -> bool {
+    outside::check_program(path).is_ok()
 }
 
 fn on_path(name: &str) -> Option<PathBuf> {
     let path = std::env::var_os("PATH")?;
-    std::env::split_paths(&path).map(|folder| folder.join(name)).find(is_program)
+    std::env::split_paths(&path).map(|folder| folder.join(name)).find(|path| is_program(path))
 }

@@ -16,7 +16,7 @@ pub(crate) const FAILED: u8 = 1;
 pub(crate) const USAGE: u8 = 2;
 
 /// The exit code of a program that Ctrl-C ended: 128 and the number of SIGINT.
-pub(crate) const INTERRUPTED: u8 = 130;
+pub const INTERRUPTED: u8 = 130;
 
 /// The exit code of a program that SIGPIPE ended: 128 and its number.
 pub(crate) const READER_GONE: u8 = 141;
@@ -58,6 +58,8 @@ pub(crate) fn of_error(error: &CliError) -> ExitCode {
         CliError::OutputClosed => ExitCode::from(READER_GONE),
         CliError::Interrupted => ExitCode::from(INTERRUPTED),
         CliError::Late => ExitCode::from(of_category(Category::Timeout)),
+        // What the checker says of a provider that it cannot test.
+        CliError::NoChecker { .. } => ExitCode::from(USAGE),
         error if error.is_usage() => ExitCode::from(USAGE),
         _ => ExitCode::from(FAILED),
     }

@@ -14,6 +14,7 @@ use tool_provider::{
     CancelToken, EmitError, Event, EventSink, OutputStream, Payload, Phase, Tool, ToolError,
 };
 use workspace_fs::{RootsSpec, Workspace};
+use workspace_tools::process::Spool;
 use workspace_tools::{Bash, BashSettings, Context, Files};
 
 /// Stories that count descriptors, threads or processes of this process run alone.
@@ -102,8 +103,9 @@ impl Ground {
         let workspace = workspace(&settings.policy);
         let workspace = workspace.with_own_folder(&jail.private().spool).unwrap();
         let level = jail.enforcement().level;
+        let spool = Arc::new(Spool::open(&jail.private().spool).unwrap());
         let secrets = settings.environment.secrets().clone();
-        let bash = Bash::new(settings, jail.clone());
+        let bash = Bash::new(settings, jail.clone(), spool);
         let stage = Stage {
             bash,
             root: root.clone(),

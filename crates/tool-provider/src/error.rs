@@ -360,6 +360,7 @@ fn plain_reason(error: &io::Error) -> String {
 }
 
 /// An error with everything that caused it, in one line.
+#[must_use]
 pub fn chain(error: &dyn Error) -> String {
     let mut text = error.to_string();
     let mut source = error.source();

@@ -78,11 +78,11 @@ impl Default for BashSettings {
 }
 
 impl Bash {
-    /// The tool of a configuration, with the jail that was built for it. Opens /dev/null, so not
-    /// to be called on one of the jail's own threads.
+    /// The tool of a configuration, with the jail that was built for it and the directory of
+    /// outputs that are too long for a result. Opens /dev/null, so not to be called on one of the
+    /// jail's own threads.
     #[must_use]
-    pub fn new(settings: BashSettings, jail: Arc<Jail>) -> Self {
-        let spool = Arc::new(Spool::new(jail.private().spool.clone()));
+    pub fn new(settings: BashSettings, jail: Arc<Jail>, spool: Arc<Spool>) -> Self {
         let ready = Ready { jail, spool, null: process::open_null() };
         Self { spec: spec::spec(&settings), settings, ready: Some(ready) }
     }

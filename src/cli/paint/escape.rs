@@ -4,7 +4,7 @@ use workspace_fs::text::hidden::visible;
 
 /// What is done to text from files and commands before it is shown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Escape {
+pub enum Escape {
     /// What is hidden is spelt out, control characters above all.
     Controls,
     /// Nothing: a program reads it.
@@ -12,7 +12,9 @@ pub(crate) enum Escape {
 }
 
 impl Escape {
-    pub(crate) fn apply(self, text: &str) -> String {
+    /// `text` as it may be shown.
+    #[must_use]
+    pub fn apply(self, text: &str) -> String {
         match self {
             Escape::Controls => escape(text),
             Escape::Nothing => text.to_owned(),

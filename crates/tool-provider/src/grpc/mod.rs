@@ -2,9 +2,8 @@
 //!
 //! - [`ToolService`] answers the six calls.
 //! - [`ToolClient`] is the other side, for the command line, tests and examples.
-//! - [`observe`] is a client for whoever judges a provider: it keeps what came as it came.
 //! - [`handshake`] has the constants by which a host and its plugins know each other.
-//! - [`HostLog`] carries log entries back to the kernel.
+//! - [`HostLog`] carries log entries back to the host.
 
 pub mod call_span;
 pub mod handshake;
@@ -14,7 +13,6 @@ mod codec;
 mod convert;
 mod host;
 mod host_log;
-pub mod observe;
 pub mod pb;
 mod persisted;
 mod status;
@@ -27,11 +25,11 @@ pub use client::{
     Advertised, AdvertisedTool, ClientError, Failure, InvokeItem, InvokeStream, Producer,
     ToolClient,
 };
-pub use convert::ConvertError;
+pub use convert::{ConvertError, payload, to_struct};
 pub use host::{Callbacks, HostEvent, HostLogEntry, host_callbacks, host_callbacks_keeping};
 pub use host_log::{DialError, HostLog, HostLogLayer};
 pub use persisted::{persisted_call, persisted_result};
-pub use status::grpc_code;
+pub use status::{ERROR_INFO, TOOL_ERROR, code_name, grpc_code};
 pub use tool_service::ToolService;
 pub use typed_server::TypedServer;
 

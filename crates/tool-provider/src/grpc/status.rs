@@ -19,8 +19,10 @@ use crate::{Category, ToolError, ToolErrorKind};
 use super::convert::tool_error;
 
 const DOMAIN: &str = "tool.pluggableharness.dev";
-pub(crate) const ERROR_INFO: &str = "type.googleapis.com/google.rpc.ErrorInfo";
-pub(crate) const TOOL_ERROR: &str = "type.googleapis.com/pluggableharness.tool.v1.ToolError";
+/// The type of a status detail: google.rpc.ErrorInfo.
+pub const ERROR_INFO: &str = "type.googleapis.com/google.rpc.ErrorInfo";
+/// The type of a status detail: the protocol's ToolError.
+pub const TOOL_ERROR: &str = "type.googleapis.com/pluggableharness.tool.v1.ToolError";
 
 /// Longest text of the status itself, in bytes. It travels in a header, percent-encoded, and some
 /// clients take no more than 16 KiB of headers in all.
@@ -49,7 +51,8 @@ pub fn grpc_code(category: Category, kind: ToolErrorKind) -> &'static str {
 }
 
 /// A status code as gRPC's own documents write it.
-pub(crate) fn code_name(code: Code) -> &'static str {
+#[must_use]
+pub fn code_name(code: Code) -> &'static str {
     match code {
         Code::Ok => "OK",
         Code::Cancelled => "CANCELLED",

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use sandbox::{Access, ExitStatus, Explanation, LimitHit, Limits, Subject, Waiting, WaitsOn};
 
-use crate::process::{FullOutput, SPOOL_FILE_BYTES};
+use crate::process::{FullOutput, SPOOL_FILE_BYTES, outside};
 use workspace_fs::lexically_clean;
 use workspace_fs::text::name;
 
@@ -29,8 +29,7 @@ impl Reasons for sandbox::Jail {
         // from us.
         let is_seen = self.enforcement().level != sandbox::Level::Full
             || self.explain(Subject::Command, Access::Read, path).is_none();
-        // Only looks, opens nothing.
-        is_seen.then(|| rustix::fs::access(path, rustix::fs::Access::EXISTS).is_ok())
+        is_seen.then(|| outside::exists(path).unwrap_or(false))
     }
 
     fn explain_network(&self) -> Option<Explanation> {

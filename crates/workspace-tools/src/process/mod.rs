@@ -4,6 +4,7 @@
 //! command prints and however slowly its output is taken.
 
 pub mod environment;
+pub mod outside;
 
 mod budget;
 mod channel;

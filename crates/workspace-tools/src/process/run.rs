@@ -191,6 +191,7 @@ fn started_as(pid: ProcessId) -> Event {
 
 /// Opens what [`Call::null`] wants.
 #[must_use]
+#[expect(clippy::disallowed_methods, reason = "a device that holds nothing")]
 pub fn open_null() -> Option<OwnedFd> {
     rustix::fs::open("/dev/null", OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty()).ok()
 }

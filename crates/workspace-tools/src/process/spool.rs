@@ -2,10 +2,10 @@
 
 use std::collections::VecDeque;
 use std::io::{self, Write};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use rustix::fs::{Mode, OFlags};
+use cap_std::fs::{Dir, File, OpenOptions, OpenOptionsExt as _};
 
 use super::output::FullOutput;
 
@@ -22,11 +22,13 @@ struct Bounds {
 /// The oldest files make room for a new one.
 const BOUNDS: Bounds = Bounds { bytes: 8 * SPOOL_FILE_BYTES, files: 256 };
 
-/// The folder of those files. It must be one that no command can write, since what a later
+/// The directory of those files. It must be one that no command can write, since what a later
 /// `read_file` shows from it is taken for what a command printed.
 #[derive(Debug)]
 pub struct Spool {
-    folder: PathBuf,
+    directory: Dir,
+    /// Where it is, for those who are to read the files.
+    path: PathBuf,
     bounds: Bounds,
     kept: Mutex<Kept>,
 }
@@ -38,16 +40,16 @@ struct Kept {
     bytes: u64,
     /// How many are being written.
     open: usize,
-    /// Those that are finished, the oldest first, with their bytes.
-    finished: VecDeque<(PathBuf, u64)>,
+    /// The names of those that are finished, the oldest first, with their bytes.
+    finished: VecDeque<(String, u64)>,
 }
 
 /// One file while it is written. Dropping it unfinished removes it.
 #[derive(Debug)]
 pub(crate) struct SpoolFile {
     spool: Arc<Spool>,
-    path: PathBuf,
-    file: std::fs::File,
+    name: String,
+    file: File,
     written: u64,
     asked: u64,
     fate: Fate,
@@ -60,10 +62,14 @@ enum Fate {
 }
 
 impl Spool {
-    /// A spool in `folder`, which must exist and outlive every file in it.
-    #[must_use]
-    pub fn new(folder: PathBuf) -> Self {
-        Self { folder, bounds: BOUNDS, kept: Mutex::default() }
+    /// A spool in the directory `path`, which must outlive every file in it.
+    ///
+    /// # Errors
+    /// What keeps the directory from being opened.
+    #[expect(clippy::disallowed_methods, reason = "the provider's own directory")]
+    pub fn open(path: &Path) -> io::Result<Self> {
+        let directory = Dir::open_ambient_dir(path, cap_std::ambient_authority())?;
+        Ok(Self { directory, path: path.to_owned(), bounds: BOUNDS, kept: Mutex::default() })
     }
 
     /// Makes a new file.
@@ -73,24 +79,30 @@ impl Spool {
             kept.begun += 1;
             kept.begun
         };
-        let path = self.folder.join(format!("output-{number}.txt"));
-        let flags = OFlags::CREATE | OFlags::EXCL | OFlags::WRONLY | OFlags::NOFOLLOW;
-        let file = rustix::fs::open(&path, flags | OFlags::CLOEXEC, Mode::RUSR | Mode::WUSR)?;
+        let name = format!("output-{number}.txt");
+        let file = self
+            .directory
+            .open_with(&name, OpenOptions::new().write(true).create_new(true).mode(0o600))?;
         let mut kept = self.lock();
         kept.open += 1;
-        kept.make_room(0, self.bounds);
+        kept.make_room(0, self);
         drop(kept);
-        let (file, fate) = (file.into(), Fate::Removed);
-        Ok(SpoolFile { spool: self.clone(), path, file, written: 0, asked: 0, fate })
+        let fate = Fate::Removed;
+        Ok(SpoolFile { spool: self.clone(), name, file, written: 0, asked: 0, fate })
     }
 
     /// Sets up to `wanted` bytes aside, and says how many there is room for.
     fn claim(&self, wanted: u64) -> u64 {
         let mut kept = self.lock();
-        kept.make_room(wanted, self.bounds);
+        kept.make_room(wanted, self);
         let granted = wanted.min(self.bounds.bytes.saturating_sub(kept.bytes));
         kept.bytes += granted;
         granted
+    }
+
+    /// Removes a file. One that stays goes with the directory.
+    fn remove(&self, name: &str) {
+        let _ = self.directory.remove_file(name);
     }
 
     fn lock(&self) -> MutexGuard<'_, Kept> {
@@ -101,13 +113,13 @@ impl Spool {
 impl Kept {
     /// Removes the oldest files until `wanted` more bytes fit, as far as that is possible: what is
     /// being written stays.
-    fn make_room(&mut self, wanted: u64, bounds: Bounds) {
+    fn make_room(&mut self, wanted: u64, spool: &Spool) {
+        let bounds = spool.bounds;
         while (self.bytes + wanted > bounds.bytes || self.open + self.finished.len() > bounds.files)
             && let Some((oldest, bytes)) = self.finished.pop_front()
         {
             self.bytes -= bytes;
-            // One that cannot be removed goes with the folder.
-            let _ = rustix::fs::unlink(&oldest);
+            spool.remove(&oldest);
         }
     }
 }
@@ -130,7 +142,7 @@ impl SpoolFile {
 
     pub(crate) fn finish(mut self) -> FullOutput {
         self.fate = Fate::Kept;
-        let path = self.path.clone();
+        let path = self.spool.path.join(&self.name);
         if self.written == self.asked {
             FullOutput::Complete(path)
         } else {
@@ -144,11 +156,10 @@ impl Drop for SpoolFile {
         let mut kept = self.spool.lock();
         kept.open -= 1;
         match self.fate {
-            Fate::Kept => kept.finished.push_back((std::mem::take(&mut self.path), self.written)),
+            Fate::Kept => kept.finished.push_back((std::mem::take(&mut self.name), self.written)),
             Fate::Removed => {
                 kept.bytes -= self.written;
-                // One that cannot be removed goes with the folder.
-                let _ = rustix::fs::unlink(&self.path);
+                self.spool.remove(&self.name);
             }
         }
     }
@@ -160,8 +171,7 @@ mod tests {
     use super::*;
 
     fn spool(folder: &tempfile::TempDir, bytes: u64, files: usize) -> Arc<Spool> {
-        let folder = folder.path().to_owned();
-        Arc::new(Spool { bounds: Bounds { bytes, files }, ..Spool::new(folder) })
+        Arc::new(Spool { bounds: Bounds { bytes, files }, ..Spool::open(folder.path()).unwrap() })
     }
 
     fn keep(spool: &Arc<Spool>, text: &[u8]) -> FullOutput {

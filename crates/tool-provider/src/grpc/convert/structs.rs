@@ -49,7 +49,7 @@ impl ConvertError {
 ///
 /// # Errors
 /// [`ConvertError`].
-pub(crate) fn payload(wire: Struct) -> Result<Payload, ConvertError> {
+pub fn payload(wire: Struct) -> Result<Payload, ConvertError> {
     object(wire, 0)
 }
 
@@ -106,7 +106,8 @@ fn shown(name: &str) -> String {
 }
 
 /// The wire struct of a JSON object.
-pub(crate) fn to_struct(payload: Payload) -> Struct {
+#[must_use]
+pub fn to_struct(payload: Payload) -> Struct {
     Struct { fields: payload.into_iter().map(|(name, value)| (name, to_value(value))).collect() }
 }
 

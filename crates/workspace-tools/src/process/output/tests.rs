@@ -4,7 +4,7 @@ use super::*;
 
 fn folder() -> (tempfile::TempDir, Arc<Spool>) {
     let folder = tempfile::tempdir().unwrap();
-    let spool = Arc::new(Spool::new(folder.path().to_owned()));
+    let spool = Arc::new(Spool::open(folder.path()).unwrap());
     (folder, spool)
 }
 
@@ -86,7 +86,8 @@ fn memory_stays_bounded_while_the_file_takes_everything_up_to_its_limit() {
 
 #[test]
 fn a_file_that_cannot_be_made_is_reported_and_the_text_is_still_there() {
-    let spool = Arc::new(Spool::new("/nonexistent/folder".into()));
+    let (directory, spool) = folder();
+    directory.close().unwrap();
     let mut transcript = Transcript::new(4, spool);
     transcript.push(b"0123456789");
     let output = transcript.finish();

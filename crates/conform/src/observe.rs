@@ -1,5 +1,5 @@
 //! A client that keeps what came over the wire as it came, right or wrong: for whoever judges a
-//! provider. [`super::ToolClient`] is the one to use a provider with.
+//! provider. [`tool_provider::grpc::ToolClient`] is the one to use a provider with.
 //!
 //! Enumerations are wire numbers here, as a provider may send one that does not exist.
 
@@ -12,42 +12,42 @@ use tonic::transport::Channel;
 use tonic::{Request, Status, Streaming};
 use tonic_types::pb::{ErrorInfo, Status as RpcStatus};
 
-use crate::Payload;
+use tool_provider::Payload;
 
-use super::MOST_MESSAGE_BYTES;
-use super::convert::{payload, to_struct};
-use super::pb::common::v1::CallContext;
-use super::pb::config::v1::ConfigAttribute;
-use super::pb::schema::v1::Schema;
-use super::pb::tool::v1::tool_event::Event;
-use super::pb::tool::v1::tool_service_client::ToolServiceClient;
-use super::pb::tool::v1::{self as wire};
-use super::status::{ERROR_INFO, TOOL_ERROR, code_name};
+use tool_provider::grpc::pb::common::v1::CallContext;
+use tool_provider::grpc::pb::config::v1::ConfigAttribute;
+use tool_provider::grpc::pb::schema::v1::Schema;
+use tool_provider::grpc::pb::tool::v1::tool_event::Event;
+use tool_provider::grpc::pb::tool::v1::tool_service_client::ToolServiceClient;
+use tool_provider::grpc::pb::tool::v1::{self as wire};
+use tool_provider::grpc::{
+    ERROR_INFO, MOST_MESSAGE_BYTES, TOOL_ERROR, code_name, payload, to_struct,
+};
 
 mod seen;
 mod trees;
 
-pub use seen::{
+pub(crate) use seen::{
     Details, Origin, Refusal, SeenAttribute, SeenError, SeenEvent, SeenProducer, SeenSchema,
     SeenTool, Sent, SentContext, Shape,
 };
-pub use trees::SeenTree;
+pub(crate) use trees::SeenTree;
 
 /// A client that observes. Clones share one connection.
 #[derive(Clone, Debug)]
-pub struct Observer {
+pub(crate) struct Observer {
     inner: ToolServiceClient<Channel>,
     channel: Channel,
 }
 
 /// The events of a running call. Dropping it cancels the call.
 #[derive(Debug)]
-pub struct SeenStream(Streaming<wire::InvokeResponse>);
+pub(crate) struct SeenStream(Streaming<wire::InvokeResponse>);
 
 impl Observer {
     /// An observer on this connection.
     #[must_use]
-    pub fn new(channel: Channel) -> Self {
+    pub(crate) fn new(channel: Channel) -> Self {
         let inner = ToolServiceClient::new(channel.clone())
             .max_decoding_message_size(MOST_MESSAGE_BYTES)
             .max_encoding_message_size(MOST_MESSAGE_BYTES);
@@ -58,7 +58,7 @@ impl Observer {
     ///
     /// # Errors
     /// [`Refusal`].
-    pub async fn describe(&mut self) -> Result<Option<SeenProducer>, Refusal> {
+    pub(crate) async fn describe(&mut self) -> Result<Option<SeenProducer>, Refusal> {
         let answer = self.inner.describe(wire::DescribeRequest {}).await?.into_inner();
         Ok(answer.producer.map(|producer| SeenProducer {
             name: producer.name,
@@ -74,7 +74,7 @@ impl Observer {
     ///
     /// # Errors
     /// [`Refusal`], as it should.
-    pub async fn describe_as_a_model(&mut self) -> Result<(), Refusal> {
+    pub(crate) async fn describe_as_a_model(&mut self) -> Result<(), Refusal> {
         let mut client = tonic::client::Grpc::new(self.channel.clone());
         client.ready().await.map_err(|error| Status::from_error(error.into()))?;
         let path = PathAndQuery::from_static("/pluggableharness.model.v1.ModelService/Describe");
@@ -88,7 +88,7 @@ impl Observer {
     ///
     /// # Errors
     /// [`Refusal`].
-    pub async fn schema(&mut self) -> Result<SeenSchema, Refusal> {
+    pub(crate) async fn schema(&mut self) -> Result<SeenSchema, Refusal> {
         let answer = self.inner.get_schema(wire::GetSchemaRequest {}).await?.into_inner();
         let config = answer.config_schema.unwrap_or_default().attributes;
         Ok(SeenSchema {
@@ -107,7 +107,7 @@ impl Observer {
     ///
     /// # Errors
     /// [`Refusal`].
-    pub async fn configure(&mut self, config: Payload) -> Result<(), Refusal> {
+    pub(crate) async fn configure(&mut self, config: Payload) -> Result<(), Refusal> {
         self.inner.configure(wire::ConfigureRequest { config: Some(to_struct(config)) }).await?;
         Ok(())
     }
@@ -117,7 +117,7 @@ impl Observer {
     ///
     /// # Errors
     /// [`Refusal`] when there is no stream at all.
-    pub async fn invoke(
+    pub(crate) async fn invoke(
         &mut self,
         call: Option<Sent>,
         deadline: Option<Duration>,
@@ -133,7 +133,10 @@ impl Observer {
     ///
     /// # Errors
     /// [`Refusal`].
-    pub async fn preview(&mut self, call: Option<Sent>) -> Result<Option<SeenTree>, Refusal> {
+    pub(crate) async fn preview(
+        &mut self,
+        call: Option<Sent>,
+    ) -> Result<Option<SeenTree>, Refusal> {
         let request = wire::PreviewRequest { call: call.map(tool_call) };
         let answer = self.inner.preview(request).await?.into_inner();
         Ok(answer.preview.as_ref().map(SeenTree::of))
@@ -143,7 +146,7 @@ impl Observer {
     ///
     /// # Errors
     /// [`Refusal`].
-    pub async fn render(
+    pub(crate) async fn render(
         &mut self,
         schema_version: &str,
         payload: Vec<u8>,
@@ -159,7 +162,7 @@ impl SeenStream {
     ///
     /// # Errors
     /// [`Refusal`] when the stream ends with a status.
-    pub async fn next(&mut self) -> Option<Result<SeenEvent, Refusal>> {
+    pub(crate) async fn next(&mut self) -> Option<Result<SeenEvent, Refusal>> {
         match self.0.message().await {
             Ok(Some(response)) => {
                 Some(Ok(seen_event(response.event.and_then(|event| event.event))))

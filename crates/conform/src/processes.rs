@@ -1,9 +1,5 @@
 //! The processes below this one. Orphans come back to it, so that nothing a provider leaves is out
 //! of sight.
-#![expect(
-    clippy::disallowed_methods,
-    reason = "/proc is where the system tells of processes, and a provider's are not known otherwise"
-)]
 
 use std::cmp::Ordering;
 use std::collections::{BTreeMap, BTreeSet};

@@ -6,8 +6,8 @@ use super::super::session::{Session, bare, call};
 use super::super::shapes;
 use super::super::trial::{Operation, Trial, is_broken};
 use super::calls::shown;
+use crate::observe::Sent;
 use tool_provider::Payload;
-use tool_provider::grpc::observe::Sent;
 
 /// An operation that no provider has.
 const NO_OPERATION: &str = "conform_no_such_operation";

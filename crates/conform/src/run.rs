@@ -5,18 +5,17 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use serde_json::json;
+use signal_hook::consts::SIGINT;
 
+use super::args::Options;
 use super::checks::Check;
 use super::ground::Ground;
 use super::report::{Report, Selection};
 use super::settings::Settings;
 use super::trial::Trial;
 use super::{paint, probes, processes};
-use crate::cli::CliError;
-use crate::cli::args::ConformOptions;
-use crate::cli::exit::INTERRUPTED;
-use crate::cli::output::Output;
-use crate::cli::paint::Ink;
+use goplugin::Signals;
+use provider_workspace::cli::{CliError, INTERRUPTED, Ink, Output};
 use tool_provider::error::chain;
 
 /// How long what was left running may take to be gone once it is killed.
@@ -27,14 +26,14 @@ const UNTESTABLE: u8 = 2;
 
 /// Checks a provider. The exit code is 0 when nothing failed, however much was not reached; 1 when
 /// something failed; 2 when the binary could not be tested.
-pub(crate) async fn run(options: ConformOptions, output: Output) -> Result<ExitCode, CliError> {
+pub(crate) async fn run(options: Options, output: Output) -> Result<ExitCode, CliError> {
     match tried(&options, output).await {
         Ok(report) => {
             let failed = report.counts().failed > 0;
             let text = if options.json {
                 format!("{:#}\n", report.as_json(&options.binary.display().to_string()))
             } else {
-                paint::text(&report, output.painter())
+                paint::text(&report, output.paint(), output.escape())
             };
             output.print(&text)?;
             Ok(if failed { ExitCode::FAILURE } else { ExitCode::SUCCESS })
@@ -58,21 +57,23 @@ enum Ended {
     Interrupted,
 }
 
-async fn tried(options: &ConformOptions, output: Output) -> Result<Report, Ended> {
+async fn tried(options: &Options, output: Output) -> Result<Report, Ended> {
     let mut trial = prepared(options).map_err(Ended::Untestable)?;
+    let mut interrupts = Signals::take(&[SIGINT])
+        .map_err(|error| Ended::Untestable(format!("Ctrl-C cannot be listened for: {error}")))?;
     output.progress("checking…");
     let ended = tokio::select! {
         ended = probes::all(&mut trial) => {
             ended.map_err(|error| Ended::Untestable(chain(&error)))
         }
-        _ = tokio::signal::ctrl_c() => Err(Ended::Interrupted),
+        () = interrupts.recv() => Err(Ended::Interrupted),
     };
     // Nothing that was started outlives the trial, however it ended.
     processes::kill_all(LAST_SWEEP).await;
     ended.map(|()| trial.report)
 }
 
-fn prepared(options: &ConformOptions) -> Result<Trial, String> {
+fn prepared(options: &Options) -> Result<Trial, String> {
     let selection = Selection { only: options.only.clone(), skip: options.skip.clone() };
     if let Some(slip) = selection.slip() {
         return Err(format!(

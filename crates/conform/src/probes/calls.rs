@@ -8,8 +8,8 @@ use super::super::ground::{INNER, INNER_FILE};
 use super::super::runs::{self, Run};
 use super::super::session::{Session, call};
 use super::super::trial::{DATA_SOURCE, INTERACTIVE, Operation, RESOURCE, Trial};
+use crate::observe::SeenEvent;
 use tool_provider::Payload;
-use tool_provider::grpc::observe::SeenEvent;
 
 /// What a program exits with that has to be reported.
 const EXIT_CODE: i32 = 7;

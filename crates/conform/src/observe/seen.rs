@@ -2,24 +2,24 @@
 
 use std::collections::BTreeMap;
 
-use crate::Payload;
+use tool_provider::Payload;
 
 /// A call of the service that failed.
 #[derive(Clone, Debug)]
-pub struct Refusal {
+pub(crate) struct Refusal {
     /// The status code's name, such as `INVALID_ARGUMENT`.
-    pub code: &'static str,
+    pub(crate) code: &'static str,
     /// Its text.
-    pub message: String,
+    pub(crate) message: String,
     /// Who made it.
-    pub origin: Origin,
+    pub(crate) origin: Origin,
     /// What `grpc-status-details-bin` holds.
-    pub details: Details,
+    pub(crate) details: Details,
 }
 
 /// Who made a status.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Origin {
+pub(crate) enum Origin {
     /// It came over the wire.
     Provider,
     /// Our side made it: the connection broke, or could not be made.
@@ -28,7 +28,7 @@ pub enum Origin {
 
 /// What a status carries.
 #[derive(Clone, Debug)]
-pub enum Details {
+pub(crate) enum Details {
     /// Nothing.
     Absent,
     /// Bytes that are no google.rpc.Status.
@@ -46,120 +46,120 @@ pub enum Details {
 
 /// What a provider says of itself.
 #[derive(Clone, Debug, PartialEq)]
-pub struct SeenProducer {
+pub(crate) struct SeenProducer {
     /// Its name.
-    pub name: String,
+    pub(crate) name: String,
     /// Its version.
-    pub version: String,
+    pub(crate) version: String,
     /// Where it comes from.
-    pub source: String,
+    pub(crate) source: String,
     /// Its category.
-    pub category: i32,
+    pub(crate) category: i32,
     /// The protocol's version that it speaks.
-    pub protocol_version: u32,
+    pub(crate) protocol_version: u32,
 }
 
 /// What a provider advertises.
 #[derive(Clone, Debug, PartialEq)]
-pub struct SeenSchema {
+pub(crate) struct SeenSchema {
     /// Its operations.
-    pub tools: Vec<SeenTool>,
+    pub(crate) tools: Vec<SeenTool>,
     /// The keys of its configuration.
-    pub config: Vec<SeenAttribute>,
+    pub(crate) config: Vec<SeenAttribute>,
     /// Name and template of each slash command.
-    pub slash_commands: Vec<(String, String)>,
+    pub(crate) slash_commands: Vec<(String, String)>,
     /// The hook points that it can subscribe to.
-    pub hook_points: Vec<i32>,
+    pub(crate) hook_points: Vec<i32>,
 }
 
 /// What a provider says of one operation.
 #[derive(Clone, Debug, PartialEq)]
-pub struct SeenTool {
+pub(crate) struct SeenTool {
     /// Its name.
-    pub name: String,
+    pub(crate) name: String,
     /// A ToolKind.
-    pub kind: i32,
+    pub(crate) kind: i32,
     /// A RiskClass.
-    pub risk: i32,
+    pub(crate) risk: i32,
     /// For the model.
-    pub description: String,
+    pub(crate) description: String,
     /// The shape of its arguments.
-    pub input: Option<Shape>,
+    pub(crate) input: Option<Shape>,
     /// The shape of its result.
-    pub output: Option<Shape>,
+    pub(crate) output: Option<Shape>,
     /// Whether events come before the last.
-    pub streaming: bool,
+    pub(crate) streaming: bool,
     /// Whether it is safe to run beside others, and the arguments that serialize it.
-    pub concurrency: Option<(bool, Vec<String>)>,
+    pub(crate) concurrency: Option<(bool, Vec<String>)>,
     /// Seconds and nanoseconds of its deadline.
-    pub default_timeout: Option<(i64, i32)>,
+    pub(crate) default_timeout: Option<(i64, i32)>,
     /// Whether running it twice is like running it once.
-    pub idempotent: bool,
+    pub(crate) idempotent: bool,
     /// Whether it ends the model's turn.
-    pub terminates_turn: bool,
+    pub(crate) terminates_turn: bool,
 }
 
 /// The shape of a value, in the wire's subset of JSON Schema.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Shape {
+pub(crate) struct Shape {
     /// A SchemaType.
-    pub kind: i32,
+    pub(crate) kind: i32,
     /// What it is for.
-    pub description: String,
+    pub(crate) description: String,
     /// The properties of an object.
-    pub properties: BTreeMap<String, Shape>,
+    pub(crate) properties: BTreeMap<String, Shape>,
     /// Those that must be there.
-    pub required: Vec<String>,
+    pub(crate) required: Vec<String>,
     /// The items of an array.
-    pub items: Option<Box<Shape>>,
+    pub(crate) items: Option<Box<Shape>>,
     /// The words that a string may be.
-    pub words: Vec<String>,
+    pub(crate) words: Vec<String>,
 }
 
 /// One key of a configuration.
 #[derive(Clone, Debug, PartialEq)]
-pub struct SeenAttribute {
+pub(crate) struct SeenAttribute {
     /// Its name.
-    pub name: String,
+    pub(crate) name: String,
     /// An AttrType.
-    pub kind: i32,
+    pub(crate) kind: i32,
     /// Whether it must be written.
-    pub required: bool,
+    pub(crate) required: bool,
     /// Whether it is a secret.
-    pub sensitive: bool,
+    pub(crate) sensitive: bool,
     /// The keys of an object.
-    pub attributes: Vec<SeenAttribute>,
+    pub(crate) attributes: Vec<SeenAttribute>,
     /// What holds where it is left out, as JSON text.
-    pub default_json: Option<String>,
+    pub(crate) default_json: Option<String>,
 }
 
 /// A call as it is sent.
 #[derive(Clone, Debug, Default)]
-pub struct Sent {
+pub(crate) struct Sent {
     /// The call's id.
-    pub id: String,
+    pub(crate) id: String,
     /// The operation.
-    pub tool: String,
+    pub(crate) tool: String,
     /// Its arguments; `None` leaves the field out.
-    pub arguments: Option<Payload>,
+    pub(crate) arguments: Option<Payload>,
     /// Where it belongs; `None` leaves the field out.
-    pub context: Option<SentContext>,
+    pub(crate) context: Option<SentContext>,
 }
 
 /// Where a call belongs.
 #[derive(Clone, Debug, Default)]
-pub struct SentContext {
+pub(crate) struct SentContext {
     /// The session.
-    pub session_id: String,
+    pub(crate) session_id: String,
     /// The turn.
-    pub turn_id: String,
+    pub(crate) turn_id: String,
     /// What relative paths start from.
-    pub working_directory: String,
+    pub(crate) working_directory: String,
 }
 
 /// One event of a call.
 #[derive(Clone, Debug)]
-pub enum SeenEvent {
+pub(crate) enum SeenEvent {
     /// None at all: the field, or the choice in it, is not set.
     Empty,
     /// A piece of output.
@@ -192,21 +192,21 @@ pub enum SeenEvent {
 
 /// An error as it came.
 #[derive(Clone, Debug)]
-pub struct SeenError {
+pub(crate) struct SeenError {
     /// A ToolErrorCategory.
-    pub category: i32,
+    pub(crate) category: i32,
     /// What went wrong.
-    pub message: String,
+    pub(crate) message: String,
     /// Whether the same call may be tried again.
-    pub retryable: bool,
+    pub(crate) retryable: bool,
     /// The structured details.
-    pub details: Option<Payload>,
+    pub(crate) details: Option<Payload>,
 }
 
 impl Refusal {
     /// Whether the provider says that it does not have the call at all.
     #[must_use]
-    pub fn is_unimplemented(&self) -> bool {
+    pub(crate) fn is_unimplemented(&self) -> bool {
         self.origin == Origin::Provider && self.code == "UNIMPLEMENTED"
     }
 }

@@ -1,8 +1,4 @@
 //! The folder that a provider is tried on: known files, and the state of all of it.
-#![expect(
-    clippy::disallowed_methods,
-    reason = "the checker is a host: it prepares the folder that it hands to a provider, and reads the file that its user named"
-)]
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsString;

@@ -2,14 +2,13 @@
 
 use super::checks::Check;
 use super::report::{Finding, Report, Verdict};
-use crate::cli::paint::{Escape, Ink, Paint, Painter};
+use provider_workspace::cli::{Escape, Ink, Paint};
 
 /// How wide the column of ids is.
 const ID_WIDTH: usize = 26;
 
 /// The whole report.
-pub(crate) fn text(report: &Report, painter: Painter) -> String {
-    let Painter { paint, escape, .. } = painter;
+pub(crate) fn text(report: &Report, paint: Paint, escape: Escape) -> String {
     let mut text = String::new();
     for (check, verdict) in report.verdicts() {
         text.push_str(&one(check, &verdict, report.remarks(check), paint, escape));
@@ -87,8 +86,7 @@ mod tests {
         report.pass(Check::Line);
         report.fail(Check::Stdout, "\u{1b}[2J\nmore", "nothing");
         report.remark(Check::Line, "allowed", "best");
-        let painter = Painter { paint: Paint::Plain, escape: Escape::Controls, width: None };
-        let text = text(&report, painter);
+        let text = text(&report, Paint::Plain, Escape::Controls);
         let expected = "\
 pass  launch.line                prints a handshake line that a host can use
       rule      go-plugin: the first line is 1|VERSION|unix or tcp|ADDRESS|grpc|, with a certificate or a seventh field only when asked for

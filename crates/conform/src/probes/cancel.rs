@@ -13,8 +13,8 @@ use super::super::processes::{self, Process};
 use super::super::runs::{self, Ending, Run};
 use super::super::session::{Session, call};
 use super::super::trial::{Operation, Trial};
+use crate::observe::{Observer, SeenEvent, Sent};
 use tool_provider::Payload;
-use tool_provider::grpc::observe::{Observer, SeenEvent, Sent};
 
 /// The deadline of a call that runs longer.
 const DEADLINE: Duration = Duration::from_secs(1);

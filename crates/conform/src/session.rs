@@ -6,9 +6,9 @@ use std::time::Duration;
 
 use super::processes::Process;
 use super::runs::Run;
+use crate::observe::{Observer, Sent, SentContext};
 use goplugin::host::{LogLine, Plugin};
 use tool_provider::Payload;
-use tool_provider::grpc::observe::{Observer, Sent, SentContext};
 use tool_provider::grpc::{HostEvent, HostLogEntry};
 
 /// The session that every call belongs to.

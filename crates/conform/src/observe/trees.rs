@@ -1,15 +1,15 @@
 //! What is wrong with a tree that a provider sent.
 
-use crate::grpc::pb::render::v1::render_node::Node;
-use crate::grpc::pb::render::v1::{DiffLineOp, RenderNode, RenderTree, TextStyle};
+use tool_provider::grpc::pb::render::v1::render_node::Node;
+use tool_provider::grpc::pb::render::v1::{DiffLineOp, RenderNode, RenderTree, TextStyle};
 
 /// A tree that a provider sent.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct SeenTree {
+pub(crate) struct SeenTree {
     /// What is wrong with it; empty where nothing is.
-    pub problems: Vec<String>,
+    pub(crate) problems: Vec<String>,
     /// All its text.
-    pub text: String,
+    pub(crate) text: String,
 }
 
 impl SeenTree {

@@ -10,9 +10,9 @@ use super::super::processes::{self, Process};
 use super::super::session::{SESSION, Said, Session};
 use super::super::trial::{Callbacks, Trial};
 use super::{Life, cancel, launch};
-use crate::plugin::COOKIE;
+use crate::observe::Refusal;
 use goplugin::host::{Exit, Shutdown};
-use tool_provider::grpc::observe::Refusal;
+use provider_workspace::plugin::COOKIE;
 
 /// What sockets that stay behind count as.
 #[derive(Clone, Copy, PartialEq)]

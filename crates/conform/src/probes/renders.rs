@@ -4,9 +4,9 @@ use super::super::checks::Check;
 use super::super::runs;
 use super::super::session::{SESSION, Session};
 use super::super::trial::{Operation, Trial, is_broken};
+use crate::observe::{Origin, Refusal, SeenTree};
 use tool_provider::Call;
 use tool_provider::Payload;
-use tool_provider::grpc::observe::{Origin, Refusal, SeenTree};
 use tool_provider::grpc::{Failure, persisted_call, persisted_result};
 
 /// Under which a kernel stores events.

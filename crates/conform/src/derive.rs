@@ -6,8 +6,8 @@ use serde_json::{Value, json};
 
 use super::ground::{KNOWN, TICKS};
 use super::shapes::{ARRAY, BOOLEAN, NUMBER, OBJECT, STRING};
+use crate::observe::{SeenAttribute, Shape};
 use tool_provider::Payload;
-use tool_provider::grpc::observe::{SeenAttribute, Shape};
 
 pub(crate) const ATTR_STRING: i32 = 1;
 pub(crate) const ATTR_NUMBER: i32 = 2;

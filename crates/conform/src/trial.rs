@@ -16,15 +16,14 @@ use super::runs::{self, Ending, Run};
 use super::session::{Said, Session};
 use super::settings::{Samples, Settings};
 use super::shapes;
-use crate::plugin::{COOKIE, HOST_CALLBACKS, PROTOCOL_VERSION};
-use goplugin::Cookie;
-use goplugin::Services;
-use goplugin::host::{Environment, Launch, LaunchError, OutputChunk, Plugin};
-use tool_provider::Payload;
-use tool_provider::grpc::host_callbacks_keeping;
-use tool_provider::grpc::observe::{
+use crate::observe::{
     Details, Observer, Origin, Refusal, SeenError, SeenEvent, SeenTool, SeenTree,
 };
+use goplugin::Cookie;
+use goplugin::host::{Environment, Launch, LaunchError, OutputChunk, Plugin};
+use provider_workspace::plugin::{COOKIE, HOST_CALLBACKS, PROTOCOL_VERSION};
+use tool_provider::Payload;
+use tool_provider::grpc::host_callbacks_keeping;
 
 pub(crate) const RESOURCE: i32 = 1;
 pub(crate) const DATA_SOURCE: i32 = 2;
@@ -137,12 +136,14 @@ impl Trial {
             .await?;
         if callbacks == Callbacks::Served {
             let events = said.events.clone();
-            let callbacks = host_callbacks_keeping(
+            let routes = host_callbacks_keeping(
                 move |entry| kernel.push([entry]),
                 move |event| events.push([event]),
             );
             // Without a socket for them the provider is one whose kernel serves none.
-            let _ = plugin.serve_callbacks(HOST_CALLBACKS, Services::new().with(callbacks)).await;
+            let _ = plugin
+                .serve_callbacks(HOST_CALLBACKS, goplugin::Services::new().with(routes))
+                .await;
         }
         // As a host does: a provider that prints must not block on it. It ends with the connection.
         let (output, printed) = (plugin.output(), said.printed.clone());

@@ -4,7 +4,7 @@ use super::super::checks::Check;
 use super::super::session::Session;
 use super::super::shapes;
 use super::super::trial::{DATA_SOURCE, INTERACTIVE, RESOURCE, Trial};
-use tool_provider::grpc::observe::{SeenAttribute, SeenSchema, SeenTool, Shape};
+use crate::observe::{SeenAttribute, SeenSchema, SeenTool, Shape};
 
 /// The number of the category TOOL.
 const TOOL: i32 = 2;

@@ -6,8 +6,8 @@ use super::super::ground::State;
 use super::super::session::{Session, bare};
 use super::super::trial::{Operation, Trial, is_broken};
 use super::calls::shown;
+use crate::observe::{Refusal, SeenTree};
 use tool_provider::Payload;
-use tool_provider::grpc::observe::{Refusal, SeenTree};
 
 /// A kernel's probe: every operation with nothing.
 pub(super) async fn probe(trial: &mut Trial, session: &Session, operations: &mut [Operation]) {

@@ -15,8 +15,8 @@ use super::checks::Check;
 use super::processes;
 use super::session::Session;
 use super::trial::{Operation, Trial};
+use crate::observe::SeenAttribute;
 use tool_provider::Payload;
-use tool_provider::grpc::observe::SeenAttribute;
 
 pub(crate) use launch::Untestable;
 

@@ -9,9 +9,9 @@ use super::super::derive::{
 use super::super::session::Session;
 use super::super::trial::{Callbacks, Trial, is_broken};
 use super::{Life, ends};
+use crate::observe::{Observer, Refusal, SeenAttribute};
 use tool_provider::Payload;
 use tool_provider::error::chain;
-use tool_provider::grpc::observe::{Observer, Refusal, SeenAttribute};
 
 /// A key that no provider has.
 const NO_KEY: &str = "conform_no_such_key";

@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use tokio::time::{Instant, timeout_at};
 
+use crate::observe::{Observer, Refusal, SeenError, SeenEvent, Sent};
 use tool_provider::Payload;
-use tool_provider::grpc::observe::{Observer, Refusal, SeenError, SeenEvent, Sent};
 
 /// How many events of a call are looked at. More are no call that a checker makes.
 const MOST_EVENTS: usize = 100_000;

@@ -2,8 +2,8 @@
 
 use serde_json::Value;
 
+use crate::observe::Shape;
 use tool_provider::Payload;
-use tool_provider::grpc::observe::Shape;
 
 pub(crate) const OBJECT: i32 = 1;
 pub(crate) const STRING: i32 = 2;
