@@ -13,6 +13,7 @@
 //! - [`workspace`]: roots and handles; the only place that touches the file system.
 //! - [`text`]: encodings, line endings, matching, diffs; pure.
 //! - [`cli`]: the commands for a person.
+#![forbid(unsafe_code)]
 
 #[cfg(not(target_os = "linux"))]
 compile_error!("provider-workspace runs on Linux only: its jail is made of Landlock and seccomp");

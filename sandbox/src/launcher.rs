@@ -15,7 +15,6 @@ use std::time::Duration;
 use rustix::process::{DumpableBehavior, set_dumpable_behavior};
 
 use crate::command::{Command, ProcessId, Running, StartError};
-use crate::memory;
 use crate::plan::{Plan, Ready, Setup};
 use crate::policy::Limits;
 use crate::private::PrivateFolders;
@@ -151,18 +150,15 @@ impl Spawner {
 fn waiter(folders: PrivateFolders) -> io::Result<(SyncSender<Child>, Receiver<()>)> {
     let (wait_for, child) = sync_channel::<Child>(1);
     let (say, ended) = sync_channel(0);
-    let thread = thread::Builder::new().name("spawner-wait".to_owned()).stack_size(64 * 1024);
-    memory::start_thread(|begins| {
-        thread.spawn(move || {
-            drop(begins);
-            // None comes where none could be started.
-            if let Ok(mut child) = child.recv() {
-                let _ = child.wait();
-            }
-            drop(folders);
-            drop::<SyncSender<()>>(say);
-        })
-    })?;
+    let wait = move || {
+        // None comes where none could be started.
+        if let Ok(mut child) = child.recv() {
+            let _ = child.wait();
+        }
+        drop(folders);
+        drop::<SyncSender<()>>(say);
+    };
+    thread::Builder::new().name("spawner-wait".to_owned()).stack_size(64 * 1024).spawn(wait)?;
     Ok((wait_for, ended))
 }
 

@@ -1,47 +1,22 @@
-//! The system calls that no safe interface covers, and in [`memory`] the allocator: the only unsafe
-//! code of the repository.
+//! The system calls that no safe interface covers: the only unsafe code of the product. The compiler
+//! denies it everywhere else.
 //!
 //! Everything here is either a plain call on valid arguments, or belongs to the spawner and its
 //! supervisors, which have one thread each ([`threads`] is checked before the first fork).
 #![expect(
     unsafe_code,
-    reason = "fork, vfork-style clone, mount attributes, wait4 and an allocator have no safe form"
+    reason = "fork, vfork-style clone, mount attributes and wait4 have no safe form"
 )]
-
-pub(crate) mod memory;
 
 use std::ffi::{CStr, CString};
 use std::io;
 use std::mem::{MaybeUninit, zeroed};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
 use std::ptr::{null, null_mut};
-use std::sync::atomic::{AtomicBool, Ordering};
 
 use libc::{c_char, c_int, c_uint, c_void, pid_t};
 
 use crate::command::Stage;
-
-/// Whether standard output was open when the program was started. `main` cannot tell any more: where
-/// it was closed Rust's runtime opens /dev/null in its place, and all that is written seems to arrive.
-pub fn stdout_was_open() -> bool {
-    // Named here, so that no linker leaves it out.
-    std::hint::black_box(&LOOK_AT_STDOUT);
-    STDOUT_WAS_OPEN.load(Ordering::Relaxed)
-}
-
-static STDOUT_WAS_OPEN: AtomicBool = AtomicBool::new(true);
-
-// SAFETY: the C runtime calls what is in this section once, before `main` and with one thread. The
-// function needs nothing that Rust's runtime sets up: it makes one system call and stores an atomic.
-#[used]
-#[unsafe(link_section = ".init_array")]
-static LOOK_AT_STDOUT: extern "C" fn() = look_at_stdout;
-
-extern "C" fn look_at_stdout() {
-    // SAFETY: F_GETFD takes any number, open or not, and touches no memory.
-    let flags = unsafe { libc::fcntl(libc::STDOUT_FILENO, libc::F_GETFD) };
-    STDOUT_WAS_OPEN.store(flags >= 0, Ordering::Relaxed);
-}
 
 /// Which side of a fork this is.
 pub(crate) enum Fork {

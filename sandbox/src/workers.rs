@@ -11,8 +11,6 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use crate::memory;
-
 /// A piece of file work. It runs on a plain thread that carries no async runtime.
 pub type FileJob = Box<dyn FnOnce() + Send>;
 
@@ -130,20 +128,19 @@ impl Workers {
     fn start(&self, job: Option<FileJob>) -> Result<(), SubmitError> {
         let pool = self.0.clone();
         let (say, hear) = sync_channel(1);
-        let thread = thread::Builder::new().name("file-worker".to_owned());
-        memory::start_thread(|begins| {
-            thread.spawn(move || {
-                drop(begins);
-                let confined = (pool.confine)();
-                let works = confined.is_ok();
-                // The caller waits for this answer, so that it cannot be lost.
-                let _ = say.send(confined);
-                if works {
-                    pool.work(job);
-                }
-            })
-        })
-        .map_err(SubmitError::Worker)?;
+        let work = move || {
+            let confined = (pool.confine)();
+            let works = confined.is_ok();
+            // The caller waits for this answer, so that it cannot be lost.
+            let _ = say.send(confined);
+            if works {
+                pool.work(job);
+            }
+        };
+        thread::Builder::new()
+            .name("file-worker".to_owned())
+            .spawn(work)
+            .map_err(SubmitError::Worker)?;
         match hear.recv() {
             Ok(confined) => confined.map_err(SubmitError::Confine),
             Err(_) => Err(SubmitError::Confine(io::Error::other("the thread died"))),

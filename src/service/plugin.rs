@@ -93,14 +93,11 @@ pub fn main_with(
     }
     let environment = HandshakeEnvironment::from_process(&COOKIE);
     match environment.launched_by_host(&COOKIE) {
-        CookieCheck::Launched => {
-            sandbox::memory::keep_reserve();
-            match run(environment, options(), provider()) {
-                Ok(()) => ExitCode::SUCCESS,
-                // The host has been told.
-                Err(_) => ExitCode::FAILURE,
-            }
-        }
+        CookieCheck::Launched => match run(environment, options(), provider()) {
+            Ok(()) => ExitCode::SUCCESS,
+            // The host has been told.
+            Err(_) => ExitCode::FAILURE,
+        },
         CookieCheck::Missing | CookieCheck::Wrong => by_hand(),
     }
 }

@@ -5,8 +5,6 @@ use std::borrow::Cow;
 use std::collections::TryReserveError;
 use std::ops::Range;
 
-use sandbox::memory::can_fail;
-
 /// One replaced run of bytes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Change<'a> {
@@ -105,13 +103,13 @@ impl<'a> Patch<'a> {
         let new_len = self.new_len(old.len());
         match (&self.changes[..], old) {
             ([only], Cow::Owned(mut old)) => {
-                can_fail(|| old.try_reserve(new_len.saturating_sub(old.len())))?;
+                old.try_reserve(new_len.saturating_sub(old.len()))?;
                 old.splice(only.old.clone(), only.text.iter().copied());
                 Ok(old)
             }
             (_, old) => {
                 let mut new = Vec::new();
-                can_fail(|| new.try_reserve_exact(new_len))?;
+                new.try_reserve_exact(new_len)?;
                 self.segments(&old).for_each(|piece| new.extend_from_slice(piece));
                 Ok(new)
             }

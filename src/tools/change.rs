@@ -5,7 +5,6 @@ mod show;
 
 use std::path::Path;
 
-use sandbox::memory::{Room, can_fail, is_limited, room};
 use serde_json::Value;
 
 use crate::text::name;
@@ -52,10 +51,10 @@ impl Base {
         if expected > MAX_FILE {
             return Err(too_large(size));
         }
-        let (mut content, mut room) = (Vec::new(), expected + 1);
+        let (mut content, mut capacity) = (Vec::new(), expected + 1);
         loop {
-            can_fail(|| content.try_reserve_exact(room - content.len()))
-                .map_err(|_| no_memory(&format!("{action} {}", name::shown(path)), path))?;
+            let more = capacity - content.len();
+            reserve(&mut content, more, action, path)?;
             if file.append(&mut content)? == Ended::Yes {
                 break;
             }
@@ -63,7 +62,7 @@ impl Base {
             if content.len() > MAX_FILE {
                 return Err(too_large(content.len() as u64));
             }
-            room = (content.len() * 2).clamp(64 * 1024, MAX_FILE + 1);
+            capacity = (content.len() * 2).clamp(64 * 1024, MAX_FILE + 1);
         }
         if content.len() > MAX_FILE {
             return Err(too_large(content.len() as u64));
@@ -78,29 +77,19 @@ impl Base {
     }
 }
 
-/// Room for a list of the lines of these texts, which is made to tell what changed: after the change,
-/// when it is too late to fail. To be kept until then.
+/// Asks for memory for so many more bytes of a file, in a way that can fail: a request chooses how
+/// many they are.
 ///
 /// # Errors
-/// When there is no memory for it.
-pub(super) fn room_to_tell<'t>(
-    texts: impl Iterator<Item = &'t [u8]>,
-    action: &str,
-    path: &str,
-) -> Result<Room, ToolError> {
-    /// A line's place, in a list that grows by doubling and is copied when it does.
-    const LINE: usize = 48;
-    let bytes = if is_limited() {
-        texts.map(|text| text.len() + LINE * memchr::memchr_iter(b'\n', text).count()).sum()
-    } else {
-        0
-    };
-    room(bytes).ok_or_else(|| no_memory(&format!("{action} {}", name::shown(path)), path))
+/// When there is not so much.
+fn reserve(content: &mut Vec<u8>, more: usize, action: &str, path: &str) -> Result<(), ToolError> {
+    content.try_reserve_exact(more).map_err(|_| no_memory(action, path))
 }
 
-/// The error of a file that this process, or the machine, has no memory for at present.
+/// The error of a file that does not fit into this process's memory at present.
 pub(super) fn no_memory(action: &str, path: &str) -> ToolError {
-    ToolError::from_io(action, path, rustix::io::Errno::NOMEM.into())
+    let action = format!("{action} {}", name::shown(path));
+    ToolError::from_io(&action, path, rustix::io::Errno::NOMEM.into())
         .with_hint("try again later, or change it with bash, for example with sed")
 }
 
@@ -289,5 +278,26 @@ pub(super) fn not_applied(error: ToolError) -> ToolError {
     match error.category() {
         Category::Cancelled | Category::Timeout => error.with_detail("applied", false),
         _ => error,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_that_does_not_fit_into_memory_is_refused_and_one_that_does_is_not() {
+        let mut content = b"old".to_vec();
+        reserve(&mut content, 4096, "edit", "a.txt").unwrap();
+        assert!(content.capacity() >= 4099);
+        for more in [isize::MAX as usize - 3, usize::MAX - 3] {
+            let error =
+                reserve(&mut content, more, "edit", "a.txt").expect_err("so much is nowhere");
+            assert_eq!(error.category(), Category::ExecutionFailed);
+            assert!(error.is_retryable(), "{error:?}");
+            assert!(error.message().contains("memory"), "{error:?}");
+            assert!(error.hint().is_some_and(|hint| hint.contains("bash")), "{error:?}");
+        }
+        assert_eq!(content, b"old");
     }
 }

@@ -2,7 +2,6 @@
 
 mod spec;
 
-use sandbox::memory::Room;
 use serde_json::Value;
 
 use crate::text::diff::{self, Diff, Side};
@@ -119,7 +118,6 @@ struct Prepared {
     base: Base,
     encoding: Encoding,
     edited: Edited,
-    _room: Room,
 }
 
 impl Prepared {
@@ -139,12 +137,7 @@ impl Prepared {
         let should_stop = || context.check().is_err();
         let bounds = Bounds { size: MAX_FILE, should_stop: &should_stop };
         match apply(body, encoding, &arguments.edits, bounds) {
-            Ok(edited) => {
-                let changed = edited.patch.changes().iter();
-                let changed = changed.flat_map(|change| [&body[change.old.clone()], &*change.text]);
-                let room = change::room_to_tell(changed, "edit", path)?;
-                Ok(Self { base, encoding, edited, _room: room })
-            }
+            Ok(edited) => Ok(Self { base, encoding, edited }),
             Err(error) => {
                 context.check()?;
                 let known = context.session.knows(file.path());
@@ -194,7 +187,7 @@ fn refused(path: &str, error: &EditError, content: Content) -> ToolError {
             "{message}\nThe file has changed since this session read it."
         )),
         Refusal::NotFound(_) => ToolError::not_found(message),
-        Refusal::NoMemory(_) => change::no_memory(&format!("edit {}", name::shown(path)), path),
+        Refusal::NoMemory(_) => change::no_memory("edit", path),
         _ => ToolError::invalid_arguments(message),
     };
     let new = new.with_detail("path", path);

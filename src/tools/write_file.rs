@@ -7,7 +7,6 @@
 
 mod spec;
 
-use sandbox::memory::Room;
 use serde_json::Value;
 
 use crate::text::diff::{self, Diff, Side};
@@ -71,7 +70,6 @@ struct Prepared<'a> {
     /// What the old content is.
     was: Detected,
     content: &'a str,
-    _room: Room,
 }
 
 /// What a write replaces.
@@ -100,7 +98,7 @@ impl<'a> Prepared<'a> {
                 );
                 return Err(change::conflict(message, path, None));
             }
-            return Self::new(Old::Nothing, content, path);
+            return Ok(Self::new(Old::Nothing, content));
         };
         let known = context.session.knows(file.path());
         let size = file.stat().size;
@@ -118,7 +116,7 @@ impl<'a> Prepared<'a> {
         };
         if let (Some(_), Some(version)) = (expected, version) {
             change::expect(expected, version, "write", path)?;
-            return Self::new(old, content, path);
+            return Ok(Self::new(old, content));
         }
         let stamp = file.stat().stamp();
         if known.is_some_and(|known| change::is_stale(&known, version, stamp)) {
@@ -133,21 +131,15 @@ impl<'a> Prepared<'a> {
         if overwrite == Overwrite::AfterRead && !read {
             return Err(unread(path, version));
         }
-        Self::new(old, content, path)
+        Ok(Self::new(old, content))
     }
 
-    fn new(old: Old, content: &'a str, path: &str) -> Result<Self, ToolError> {
+    fn new(old: Old, content: &'a str) -> Self {
         let was = match &old {
             Old::Content(base) => detect(&base.content),
             Old::Nothing | Old::Large(_) => Detected::Text(Encoding::Utf8),
         };
-        let before = match &old {
-            Old::Content(base) => &*base.content,
-            Old::Nothing | Old::Large(_) => &[],
-        };
-        let texts = [before, content.as_bytes()].into_iter();
-        let room = change::room_to_tell(texts, "write", path)?;
-        Ok(Self { old, was, content, _room: room })
+        Self { old, was, content }
     }
 
     fn is_new(&self) -> bool {

@@ -1,7 +1,5 @@
 //! Limits that are reached: descriptors, memory.
 
-mod memory;
-
 use std::os::unix::net::UnixStream;
 
 use provider_workspace::service::Failure;
@@ -82,7 +80,7 @@ fn leftovers(story: &Story) -> Vec<String> {
     names
 }
 
-/// What does not fit into memory is refused, and the provider lives on.
+/// A file that does not fit into memory is refused, and the provider lives on.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_provider_without_memory_refuses_what_does_not_fit() {
     let mut story = Story::configured().await;

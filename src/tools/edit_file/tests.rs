@@ -232,3 +232,12 @@ fn an_ambiguous_string_is_told_with_all_its_lines() {
     let empty = json!({"path": "a", "old_string": "", "new_string": "y"});
     assert!(story.call(&empty).unwrap_err().hint().unwrap().contains("write_file"));
 }
+
+#[test]
+fn an_edit_that_does_not_fit_into_memory_may_be_tried_again() {
+    let lack = Vec::<u8>::new().try_reserve_exact(usize::MAX).expect_err("so much is nowhere");
+    let error = EditError { index: 1, of: 2, reason: Refusal::NoMemory(lack) };
+    let refused = refused("a.txt", &error, Content::AsRead);
+    assert_eq!(refused.category(), Category::ExecutionFailed);
+    assert!(refused.is_retryable() && refused.message().contains("memory"), "{refused:?}");
+}

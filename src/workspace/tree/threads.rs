@@ -8,7 +8,6 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use rustix::io::Errno;
-use sandbox::memory::{Begins, start_thread};
 
 use super::crowd::Crowd;
 use super::entry::Entry;
@@ -131,14 +130,8 @@ pub fn walk<V: Visit>(
     let ended = thread::scope(|scope| {
         let (crew, mut started) = (&crew, 0);
         for thread in 0..threads {
-            let start = |begins| {
-                let work = move || {
-                    drop::<Begins>(begins);
-                    crew.work(thread);
-                };
-                thread::Builder::new().name("walk".to_owned()).spawn_scoped(scope, work)
-            };
-            match start_thread(start) {
+            let builder = thread::Builder::new().name("walk".to_owned());
+            match builder.spawn_scoped(scope, move || crew.work(thread)) {
                 Ok(_) => started += 1,
                 // The others do.
                 Err(_) if started > 0 => break,
