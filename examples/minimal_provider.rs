@@ -22,7 +22,7 @@ use provider_workspace::tools::view::View;
 use provider_workspace::tools::{
     Concurrency, Context, Payload, RiskClass, Tool, ToolError, ToolKind, ToolSpec,
 };
-use provider_workspace::workspace::{AccessTime, PathArgument};
+use workspace_fs::{AccessTime, PathArgument};
 
 fn main() -> ExitCode {
     plugin::main(provider, plugin::only_for_kernels)

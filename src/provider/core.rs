@@ -19,7 +19,7 @@ use super::validate;
 use crate::process::Secrets;
 use crate::tools::view::View;
 use crate::tools::{Payload, Tool, ToolError, ToolSpec};
-use crate::workspace::LockTable;
+use workspace_fs::LockTable;
 
 /// One call of a tool, as a kernel asks for it.
 #[derive(Clone, Debug, Default)]

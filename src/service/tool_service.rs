@@ -11,7 +11,7 @@ use tokio::sync::oneshot;
 use tonic::metadata::MetadataMap;
 use tonic::{Request, Response, Status};
 
-use crate::provider::config::ATTRIBUTES;
+use crate::provider::config;
 use crate::provider::{Call, EventStream, Provider, StreamItem};
 use crate::telemetry::{CallSpan, Ending, Operation, call_span};
 use crate::tools::ToolError;
@@ -80,7 +80,7 @@ impl server::ToolService for ToolService {
         Ok(Response::new(wire::GetSchemaResponse {
             tools: self.provider.schema().iter().map(tool_schema).collect(),
             slash_commands: Vec::new(),
-            config_schema: Some(config_schema(ATTRIBUTES)),
+            config_schema: Some(config_schema(&config::properties())),
             supported_hook_points: Vec::new(),
         }))
     }

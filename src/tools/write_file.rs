@@ -9,12 +9,12 @@ mod spec;
 
 use serde_json::Value;
 
-use crate::text::diff::{self, Diff, Side};
-use crate::text::encoding::{Detected, Encoding, detect};
-use crate::text::lines::{Ending, Unit};
-use crate::text::name;
-use crate::text::patch::Patch;
-use crate::workspace::{Extent, OpenFile, Version};
+use workspace_fs::text::diff::{self, Diff, Side};
+use workspace_fs::text::encoding::{Detected, Encoding, detect};
+use workspace_fs::text::lines::{Ending, Unit};
+use workspace_fs::text::name;
+use workspace_fs::text::patch::Patch;
+use workspace_fs::{Extent, OpenFile, Version};
 
 use super::change::{self, Base, MAX_FILE, PREVIEW_LINES};
 use super::language::language_of;
@@ -260,8 +260,9 @@ impl Tool for WriteFile {
 
     fn preview(&self, arguments: &Payload, context: &Context<'_>) -> Result<View, ToolError> {
         let arguments = Arguments::of(arguments)?;
-        let prepared = change::look(context, arguments.path)
-            .and_then(|file| Prepared::of(&arguments, file.as_ref(), self.overwrite, context));
+        let prepared = change::look(context, arguments.path).and_then(|destination| {
+            Prepared::of(&arguments, destination.current(), self.overwrite, context)
+        });
         Ok(match prepared {
             Ok(prepared) => {
                 let verb = if prepared.is_new() { "Create" } else { "Overwrite" };
@@ -295,7 +296,8 @@ impl WriteFile {
     ) -> Result<Payload, ToolError> {
         let Arguments { path, content, .. } = *arguments;
         let writing = change::begin(context, path)?;
-        let prepared = Prepared::of(arguments, writing.current(), self.overwrite, context)?;
+        let prepared =
+            Prepared::of(arguments, writing.destination.current(), self.overwrite, context)?;
         let mut notices = prepared.notes();
         let version = Version::of(content.as_bytes());
         let written = if prepared.is_unchanged() {
@@ -305,7 +307,7 @@ impl WriteFile {
             0
         } else {
             let resolved = writing.path().to_owned();
-            let committed = writing.commit(context, path, &[content.as_bytes()])?;
+            let committed = writing.commit(path, &[content.as_bytes()])?;
             let written = committed.written;
             context.session.record_own_write(&resolved, version, written.stat.stamp());
             notices.extend(change::notice(written.how));
@@ -315,7 +317,6 @@ impl WriteFile {
         notices.extend(told.notes.iter().cloned());
 
         let mut payload = Payload::new();
-        payload.insert("tool".to_owned(), spec::NAME.into());
         payload.insert("path".to_owned(), path.into());
         payload.insert("created".to_owned(), prepared.is_new().into());
         payload.insert("bytes_written".to_owned(), written.into());

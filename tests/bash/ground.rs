@@ -11,10 +11,10 @@ use provider_workspace::tools::{
     Bash, BashSettings, CancelToken, Context, EmitError, Event, EventSink, OutputStream, Payload,
     Phase, Tool, ToolError,
 };
-use provider_workspace::workspace::{RootsSpec, Session, Workspace};
 use sandbox::{Jail, Policy};
 use serde_json::{Value, json};
 use tempfile::TempDir;
+use workspace_fs::{RootsSpec, Session, Workspace};
 
 /// Stories that count descriptors, threads or processes of this process run alone.
 static ALONE: RwLock<()> = RwLock::new(());
@@ -37,6 +37,7 @@ struct Stage {
     root: PathBuf,
     workspace: Workspace,
     session: Session,
+    secrets: Secrets,
     log: Arc<Log>,
 }
 
@@ -101,12 +102,14 @@ impl Ground {
         let jail = Arc::new(Jail::build(&settings.policy).unwrap());
         let workspace = workspace(&settings.policy);
         let workspace = workspace.with_own_folder(&jail.private().spool).unwrap();
+        let secrets = settings.environment.secrets().clone();
         let bash = Bash::new(settings, jail.clone());
         let stage = Stage {
             bash,
             root: root.clone(),
             workspace,
             session: Session::default(),
+            secrets,
             log: Arc::default(),
         };
         Self { root, outside, jail, stage: Arc::new(stage), _folders: folders, _company: company }
@@ -183,7 +186,7 @@ impl Ground {
                 cancel: &cancel,
                 deadline,
                 phase: &phase,
-                secrets: &Secrets::default(),
+                secrets: &stage.secrets,
             };
             let log = tracing::Dispatch::new(stage.log.clone());
             let outcome =
@@ -210,7 +213,7 @@ impl Ground {
                 cancel: &CancelToken::new(),
                 deadline: None,
                 phase: &Phase::default(),
-                secrets: &Secrets::default(),
+                secrets: &stage.secrets,
             };
             answer.send(tool.run(&arguments, &context)).unwrap();
         };
@@ -229,7 +232,7 @@ impl Ground {
             cancel: &CancelToken::new(),
             deadline: None,
             phase: &Phase::default(),
-            secrets: &Secrets::default(),
+            secrets: &self.stage.secrets,
         };
         self.stage.bash.preview(&arguments, &context)
     }

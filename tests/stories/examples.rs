@@ -4,11 +4,10 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-use provider_workspace::provider::config::{
-    ATTRIBUTES, Attribute, AttributeKind, AttributePresence,
-};
+use provider_workspace::provider::config::properties;
 use provider_workspace::service::kernel_callbacks;
 use provider_workspace::service::plugin::KERNEL_CALLBACKS;
+use provider_workspace::tools::schema::{Kind, Presence, Property};
 use serde_json::{Map, Value, json};
 use tokio::sync::mpsc;
 
@@ -191,7 +190,7 @@ async fn every_block_of_the_agent_s_file_configures() {
     // The last one has every key, and its values are the defaults.
     let last = &blocks.last().unwrap().config;
     let defaults: BTreeMap<_, _> =
-        ATTRIBUTES.iter().map(|attribute| (attribute.name, default(attribute))).collect();
+        properties().iter().map(|property| (property.name, default(property))).collect();
     assert_eq!(
         last.keys().map(String::as_str).collect::<Vec<_>>(),
         Vec::from_iter(defaults.keys().copied())
@@ -204,14 +203,14 @@ async fn every_block_of_the_agent_s_file_configures() {
 }
 
 /// What holds where a key is left out.
-fn default(attribute: &Attribute) -> Option<Value> {
-    if let AttributeKind::Object(keys) = attribute.kind {
-        let with_default = |key: &Attribute| Some((key.name.to_owned(), default(key)?));
+fn default(property: &Property) -> Option<Value> {
+    if let Kind::Object(keys) = &property.schema.kind {
+        let with_default = |key: &Property| Some((key.name.to_owned(), default(key)?));
         return Some(Value::Object(keys.iter().filter_map(with_default).collect()));
     }
-    match attribute.presence {
-        AttributePresence::Default(text) => Some(serde_json::from_str(text).unwrap()),
-        AttributePresence::Required | AttributePresence::Unset => None,
+    match property.presence {
+        Presence::Default(text) => Some(serde_json::from_str(text).unwrap()),
+        Presence::Required | Presence::Optional => None,
     }
 }
 

@@ -9,8 +9,9 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("service", &["telemetry", "provider", "tools"]),
     ("telemetry", &[]),
     ("provider", &["tools", "workspace", "process"]),
-    ("tools", &["workspace", "process", "text"]),
-    ("process", &["text"]),
+    ("tools", &["contract", "workspace", "process", "text"]),
+    ("process", &["contract", "text"]),
+    ("contract", &[]),
     ("workspace", &["text"]),
     ("text", &[]),
 ];
@@ -67,7 +68,7 @@ fn no_module_names_one_above_it() {
 fn the_check_sees_what_it_should() {
     assert_eq!(names_after("use crate::service::{A, B};", "crate::"), ["service"]);
     assert_eq!(
-        names_after("let x = crate::tools::f(crate::text::g());", "crate::"),
+        names_after("let x = crate::tools::f(workspace_fs::text::g());", "crate::"),
         ["tools", "text"]
     );
     assert_eq!(names_after("use crate::{tools, text::x};", "crate::"), ["tools", "text"]);

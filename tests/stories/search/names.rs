@@ -3,8 +3,8 @@
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 
-use provider_workspace::text::name;
 use serde_json::json;
+use workspace_fs::text::name;
 
 use super::{glob, grep};
 use crate::harness::Story;
