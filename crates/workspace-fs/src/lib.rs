@@ -1,8 +1,15 @@
-//! Roots and handles: the only place in this crate that touches the file system.
+//! Directories that were opened once as roots, and the files beneath them.
 //!
-//! Every path is resolved beneath a root's directory handle, component by component or in one
-//! `openat2`, and what is used afterwards is the handle that came out of it, never the path again.
-//! So there is no moment between check and use in which a swapped link could lead outside.
+//! - [`Workspace`] holds the roots. A [`PathArgument`] resolves beneath a root's directory handle, in one
+//!   `openat2` or component by component; what is used afterwards is the handle that came out of it,
+//!   never the path again. So there is no moment between check and use in which a swapped link could
+//!   lead outside.
+//! - [`Place`], [`OpenFile`]: what a path leads to. [`LockTable`] serialises calls on one file.
+//! - [`Replacement`], [`Staged`]: a file's new content, put in its place so that a reader sees the old
+//!   content or the new one, with mode, owner, attributes and links kept.
+//! - [`tree`]: a parallel walk in one order, with ignore files.
+//! - [`text`]: encodings, line ends, matching, patches, diffs. Pure.
+#![forbid(unsafe_code)]
 
 pub mod text;
 
