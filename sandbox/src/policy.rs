@@ -14,6 +14,10 @@ pub struct Policy {
     pub command_read: Vec<PathBuf>,
     /// Further folders or files that commands, but not file jobs, may also write.
     pub command_write: Vec<PathBuf>,
+    /// A directory of the program's own that file jobs may write and commands must not reach. Where
+    /// something else in this policy lets commands into it, file jobs do not get it either
+    /// ([`Jail::withheld`](crate::Jail::withheld)).
+    pub file_private: Option<PathBuf>,
     /// What a kernel that cannot enforce the policy means.
     pub mode: Mode,
     /// Whether commands may reach a network.
