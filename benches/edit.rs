@@ -29,7 +29,7 @@ use provider_workspace::service::ToolClient;
 use provider_workspace::service::plugin::{COOKIE, PROTOCOL_VERSION};
 use provider_workspace::tools::event::{EmitError, Event, EventSink};
 use provider_workspace::tools::{CancelToken, Context, EditFile, Payload, Phase, Tool};
-use provider_workspace::workspace::{RootsSpec, Session, Workspace};
+use provider_workspace::workspace::{Journal, RootsSpec, Session, StateDirectory, Workspace};
 use serde_json::{Value, json};
 
 use figure::{Figure, Goal};
@@ -204,6 +204,8 @@ impl Ours {
     fn new(folder: &Path) -> Self {
         let roots = vec![folder.display().to_string()];
         let workspace = Workspace::open(&RootsSpec { roots, ..RootsSpec::default() }).unwrap();
+        let state = StateDirectory::at(folder.join("state")).unwrap();
+        let workspace = workspace.with_journal(Journal::begin(state).unwrap());
         Self { workspace, session: Session::default(), tool: EditFile::new() }
     }
 

@@ -13,7 +13,10 @@ use super::registry::{Registry, Setup, ToolFactory};
 use crate::process::{Environment, EnvironmentError, Requested, Secrets};
 use crate::tools::error::chain;
 use crate::tools::{Category, ToolError};
-use crate::workspace::{Access, LockTable, RootError, RootFault, RootsSpec, Workspace};
+use crate::workspace::{
+    Access, Journal, LockTable, RootError, RootFault, RootsSpec, StateDirectory, StateError,
+    Workspace,
+};
 
 /// Previews run on file workers too, so there are more of those than calls.
 const PREVIEWS: usize = 8;
@@ -57,6 +60,7 @@ impl Configured {
             locks: locks.clone(),
         })
         .map_err(|errors| faults.extend(errors.iter().filter_map(root_fault)));
+        let state = journals(&surroundings);
         // Names that the decoder refused already are not in the configuration any more.
         let environment = environment(&config, surroundings)
             .map_err(|errors| faults.extend(errors.iter().map(environment_fault)));
@@ -70,7 +74,8 @@ impl Configured {
         let (Ok(workspace), Ok(environment)) = (workspace, environment) else {
             return Err(ConfigureError::single(Fault::written("roots", "names no folder")));
         };
-        let policy = policy(&config, &workspace);
+        let mut policy = policy(&config, &workspace);
+        policy.file_private = state.as_ref().ok().map(|state| state.path().to_owned());
         let jail =
             Jail::build(&policy).map_err(|error| ConfigureError::single(jail_fault(&error)))?;
         let jail = Arc::new(jail);
@@ -81,7 +86,18 @@ impl Configured {
                 .with_own_folder(&jail.private().spool)
                 .map_err(|fault| no_spool(&jail.private().spool, &fault))?,
         };
-        let report = Report { enforcement: jail.enforcement().clone(), notices: config.notices() };
+        let mut notices = config.notices();
+        let workspace = match journal(state, &jail) {
+            Ok(journal) => workspace.with_journal(journal),
+            Err(problem) => {
+                notices.push(format!(
+                    "no journal of writes is kept ({problem}): what a killed provider was writing is \
+                     not cleared away or restored at the next start"
+                ));
+                workspace
+            }
+        };
+        let report = Report { enforcement: jail.enforcement().clone(), notices };
         let setup =
             Setup { config: &config, policy: &policy, jail: &jail, environment: &environment };
         let registry = Registry::new(factory(Some(setup)));
@@ -102,6 +118,24 @@ impl Configured {
         };
         error.with_detail("jail", level.name()).with_hint(hint)
     }
+}
+
+/// The directory of the journals, in the user's state directory.
+fn journals(surroundings: &Surroundings) -> Result<StateDirectory, StateError> {
+    StateDirectory::open(&surroundings.variables)?.subdirectory("writes")
+}
+
+/// A journal in `state`, if no command can reach it there.
+///
+/// # Errors
+/// Why there is none, to stand inside a sentence.
+fn journal(state: Result<StateDirectory, StateError>, jail: &Jail) -> Result<Journal, String> {
+    let state = state.map_err(|error| error.to_string())?;
+    let path = state.path().display().to_string();
+    if let Some(holder) = jail.withheld() {
+        return Err(format!("commands reach {path}, which lies in {}", holder.display()));
+    }
+    Journal::begin(state).map_err(|error| format!("cannot write in {path}: {error}"))
 }
 
 fn no_spool(folder: &Path, fault: &RootFault) -> ConfigureError {

@@ -11,12 +11,12 @@ use super::configured::{Configured, Report};
 use super::dispatch;
 use super::identity::Identity;
 use super::masking;
+use super::recovery::recover;
 use super::registry::{Registry, ToolFactory};
 use super::render::{self, Stored};
 use super::running::Running;
 use super::sessions::Sessions;
 use super::stream::EventStream;
-use super::sweep::sweep;
 use super::validate;
 use crate::process::Secrets;
 use crate::tools::view::View;
@@ -118,7 +118,7 @@ impl Provider {
                 None => error,
             }
         })?;
-        sweep(&configured);
+        recover(&configured);
         let old = {
             let mut slot = self.configured.write().unwrap_or_else(PoisonError::into_inner);
             slot.replace(configured)

@@ -13,12 +13,12 @@ mod handover;
 mod identity;
 mod masking;
 mod nearest;
+mod recovery;
 mod registry;
 mod render;
 mod running;
 mod sessions;
 mod stream;
-mod sweep;
 
 pub use self::core::{Call, Provider};
 pub use config::{Config, ConfigureError, Surroundings};

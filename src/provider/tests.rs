@@ -27,10 +27,14 @@ impl Story {
 
     fn unconfigured(tool: &Arc<dyn Tool>) -> Self {
         let tool = tool.clone();
-        let provider = Provider::new(Arc::new(move |_| vec![tool.clone()]), || {
-            Surroundings::of_this_process("COOKIE")
+        let folder = tempfile::tempdir().unwrap();
+        let state = folder.path().join("state").into_os_string();
+        let provider = Provider::new(Arc::new(move |_| vec![tool.clone()]), move || {
+            let mut surroundings = Surroundings::of_this_process("COOKIE")?;
+            surroundings.variables.insert("XDG_STATE_HOME".into(), state.clone());
+            Ok(surroundings)
         });
-        Self { provider, folder: tempfile::tempdir().unwrap() }
+        Self { provider, folder }
     }
 
     fn configure(&self, more: Value) -> Result<Report, ConfigureError> {

@@ -39,7 +39,10 @@ async fn client_with(
 ) -> (ToolClient, Arc<Provider>) {
     let tool = Sample::tool("sample", ToolKind::DataSource, run);
     let provider = Arc::new(Provider::new(Arc::new(move |_| vec![tool.clone()]), || {
-        Surroundings::of_this_process("COOKIE")
+        let mut surroundings = Surroundings::of_this_process("COOKIE")?;
+        // Without a state directory: a test leaves the user's own alone.
+        surroundings.variables.retain(|name, _| name != "HOME" && name != "XDG_STATE_HOME");
+        Ok(surroundings)
     }));
     let service = ToolService::new(provider.clone(), log).into_server();
     (ToolClient::new(connect(Server::builder().add_service(service)).await), provider)

@@ -5,7 +5,7 @@
 //! So there is no moment between check and use in which a swapped link could lead outside.
 
 mod error;
-mod leftovers;
+mod journal;
 mod locks;
 mod near_names;
 mod open;
@@ -15,13 +15,14 @@ mod resolve;
 mod roots;
 mod session;
 mod stat;
+mod state;
 pub mod tree;
 mod version;
 mod walk;
 
 pub(crate) use error::plain_reason;
 pub use error::{Action, Fault, Link, WorkspaceError};
-pub use leftovers::{Budget, Swept, is_leftover};
+pub use journal::{Journal, Kept, Recovered};
 pub use locks::{Guard, LONGEST_WAIT, LockKey, LockTable, Mode, Wait};
 pub use open::{AccessTime, Ended, OpenFile};
 pub use replace::{How, InPlace, Replacement, Staged, Written};
@@ -30,4 +31,5 @@ pub(crate) use roots::lexically_clean;
 pub use roots::{Access, Root, RootError, RootFault, RootsSpec, Setting, Workspace};
 pub use session::{Extent, Knowledge, Session};
 pub use stat::{FileId, FileKind, FileStat, Special, Stamp};
+pub use state::{StateDirectory, StateError};
 pub use version::{Version, VersionHasher};
