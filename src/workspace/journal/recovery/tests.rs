@@ -352,3 +352,33 @@ fn copies_that_were_never_listed_go() {
     fixture.recover();
     assert_eq!(fixture.kept(), [copy_name("another", 0, OLD)]);
 }
+
+#[test]
+fn both_contents_are_saved_and_go_again_unless_they_are_kept() {
+    let fixture = Fixture::new();
+    let [old, new, _] = contents();
+    let (cfg, staged) = (fixture.root.join("cfg"), fixture.root.join("staged"));
+    fs::write(&cfg, &old).unwrap();
+    fs::write(&staged, &new).unwrap();
+    let record = fixture.record("", Written::InPlace { name: "cfg".into(), file: id(&cfg) });
+    let journal = Arc::new(Journal::begin(fixture.state()).unwrap());
+    let save = || {
+        let [from, to] = [&cfg, &staged].map(|path| fs::File::open(path).unwrap());
+        journal.slot().unwrap().save(&record, from.as_fd(), to.as_fd()).unwrap()
+    };
+    let content = |ending| {
+        let name = copy_name(&journal.id, 0, ending);
+        fs::read_to_string(fixture.state().path().join(name)).unwrap()
+    };
+    let saved = save();
+    assert_eq!((content(OLD), content(NEW)), (old.clone(), new.clone()));
+    let listed = fs::read(fixture.state().path().join(format!("{}{JOURNAL}", journal.id)));
+    assert_eq!(Record::decode(&listed.unwrap()), Ok(Some(record.clone())));
+    drop(saved);
+    assert_eq!(fixture.kept().len(), 1, "the journal alone");
+    let kept = save().keep(OsStr::new("cfg"));
+    assert_eq!(fs::read_to_string(&kept).unwrap(), old);
+    assert_eq!(fixture.kept().len(), 2);
+    drop(journal);
+    assert_eq!(fixture.kept(), [kept.file_name().unwrap().to_str().unwrap()]);
+}
