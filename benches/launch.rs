@@ -14,10 +14,10 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-use provider_workspace::goplugin::host::{Plugin, Security};
-use provider_workspace::service::ToolClient;
-use provider_workspace::service::plugin::{COOKIE, PROTOCOL_VERSION};
+use goplugin::host::{Plugin, Security};
+use provider_workspace::plugin::{COOKIE, PROTOCOL_VERSION};
 use serde_json::json;
+use tool_provider::grpc::ToolClient;
 
 use figure::{Figure, Goal};
 use running::{Outcome, call, launch, mebibytes, median, memory, milliseconds, verdict};

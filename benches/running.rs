@@ -4,11 +4,11 @@ use std::error::Error;
 use std::path::Path;
 use std::time::Duration;
 
-use provider_workspace::goplugin::host::{Launch, Plugin, Security};
-use provider_workspace::provider::Call;
-use provider_workspace::service::ToolClient;
-use provider_workspace::service::plugin::{COOKIE, PROTOCOL_VERSION};
+use goplugin::host::{Launch, Plugin, Security};
+use provider_workspace::plugin::{COOKIE, PROTOCOL_VERSION};
 use serde_json::{Value, json};
+use tool_provider::Call;
+use tool_provider::grpc::ToolClient;
 
 pub(crate) type Outcome<T> = Result<T, Box<dyn Error>>;
 

@@ -4,9 +4,9 @@ use std::path::Path;
 use std::process::Command;
 use std::time::{Duration, Instant};
 
-use provider_workspace::goplugin::host::{Launch, Security};
-use provider_workspace::provider::Call;
+use goplugin::host::{Launch, Security};
 use serde_json::json;
+use tool_provider::Call;
 
 use crate::harness::{PATIENCE, Story, call};
 use crate::surroundings::skip;

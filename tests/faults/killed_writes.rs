@@ -5,7 +5,6 @@ use std::fs;
 use std::os::unix::fs::{MetadataExt, symlink};
 use std::path::{Path, PathBuf};
 
-use provider_workspace::provider;
 use rustix::process::geteuid;
 use serde_json::{Value, json};
 
@@ -97,7 +96,7 @@ async fn kill_everywhere(story: &mut Story, case: &Case<'_>) -> Option<usize> {
             let (tool, arguments) = case.arguments.clone();
             // Of a session that knows nothing of the file yet: it may overwrite it.
             let session_id = format!("{kind}-{nth}");
-            let call = provider::Call { session_id, ..call(tool, arguments) };
+            let call = tool_provider::Call { session_id, ..call(tool, arguments) };
             let outcome = story.client.invoke_to_end(call).await;
             strace.detach();
             let what = format!("{}: {kind} {nth}: {outcome:?}", case.name);

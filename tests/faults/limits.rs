@@ -1,12 +1,10 @@
 //! Limits that are reached: descriptors, memory.
 
-mod memory;
-
 use std::os::unix::net::UnixStream;
 
-use provider_workspace::service::Failure;
 use rustix::process::{Pid, Resource, Rlimit, prlimit};
 use serde_json::json;
+use tool_provider::grpc::Failure;
 
 use crate::harness::{PATIENCE, PROGRAM, Story};
 use crate::requests::socket;
@@ -82,7 +80,7 @@ fn leftovers(story: &Story) -> Vec<String> {
     names
 }
 
-/// What does not fit into memory is refused, and the provider lives on.
+/// A file that does not fit into memory is refused, and the provider lives on.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_provider_without_memory_refuses_what_does_not_fit() {
     let mut story = Story::configured().await;

@@ -20,20 +20,11 @@ mod hostile;
 mod injected;
 mod killed_writes;
 mod limits;
-#[path = "../../src/service/pb.rs"]
-mod pb;
 mod raw;
 mod requests;
 #[path = "../stories/surroundings.rs"]
 #[expect(dead_code, reason = "shared with the other stories, which use all of it")]
 mod surroundings;
-
-/// What the generated client names.
-mod service {
-    pub(crate) mod codec {
-        pub(crate) use tonic_prost::ProstCodec as Codec;
-    }
-}
 
 /// A number that the environment sets for this run.
 fn number_from(variable: &str) -> Option<usize> {

@@ -162,22 +162,6 @@ fn an_output_that_takes_nothing_is_a_failure() {
     assert_eq!(status.code(), Some(1));
 }
 
-/// A closed output is none, and /dev/null is one, however it was opened.
-#[test]
-fn what_is_written_to_a_closed_output_is_not_written() {
-    let shell = Shell::new();
-    let status = |redirection: &str| {
-        let line = format!("exec \"$0\" call read_file a.txt {redirection}");
-        let mut command = std::process::Command::new("/bin/sh");
-        command.args(["-c", &line, PROGRAM]).current_dir(shell.path()).output().unwrap()
-    };
-    let closed = status(">&-");
-    assert_eq!(closed.status.code(), Some(1));
-    assert!(text(&closed.stderr).contains("standard output is closed"), "{closed:?}");
-    assert!(status("1<>/dev/null").status.success());
-    assert!(status(">/dev/null").status.success());
-}
-
 #[test]
 fn a_relative_cwd_starts_from_the_current_folder() {
     let shell = Shell::new();

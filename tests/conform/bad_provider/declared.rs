@@ -3,10 +3,12 @@
 use prost_types::Duration;
 
 use super::fault::Fault;
-use crate::pb::common::v1::{Category, ProducerRef, PromptExpansionSpec};
-use crate::pb::config::v1::{AttrType, ConfigAttribute, ConfigSchema};
-use crate::pb::schema::v1::{Schema, SchemaType};
-use crate::pb::tool::v1::{ConcurrencySpec, GetSchemaResponse, RiskClass, ToolKind, ToolSchema};
+use tool_provider::grpc::pb::common::v1::{Category, ProducerRef, PromptExpansionSpec};
+use tool_provider::grpc::pb::config::v1::{AttrType, ConfigAttribute, ConfigSchema};
+use tool_provider::grpc::pb::schema::v1::{Schema, SchemaType};
+use tool_provider::grpc::pb::tool::v1::{
+    ConcurrencySpec, GetSchemaResponse, RiskClass, ToolKind, ToolSchema,
+};
 
 pub(crate) fn producer(fault: &Fault) -> ProducerRef {
     let version = if fault.is("has-no-semantic-version") { "1.0" } else { "1.0.0" };
