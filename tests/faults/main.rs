@@ -18,6 +18,7 @@ mod disk;
 mod harness;
 mod hostile;
 mod injected;
+mod killed_writes;
 mod limits;
 mod raw;
 mod requests;

@@ -14,7 +14,7 @@
 pub mod text;
 
 mod error;
-mod leftovers;
+mod journal;
 mod locks;
 #[cfg(any(test, feature = "count-lookups"))]
 pub mod lookups;
@@ -26,13 +26,14 @@ mod resolve;
 mod roots;
 mod session;
 mod stat;
+mod state;
 pub mod tree;
 mod version;
 mod walk;
 
 pub use error::plain_reason;
 pub use error::{Action, Fault, Link, WorkspaceError};
-pub use leftovers::{Budget, Swept, is_leftover};
+pub use journal::{Journal, Kept, Recovered};
 pub use locks::{Guard, LONGEST_WAIT, LockKey, LockTable, Mode, Wait};
 pub use open::{AccessTime, Ended, OpenFile};
 pub use replace::{How, InPlace, Replacement, Staged, Written};
@@ -41,4 +42,5 @@ pub use roots::lexically_clean;
 pub use roots::{Access, Root, RootError, RootFault, RootsSpec, Setting, Workspace};
 pub use session::{Extent, Knowledge, Session};
 pub use stat::{FileId, FileKind, FileStat, Special, Stamp};
+pub use state::{StateDirectory, StateError};
 pub use version::{Version, VersionHasher};
