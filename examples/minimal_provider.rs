@@ -88,7 +88,7 @@ impl Tool for CountWords {
                 in_word = begins;
             }
         }
-        // The host gets it with the call's identity, as a line of standard error and in its own log.
+        // The host gets it as a line of standard error and through its own log.
         tracing::info!(lines, words, "counted");
         let counts = [("lines", lines), ("words", words)];
         Ok(counts.into_iter().map(|(name, count)| (name.to_owned(), count.into())).collect())
