@@ -14,6 +14,8 @@ mod atomic;
 mod bash;
 #[path = "stories/cancelled_writes.rs"]
 mod cancelled_writes;
+#[path = "stories/checker.rs"]
+mod checker;
 #[path = "stories/cli.rs"]
 mod cli;
 #[path = "stories/concurrent_edits.rs"]
@@ -32,14 +34,14 @@ mod examples;
 mod figures;
 #[path = "stories/harness.rs"]
 mod harness;
+#[path = "stories/host_log.rs"]
+mod host_log;
 #[path = "stories/hostile.rs"]
 mod hostile;
 #[path = "stories/imports.rs"]
 mod imports;
 #[path = "stories/invoke.rs"]
 mod invoke;
-#[path = "stories/kernel_log.rs"]
-mod kernel_log;
 #[path = "stories/life.rs"]
 mod life;
 #[path = "stories/previews.rs"]

@@ -3,8 +3,8 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use provider_workspace::tools::{CancelToken, Category, Event};
 use serde_json::json;
+use tool_provider::{CancelToken, Category, Event};
 
 use crate::ground::{Collector, Ground, processes_with, unique};
 

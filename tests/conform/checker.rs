@@ -8,7 +8,14 @@ use serde_json::{Value, json};
 use crate::bad_provider::VARIABLE;
 
 /// The program that checks.
-pub(crate) const PROGRAM: &str = env!("CARGO_BIN_EXE_provider-workspace");
+const CHECKER: &str = env!("CARGO_BIN_EXE_provider-workspace-conform");
+
+/// The provider of this repository. `cargo build` puts it beside the checker.
+pub(crate) fn ours() -> PathBuf {
+    let ours = Path::new(CHECKER).with_file_name("provider-workspace");
+    assert!(ours.exists(), "{} is missing: run cargo build", ours.display());
+    ours
+}
 
 /// What the checker said of one provider.
 pub(crate) struct Checked {
@@ -58,8 +65,8 @@ impl Checked {
 
 /// Runs the command.
 pub(crate) fn conform(provider: &Path, arguments: &[&str]) -> Output {
-    let mut command = Command::new(PROGRAM);
-    command.arg("conform").arg(provider).args(arguments).stdin(Stdio::null());
+    let mut command = Command::new(CHECKER);
+    command.arg(provider).args(arguments).stdin(Stdio::null());
     command.output().unwrap()
 }
 

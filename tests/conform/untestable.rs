@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use crate::checker::{Checked, PROGRAM, conform};
+use crate::checker::{Checked, conform, this_program};
 use crate::story::{Story, named};
 
 pub(crate) fn stories() -> Vec<(String, Story)> {
@@ -34,7 +34,7 @@ fn no_plugin() {
 
 fn no_check() {
     for arguments in [["--only", "descrbe"], ["--skip", "launhc"]] {
-        let checked = Checked::of(Path::new(PROGRAM), &arguments);
+        let checked = Checked::of(&this_program(), &arguments);
         assert_eq!(checked.code, Some(2), "{arguments:?}: {}", checked.report);
         let why = checked.report["untestable"].as_str().unwrap();
         assert!(why.contains(arguments[1]) && why.contains("describe"), "{why}");
@@ -45,7 +45,7 @@ fn a_slip() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("conform.json");
     std::fs::write(&file, r#"{"cals": {}}"#).unwrap();
-    let checked = Checked::of(Path::new(PROGRAM), &["--config", file.to_str().unwrap()]);
+    let checked = Checked::of(&this_program(), &["--config", file.to_str().unwrap()]);
     assert_eq!(checked.code, Some(2));
     let why = checked.report["untestable"].as_str().unwrap();
     assert!(why.contains("cals") && why.contains("calls"), "{why}");

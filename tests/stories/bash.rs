@@ -3,11 +3,11 @@
 use std::time::{Duration, Instant};
 
 use futures_util::StreamExt as _;
-use provider_workspace::provider::Call;
-use provider_workspace::service::{InvokeItem, InvokeStream};
-use provider_workspace::tools::{Event, OutputStream};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::json;
+use tool_provider::Call;
+use tool_provider::grpc::{InvokeItem, InvokeStream};
+use tool_provider::{Event, OutputStream};
 
 use crate::harness::{PATIENCE, Story, call};
 

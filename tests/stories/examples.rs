@@ -4,12 +4,12 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-use provider_workspace::provider::config::properties;
-use provider_workspace::service::kernel_callbacks;
-use provider_workspace::service::plugin::KERNEL_CALLBACKS;
-use provider_workspace::tools::schema::{Kind, Presence, Property};
+use provider_workspace::config::properties;
+use provider_workspace::plugin::HOST_CALLBACKS;
 use serde_json::{Map, Value, json};
 use tokio::sync::mpsc;
+use tool_provider::grpc::host_callbacks;
+use tool_provider::schema::{Kind, Presence, Property};
 
 use crate::harness::{PATIENCE, PROGRAM, Story};
 
@@ -103,8 +103,12 @@ async fn what_the_minimal_provider_logs_reaches_its_host_by_both_ways() {
     let log = move |logged| drop(line.send(logged));
     let mut story = Story::launched_as(&program, |launch| launch.on_log(log)).await;
     let (entry, mut entries) = mpsc::unbounded_channel();
-    let callbacks = kernel_callbacks(move |logged| drop(entry.send(logged)));
-    story.plugin.serve_callbacks(KERNEL_CALLBACKS, callbacks).await.unwrap();
+    let callbacks = host_callbacks(move |logged| drop(entry.send(logged)));
+    story
+        .plugin
+        .serve_callbacks(HOST_CALLBACKS, goplugin::Services::new().with(callbacks))
+        .await
+        .unwrap();
     story.configure(json!({})).await.unwrap();
     story.write("poem.txt", "Roses are red,\n");
     story.result("count_words", json!({"path": "poem.txt"})).await;

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 /// Which modules of ours each module may name.
 const ALLOWED: &[(&str, &[&str])] = &[
-    ("cli", &["service", "provider", "tools"]),
+    ("cli", &["service", "provider", "tools", "process"]),
     ("service", &["telemetry", "provider", "tools"]),
     ("telemetry", &[]),
     ("provider", &["tools", "workspace", "process"]),
@@ -25,6 +25,8 @@ const FENCED: &[(&str, &[&str])] = &[
     ("prost_types", &["service"]),
     ("tokio", &["cli", "service", "telemetry", "provider", "process"]),
     ("clap", &["cli"]),
+    ("signal_hook", &["cli"]),
+    ("cap_std", &["process"]),
     ("hyper_util", &["service", "telemetry"]),
     ("goplugin", &["cli", "service"]),
 ];

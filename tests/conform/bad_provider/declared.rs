@@ -3,10 +3,10 @@
 use prost_types::Duration;
 
 use super::fault::Fault;
-use provider_workspace::service::pb::common::v1::{Category, ProducerRef, PromptExpansionSpec};
-use provider_workspace::service::pb::config::v1::{AttrType, ConfigAttribute, ConfigSchema};
-use provider_workspace::service::pb::schema::v1::{Schema, SchemaType};
-use provider_workspace::service::pb::tool::v1::{
+use tool_provider::grpc::pb::common::v1::{Category, ProducerRef, PromptExpansionSpec};
+use tool_provider::grpc::pb::config::v1::{AttrType, ConfigAttribute, ConfigSchema};
+use tool_provider::grpc::pb::schema::v1::{Schema, SchemaType};
+use tool_provider::grpc::pb::tool::v1::{
     ConcurrencySpec, GetSchemaResponse, RiskClass, ToolKind, ToolSchema,
 };
 

@@ -17,7 +17,7 @@ use goplugin::Services;
 use goplugin::server::{
     CookieCheck, HandshakeEnvironment, HostWatch, Settings, StandardStreams, serve,
 };
-use provider_workspace::service::plugin::COOKIE;
+use provider_workspace::plugin::COOKIE;
 
 pub(crate) use fault::VARIABLE;
 

@@ -3,10 +3,10 @@
 use std::convert::Infallible;
 use std::error::Error;
 use std::io::Write as _;
+use std::sync::Arc;
 use std::task::{Context, Poll};
 
 use tokio::net::{UnixListener, UnixStream};
-use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::mpsc;
 use tokio_stream::StreamExt as _;
 use tokio_stream::wrappers::ReceiverStream;
@@ -16,7 +16,7 @@ use tonic::server::NamedService;
 
 use super::answers::Provider;
 use super::fault::Fault;
-use provider_workspace::service::pb::tool::v1::tool_service_server::ToolServiceServer;
+use tool_provider::grpc::pb::tool::v1::tool_service_server::ToolServiceServer;
 
 /// What the one method is called in truth.
 const DESCRIBE: &str = "http://localhost/pluggableharness.tool.v1.ToolService/Describe";
@@ -24,8 +24,7 @@ const DESCRIBE: &str = "http://localhost/pluggableharness.tool.v1.ToolService/De
 /// Serves the operations, and neither health nor a controller. Its socket stays when it ends.
 pub(crate) async fn serve(provider: Provider, fault: &Fault) -> Result<(), Box<dyn Error>> {
     if fault.is("is-deaf-to-sigterm") {
-        let mut signals = signal(SignalKind::terminate())?;
-        tokio::spawn(async move { while signals.recv().await.is_some() {} });
+        signal_hook::flag::register(signal_hook::consts::SIGTERM, Arc::default())?;
     }
     let socket = std::env::temp_dir().join(format!("plugin{}", std::process::id()));
     let listener = UnixListener::bind(&socket)?;

@@ -12,8 +12,8 @@ use tokio::sync::mpsc::Sender;
 
 use super::answers::{error, result};
 use super::fault::Fault;
-use provider_workspace::service::pb::tool::v1::tool_event::{Event, ExitStatus, OutputChunk};
-use provider_workspace::service::pb::tool::v1::{OutputStream, ToolErrorCategory};
+use tool_provider::grpc::pb::tool::v1::tool_event::{Event, ExitStatus, OutputChunk};
+use tool_provider::grpc::pb::tool::v1::{OutputStream, ToolErrorCategory};
 
 /// Longer than anything is asked for.
 const NO_DEADLINE: Duration = Duration::from_secs(600);

@@ -4,8 +4,8 @@ use std::io::{Read as _, Write as _};
 use std::os::unix::net::UnixStream;
 use std::path::PathBuf;
 
-use provider_workspace::tools::Event;
 use serde_json::json;
+use tool_provider::Event;
 
 use crate::harness::{PATIENCE, Story};
 

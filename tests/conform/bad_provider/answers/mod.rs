@@ -13,7 +13,7 @@ use goplugin::Broker;
 use prost::Message as _;
 use prost_types::value::Kind;
 use prost_types::{Struct, Value};
-use provider_workspace::service::plugin::KERNEL_CALLBACKS;
+use provider_workspace::plugin::HOST_CALLBACKS;
 use tokio::sync::mpsc;
 use tokio_stream::wrappers::ReceiverStream;
 use tokio_stream::{Stream, StreamExt as _};
@@ -23,18 +23,14 @@ use tonic::{Code, Request, Response, Status};
 use super::declared;
 use super::fault::Fault;
 use super::run::{self, Groups};
-use provider_workspace::service::pb::event::v1::{ToolCallEvent, ToolResultEvent};
-use provider_workspace::service::pb::kernel::v1::kernel_callback_service_client::KernelCallbackServiceClient;
-use provider_workspace::service::pb::kernel::v1::{EmitRequest, LogRequest};
-use provider_workspace::service::pb::log::v1::{LogEntry, LogLevel};
-use provider_workspace::service::pb::render::v1::{
-    RenderNode, RenderTree, TextNode, render_node::Node,
-};
-use provider_workspace::service::pb::tool::v1::tool_event::{Event, ExitStatus, Progress};
-use provider_workspace::service::pb::tool::v1::tool_service_server::{
-    ToolService, ToolServiceServer,
-};
-use provider_workspace::service::pb::tool::v1::{self as wire, ToolErrorCategory};
+use tool_provider::grpc::pb::event::v1::{ToolCallEvent, ToolResultEvent};
+use tool_provider::grpc::pb::kernel::v1::kernel_callback_service_client::KernelCallbackServiceClient;
+use tool_provider::grpc::pb::kernel::v1::{EmitRequest, LogRequest};
+use tool_provider::grpc::pb::log::v1::{LogEntry, LogLevel};
+use tool_provider::grpc::pb::render::v1::{RenderNode, RenderTree, TextNode, render_node::Node};
+use tool_provider::grpc::pb::tool::v1::tool_event::{Event, ExitStatus, Progress};
+use tool_provider::grpc::pb::tool::v1::tool_service_server::{ToolService, ToolServiceServer};
+use tool_provider::grpc::pb::tool::v1::{self as wire, ToolErrorCategory};
 
 pub(crate) use refusal::error;
 use refusal::status;
@@ -75,7 +71,7 @@ impl Provider {
     /// Says something to the kernel.
     async fn log(&self, token: String) {
         let Some(broker) = self.state.broker.get() else { return };
-        let Ok(channel) = broker.dial(KERNEL_CALLBACKS).await else { return };
+        let Ok(channel) = broker.dial(HOST_CALLBACKS).await else { return };
         let is_nameless = self.fault.is("logs-without-a-level");
         let level = if is_nameless { LogLevel::Unspecified } else { LogLevel::Info };
         let entry = LogEntry {
@@ -352,7 +348,7 @@ impl ToolService for Provider {
         if self.fault.is("waits-for-the-kernel")
             && let Some(broker) = self.state.broker.get()
         {
-            while broker.dial(KERNEL_CALLBACKS).await.is_err() {}
+            while broker.dial(HOST_CALLBACKS).await.is_err() {}
         }
         let producer = Some(declared::producer(&self.fault));
         Ok(Response::new(wire::DescribeResponse { producer }))

@@ -5,7 +5,7 @@ use prost_types::{Any, Struct};
 use tonic::{Code, Status};
 use tonic_types::pb::{ErrorInfo, Status as RpcStatus};
 
-use provider_workspace::service::pb::tool::v1::{ToolError, ToolErrorCategory};
+use tool_provider::grpc::pb::tool::v1::{ToolError, ToolErrorCategory};
 
 pub(crate) fn error(category: ToolErrorCategory, message: &str) -> ToolError {
     ToolError {
