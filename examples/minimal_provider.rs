@@ -175,7 +175,8 @@ impl Tool for CountWords {
                 in_word = is_text;
             }
         }
-        tracing::info!(session_id = context.session_id, words, "counted");
+        // The host gets it as a line of standard error, and through its own log.
+        tracing::info!(session_id = context.session_id, lines, words, "counted");
         let counts = [("lines", lines), ("words", words)];
         Ok(counts.into_iter().map(|(name, count)| (name.to_owned(), count.into())).collect())
     }

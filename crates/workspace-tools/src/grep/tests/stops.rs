@@ -82,7 +82,8 @@ fn a_search_ends_in_the_middle_of_a_line() {
             let arguments = json!({"pattern": pattern, "multiline": multiline, "mode": mode});
             let deadline = Instant::now() + Duration::from_millis(500);
             match story.call_until(arguments, Some(deadline)) {
-                Ok(result) if mode == "files" => assert_eq!(result["files"], json!(["a", "b"])),
+                // One hit is enough of a file; on a busy machine time is up before the second one.
+                Ok(result) if result["files"] == json!(["a", "b"]) => {}
                 Ok(result) => {
                     assert_eq!(result["truncated"], true, "{result:?}");
                     assert!(notice(&result).starts_with("Partial: time was up"), "{result:?}");
