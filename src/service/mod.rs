@@ -12,7 +12,7 @@ mod convert;
 mod kernel;
 mod kernel_log;
 pub mod observe;
-mod pb;
+pub mod pb;
 mod persisted;
 pub mod plugin;
 mod room;

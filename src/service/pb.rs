@@ -1,5 +1,5 @@
 //! The generated messages and services, nested as their packages are.
-#![expect(unreachable_pub, clippy::allow_attributes, reason = "generated code")]
+#![expect(missing_docs, clippy::allow_attributes, reason = "generated code")]
 
 macro_rules! packages {
     ($($name:ident = $package:literal),+ $(,)?) => {

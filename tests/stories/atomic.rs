@@ -11,7 +11,19 @@ use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
 
 use crate::harness::{PROGRAM, Story, call, names};
-use crate::surroundings::{in_namespace, mount};
+use crate::surroundings::mount;
+use crate::trials::{Need, Trial};
+
+pub(crate) fn trials() -> Vec<Trial> {
+    trials![
+        a_killed_write_leaves_the_old_or_the_new_content needs [Need::Time],
+        a_reader_never_sees_half_a_file,
+        a_full_disk_leaves_the_old_content needs [Need::MountNamespace],
+        a_limit_on_the_size_of_files_leaves_the_old_content,
+        a_mounted_file_is_written_in_place needs [Need::MountNamespace],
+        a_mounted_file_on_a_full_disk_keeps_its_content needs [Need::MountNamespace],
+    ]
+}
 
 /// How much a killed write writes.
 const LARGE: usize = 50_000_000;
@@ -21,7 +33,6 @@ const ROUNDS: usize = 100;
 ///
 /// The stages are told by what is to be seen in the folder: how much of the new content is there,
 /// or that it has taken its place.
-#[tokio::test(flavor = "multi_thread")]
 async fn a_killed_write_leaves_the_old_or_the_new_content() {
     let [even, odd] = [0, 1].map(|first| tokio::spawn(kill_rounds(first)));
     let (even, odd) = (even.await.unwrap(), odd.await.unwrap());
@@ -117,7 +128,6 @@ fn kill_at(threshold: usize, folder: &Path, pid: u32) -> String {
 }
 
 /// Whoever reads meanwhile sees one content or the other, whole.
-#[tokio::test(flavor = "multi_thread")]
 async fn a_reader_never_sees_half_a_file() {
     let mut story = Story::configured().await;
     let contents = ["a".repeat(300_000), "b".repeat(200_000)];
@@ -167,14 +177,7 @@ async fn nothing_fits(story: &mut Story, reason: &str) {
 }
 
 /// W01
-#[test]
-fn a_full_disk_leaves_the_old_content() {
-    in_namespace("atomic::inner_full_disk");
-}
-
-#[tokio::test]
-#[ignore = "told by a_full_disk_leaves_the_old_content"]
-async fn inner_full_disk() {
+async fn a_full_disk_leaves_the_old_content() {
     let mut story = Story::launched().await;
     mount(&["-t", "tmpfs", "-o", "size=64k", "tmpfs"], &story.path(""));
     story.write("f", "original\n");
@@ -184,7 +187,6 @@ async fn inner_full_disk() {
 }
 
 /// W01: SIGXFSZ does not end the provider.
-#[tokio::test]
 async fn a_limit_on_the_size_of_files_leaves_the_old_content() {
     // POSIX counts in units of 512 bytes, some shells in 1024.
     let arguments = ["-c", "ulimit -f 128; exec \"$0\"", PROGRAM];
@@ -198,14 +200,7 @@ async fn a_limit_on_the_size_of_files_leaves_the_old_content() {
 }
 
 /// E14
-#[test]
-fn a_mounted_file_is_written_in_place() {
-    in_namespace("atomic::inner_mounted_file");
-}
-
-#[tokio::test]
-#[ignore = "told by a_mounted_file_is_written_in_place"]
-async fn inner_mounted_file() {
+async fn a_mounted_file_is_written_in_place() {
     let mut story = Story::launched().await;
     let real = story.path("").parent().unwrap().join("real");
     fs::write(&real, "a\n").unwrap();
@@ -227,14 +222,7 @@ async fn inner_mounted_file() {
 }
 
 /// E14 on a full disk: what is written in place is restored, or not begun.
-#[test]
-fn a_mounted_file_on_a_full_disk_keeps_its_content() {
-    in_namespace("atomic::inner_mounted_file_on_a_full_disk");
-}
-
-#[tokio::test]
-#[ignore = "told by a_mounted_file_on_a_full_disk_keeps_its_content"]
-async fn inner_mounted_file_on_a_full_disk() {
+async fn a_mounted_file_on_a_full_disk_keeps_its_content() {
     let mut story = Story::launched().await;
     let small = story.path("").parent().unwrap().join("small");
     fs::create_dir(&small).unwrap();

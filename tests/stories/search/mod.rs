@@ -12,6 +12,19 @@ use provider_workspace::tools::{Event, Payload};
 use serde_json::{Value, json};
 
 use crate::harness::Story;
+use crate::trials::Trial;
+
+pub(crate) fn trials() -> Vec<Trial> {
+    let trials = [
+        cases::trials(),
+        names::trials(),
+        oracle::trials(),
+        pages::trials(),
+        races::trials(),
+        stops::trials(),
+    ];
+    trials.into_iter().flatten().collect()
+}
 
 /// A search: what it streamed, and its result.
 struct Searched {
