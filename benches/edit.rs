@@ -22,15 +22,15 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 use std::time::{Duration, Instant};
 
-use provider_workspace::goplugin::host::{Launch, Plugin};
+use goplugin::host::{Launch, Plugin};
 use provider_workspace::process::Secrets;
 use provider_workspace::provider::Call;
 use provider_workspace::service::ToolClient;
 use provider_workspace::service::plugin::{COOKIE, PROTOCOL_VERSION};
-use provider_workspace::tools::event::{EmitError, Event, EventSink};
 use provider_workspace::tools::{CancelToken, Context, EditFile, Payload, Phase, Tool};
-use provider_workspace::workspace::{RootsSpec, Session, Workspace};
+use provider_workspace::tools::{EmitError, Event, EventSink};
 use serde_json::{Value, json};
+use workspace_fs::{RootsSpec, Session, Workspace};
 
 use figure::{Figure, Goal};
 

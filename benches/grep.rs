@@ -30,12 +30,12 @@ use std::time::{Duration, Instant};
 use figure::{Figure, Goal};
 use peers::{Order, Peer, Taken};
 use provider_workspace::process::Secrets;
-use provider_workspace::tools::event::{EmitError, Event, EventSink};
 use provider_workspace::tools::{CancelToken, Context, Glob, Grep, Payload, Phase, Tool};
-use provider_workspace::workspace::{RootsSpec, Session, Workspace};
+use provider_workspace::tools::{EmitError, Event, EventSink};
 use sandbox::{Commands, Jail, Mode, Policy};
 use serde_json::{Value, json};
 use tree::{COMMON, RARE, Shape, grow};
+use workspace_fs::{RootsSpec, Session, Workspace};
 
 const ROUNDS: usize = 11;
 /// A busy machine does fewer of them: after this long a search has had enough, once it had a few.

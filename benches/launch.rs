@@ -14,7 +14,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-use provider_workspace::goplugin::host::{Plugin, Security};
+use goplugin::host::{Plugin, Security};
 use provider_workspace::service::ToolClient;
 use provider_workspace::service::plugin::{COOKIE, PROTOCOL_VERSION};
 use serde_json::json;

@@ -4,7 +4,7 @@ use std::error::Error;
 use std::path::Path;
 use std::time::Duration;
 
-use provider_workspace::goplugin::host::{Launch, Plugin, Security};
+use goplugin::host::{Launch, Plugin, Security};
 use provider_workspace::provider::Call;
 use provider_workspace::service::ToolClient;
 use provider_workspace::service::plugin::{COOKIE, PROTOCOL_VERSION};

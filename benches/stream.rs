@@ -20,7 +20,7 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use figure::{Figure, Goal};
 use futures_util::StreamExt as _;
-use provider_workspace::goplugin::host::{Plugin, Security};
+use goplugin::host::{Plugin, Security};
 use provider_workspace::service::{InvokeItem, InvokeStream, ToolClient};
 use provider_workspace::tools::{Event, OutputStream};
 use running::{Outcome, call, launch, mebibytes, median, memory, milliseconds, verdict};

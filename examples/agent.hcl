@@ -1,25 +1,25 @@
-# The provider's block in a kernel's agent.hcl: the three usual setups, then every key. An agent has one of
-# these blocks; each works as it is, once the folders that it names are there.
+# The provider's block in a host's agent.hcl: three common setups, then every key. An agent has one of these
+# blocks. Each works as written, once the directories that it names exist.
 
-# 1. One project. Tools read and write the folder that the kernel runs in, and nothing else of the
-#    machine but what commands need to run: system folders and toolchains, to be read.
+# 1. One project. Tools read and write the directory in which the host runs. Commands may also read what
+#    they need to run: system directories and toolchains.
 provider "workspace" {
   roots = ["."]
 }
 
-# 2. A project and what it depends on. The folders below can be read and searched, by the file tools
-#    and by commands, and never be changed.
+# 2. A project and its dependencies. The file tools and commands can read and search the directories
+#    below, and never change them.
 provider "workspace" {
   roots           = ["."]
   read_only_roots = ["~/src/library", "~/src/handbook"]
 
-  # Commands may write a cache that other projects share; the file tools do not see it.
+  # Commands may write a cache that other projects share. The file tools do not see it.
   bash_write = ["~/.cache/build"]
 }
 
-# 3. The network allowed: commands may fetch packages and call services. Nothing else is opened.
-#    A secret is named here and never written here: the kernel takes it from its own environment, and
-#    its value is masked wherever it would show.
+# 3. With the network: commands may fetch packages and call services. Nothing else is opened.
+#    Name a secret here but never write its value: the host takes the value from its own environment,
+#    and the provider masks it wherever it would show.
 provider "workspace" {
   roots      = ["."]
   network    = "allow"
@@ -30,37 +30,37 @@ provider "workspace" {
   }
 }
 
-# Every key. What is not commented out is the default; `roots` is the only one that must be there.
+# Every key, with its default unless it is commented out. Only `roots` is required.
 provider "workspace" {
-  # Folders that the tools may read and write. A relative one is taken from the kernel's own working
+  # Directories that the tools may read and write. A relative path starts at the host's working
   # directory.
   roots = ["."]
 
-  # Folders that the tools may read and never write; each must exist.
+  # Directories that the tools may read and never write. Each must exist.
   read_only_roots = []
 
-  # "enforce" fails where the kernel of this machine cannot enforce file rights; "best_effort"
-  # enforces what there is and says what is missing; "off" is no jail at all.
+  # "enforce" fails if the Linux kernel cannot enforce file rights. "best_effort" enforces what it can
+  # and reports what is missing. "off" is no jail at all.
   sandbox = "enforce"
 
-  # "deny": a command reaches nothing beyond its own call. "allow": as without a jail.
+  # "deny": a command has no network outside its own call. "allow": as without a jail.
   network = "deny"
 
-  # What bash, but not the file tools, may reach besides; each must exist.
+  # More paths that bash, but not the file tools, may read or write. Each must exist.
   bash_read  = []
   bash_write = []
 
-  # Where it is missing, /bin/sh takes its place.
+  # If /bin/bash is missing, /bin/sh is used.
   shell = "/bin/bash"
 
-  # Plain values for bash, such as { CI = "1" }. Never put a secret here: it would be part of the
+  # Plain values for bash, such as { CI = "1" }. Never put a secret here: it would become part of the
   # configuration.
   env = {}
 
-  # Variables that bash takes over from the provider's environment, by name.
+  # Names of variables that bash inherits from the provider's environment.
   env_passthrough = []
 
-  # The same for secrets: each must be set.
+  # The same for secrets. Each must be set.
   secret_env = []
 
   bash_timeout_ms     = 120000
@@ -77,6 +77,6 @@ provider "workspace" {
 
   max_concurrent_calls = 64
 
-  # true: overwriting a file that the session has not read is refused.
+  # true: refuse to overwrite a file that the session has not read.
   read_before_write = false
 }

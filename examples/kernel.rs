@@ -16,7 +16,7 @@ use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use futures_util::StreamExt as _;
-use provider_workspace::goplugin::host::{Exit, Launch, Security};
+use goplugin::host::{Exit, Launch, Security};
 use provider_workspace::provider::Call;
 use provider_workspace::service::plugin::{COOKIE, KERNEL_CALLBACKS, PROTOCOL_VERSION};
 use provider_workspace::service::{

@@ -5,10 +5,6 @@ use std::process::ExitCode;
 
 use provider_workspace::cli;
 use provider_workspace::service::plugin;
-use sandbox::memory::Allocator;
-
-#[global_allocator]
-static ALLOCATOR: Allocator = Allocator;
 
 fn main() -> ExitCode {
     plugin::main(plugin::provider, || cli::run(std::env::args_os()))

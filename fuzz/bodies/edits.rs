@@ -1,9 +1,9 @@
 //! Any bytes, any strings: an edit never panics, can be undone, and its hunks tell the truth.
 
-use provider_workspace::text::diff::{Side, of_patch, parse_unified, unified};
-use provider_workspace::text::edit::{Bounds, Edit, Edited, Refusal, Scope, apply};
-use provider_workspace::text::encoding::{Detected, Encoding, detect};
-use provider_workspace::text::lines::Unit;
+use workspace_fs::text::diff::{Side, of_patch, parse_unified, unified};
+use workspace_fs::text::edit::{Bounds, Edit, Edited, Refusal, Scope, apply};
+use workspace_fs::text::encoding::{Detected, Encoding, detect};
+use workspace_fs::text::lines::Unit;
 
 use super::pieces::Pieces;
 

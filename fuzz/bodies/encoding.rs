@@ -1,7 +1,7 @@
 //! What is shown of a file can be written back to the very bytes that it came from, unless a sign
 //! stands for bytes that are no text.
 
-use provider_workspace::text::encoding::{Detected, Encoding, SAMPLE_BYTES, detect};
+use workspace_fs::text::encoding::{Detected, Encoding, SAMPLE_BYTES, detect};
 
 pub(super) fn body(data: &[u8]) {
     let Detected::Text(encoding) = detect(data) else { return };

@@ -3,8 +3,8 @@
 use std::ffi::OsString;
 use std::os::unix::ffi::OsStringExt;
 
-use provider_workspace::goplugin::HandshakeLine;
-use provider_workspace::goplugin::server::{CookieCheck, HandshakeEnvironment, Listen};
+use goplugin::HandshakeLine;
+use goplugin::server::{CookieCheck, HandshakeEnvironment, Listen};
 use provider_workspace::service::plugin::COOKIE;
 
 use super::pieces::Pieces;

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::sync::OnceLock;
 
-use provider_workspace::workspace::{AccessTime, Action, PathArgument, RootsSpec, Workspace};
+use workspace_fs::{AccessTime, Action, PathArgument, RootsSpec, Workspace};
 
 use super::pieces::Pieces;
 

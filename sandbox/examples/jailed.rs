@@ -1,8 +1,8 @@
 //! Runs a program in a jail: `cargo run -p sandbox --example jailed -- ROOT PROGRAM [ARGUMENT]…`
 //!
-//! ROOT is the one folder that can be written. Says what the jail enforces, then what the program
-//! says. JAILED_NAMESPACES=never does without namespaces; JAILED_MODE is enforce, best_effort or
-//! off.
+//! ROOT is the only directory that the program can write. Prints what the jail enforces, then what
+//! the program prints. JAILED_NAMESPACES=never does without namespaces; JAILED_MODE is enforce,
+//! best_effort or off.
 
 use std::error::Error;
 use std::io::Write as _;
@@ -13,7 +13,7 @@ use std::process::ExitCode;
 use sandbox::{Command, Jail, Mode, Namespaces, Policy, harden_provider};
 
 fn main() -> ExitCode {
-    // First of all: the jail starts this very program once more as its spawner.
+    // This comes first: the jail starts this program a second time as its spawner.
     if sandbox::is_spawner_invocation() {
         return sandbox::spawner_main();
     }

@@ -1,4 +1,4 @@
-//! A command in a jail, from the caller's side: what to start, how to end it, what became of it.
+//! A command in a jail, as the caller sees it: what to start, how to stop it, what it reported.
 
 use std::ffi::OsString;
 use std::io;
@@ -9,16 +9,16 @@ use std::time::Duration;
 
 use crate::{Limits, Waiting, wire};
 
-/// A command to start. Nothing is inherited but the umask: what is not named here is not there.
+/// A command to start. It inherits the umask and nothing else.
 #[derive(Debug)]
 pub struct Command {
-    /// The program's file: absolute, or relative to `cwd`. No search path is consulted.
+    /// The program's file: absolute, or relative to `cwd`. No search path applies.
     pub program: PathBuf,
-    /// The whole argument list, the program's name for itself included.
+    /// The whole argument list, starting with the program's name.
     pub argv: Vec<OsString>,
     /// The whole environment.
     pub env: Vec<(OsString, OsString)>,
-    /// The working folder, absolute, as a path of the machine.
+    /// The working directory: an absolute path, as the machine names it.
     pub cwd: PathBuf,
     /// Descriptor 0.
     pub stdin: OwnedFd,
@@ -30,9 +30,9 @@ pub struct Command {
     pub limits: Option<Limits>,
 }
 
-/// A command that was started. Dropping it kills the call.
+/// A started command. Dropping it kills the call.
 ///
-/// The descriptor behind [`AsFd`] becomes readable when the report is there; poll it, then call
+/// The descriptor behind [`AsFd`] becomes readable when the report arrives. Poll it, then call
 /// [`wait`](Self::wait), which no longer blocks.
 #[derive(Debug)]
 pub struct Running {
@@ -40,38 +40,38 @@ pub struct Running {
     pid: ProcessId,
     main: Option<OwnedFd>,
     limits: Limits,
-    // Tells the jail, when it is dropped, that a call still runs.
+    // Counted by the jail, which waits for its spawner only if no call runs.
     _alive: Arc<()>,
 }
 
-/// What became of a command.
+/// How a command ended, and what it used.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Report {
     /// How the command's own process ended.
     pub status: ExitStatus,
-    /// User time of the process and the children that it waited for.
+    /// User time of the command's process and of the children that it waited for.
     pub user_time: Duration,
-    /// System time of the same.
+    /// System time of the same processes.
     pub system_time: Duration,
-    /// The largest resident set of any of the same, in bytes.
+    /// The largest resident set of any of these processes, in bytes.
     pub max_rss_bytes: u64,
-    /// How many processes were still there when the call ended, and were killed. The command's own
-    /// process counts where the call was killed before it ended.
+    /// How many processes still ran when the call ended and so were killed. This includes the
+    /// command's own process if it still ran.
     pub processes_killed: u64,
-    /// A process that waited for input when the command was first sent a signal, as far as the
-    /// kernel tells.
+    /// A process that waited for input when the first signal was sent to the command. `None` where
+    /// the kernel does not show it.
     pub waiting: Option<Waiting>,
-    /// The limit that ended the command, as far as the kernel tells.
+    /// The limit that ended the command. `None` where the kernel does not show it.
     pub limit: Option<LimitHit>,
 }
 
 /// How a process ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ExitStatus {
-    /// By itself, with this code.
+    /// It exited with this code.
     Exited(i32),
-    /// By this signal.
+    /// This signal killed it.
     Signaled(i32),
 }
 
@@ -79,15 +79,15 @@ pub enum ExitStatus {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum LimitHit {
-    /// `file_size_bytes`: the command, or a process that its shell ran last, got SIGXFSZ.
+    /// `file_size_bytes`: SIGXFSZ killed the command, or the last process that its shell ran.
     FileSize,
 }
 
-/// Why a command was not started.
+/// Why a command did not start.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum StartError {
-    /// A string holds a NUL byte, which no argument, variable or path can carry.
+    /// A string holds a NUL byte, which no argument, variable or path can hold.
     #[error("{what} holds a NUL byte")]
     Nul {
         /// Which part of the command.
@@ -98,14 +98,14 @@ pub enum StartError {
     Stage {
         /// The step.
         stage: Stage,
-        /// The kernel's answer; `raw_os_error` is always there.
+        /// The kernel's answer; `raw_os_error` is always `Some`.
         #[source]
         source: io::Error,
     },
-    /// The spawner process is gone. A new jail is needed.
+    /// The spawner process has died. Only a new jail can start commands.
     #[error("the jail's spawner process is gone")]
     SpawnerGone(#[source] io::Error),
-    /// A descriptor or a message could not be made ready.
+    /// Cannot send the command to the spawner.
     #[error("cannot hand the command to the jail's spawner")]
     HandOver(#[source] io::Error),
 }
@@ -118,12 +118,12 @@ pub enum Stage {
     Supervisor,
     /// The command's process: EAGAIN means a limit of processes.
     Process,
-    /// The session of its own.
+    /// The command's session.
     Session,
     /// Descriptors 0, 1 and 2.
     Stdio,
-    /// The working folder: ENOENT missing, ENOTDIR a file, EACCES not granted.
-    WorkingFolder,
+    /// The working directory: ENOENT missing, ENOTDIR a file, EACCES not granted.
+    WorkingDirectory,
     /// The resource limits.
     Limits,
     /// The call's own Landlock domain.
@@ -132,19 +132,19 @@ pub enum Stage {
     Program,
 }
 
-/// A command's process id. At the full level commands have their own: `$$` is another number than
-/// the machine's.
+/// A command's process id. At the full level commands have their own process ids, so `$$` differs
+/// from the id that the machine sees.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ProcessId {
     /// As this process and the machine see it.
     Machine(u32),
-    /// As the jail sees it: the command had ended before the machine could be asked, or `/proc` did
-    /// not tell.
+    /// As the jail sees it: the command had ended before the machine's id was read, or the kernel
+    /// did not show it.
     Jail(u32),
 }
 
 impl ProcessId {
-    /// The number, whoever counted.
+    /// The number alone.
     #[must_use]
     pub fn number(self) -> u32 {
         match self {
@@ -169,17 +169,17 @@ impl Running {
         Self { control, pid, main, limits, _alive: alive }
     }
 
-    /// A descriptor that becomes readable when the command's own process has ended. Where it left
-    /// others behind the report comes up to 250 ms later, or up to 10 s after a signal was sent:
-    /// they have that long to pass on what is on its way and to end by themselves.
+    /// A descriptor that becomes readable when the command's own process has ended. If that process
+    /// left others behind, the report comes up to 250 ms later, or up to 10 s later after a signal
+    /// was sent: they have that long to pass on their last output and to end by themselves.
     /// [`kill`](Self::kill) ends them at once. `None` where the system gave no descriptor.
     #[must_use]
     pub fn main(&self) -> Option<BorrowedFd<'_>> {
         self.main.as_ref().map(AsFd::as_fd)
     }
 
-    /// The command's process id. For people and logs only: signals go through
-    /// [`signal`](Self::signal), which cannot hit a process that took the number over.
+    /// The command's process id, for people and logs only. To send a signal use
+    /// [`signal`](Self::signal), which cannot hit a later process of the same number.
     #[must_use]
     pub fn pid(&self) -> ProcessId {
         self.pid
@@ -191,44 +191,44 @@ impl Running {
         self.limits
     }
 
-    /// Sends `signal` (a number as in `kill -l`) to the command's process group, and then to
-    /// whatever it started that has left the group. SIGTERM wakes what is stopped. A command that has
-    /// ended already is no error.
+    /// Sends `signal` (a number as in `kill -l`) to the command's process group, then to the
+    /// descendants that have left the group. SIGTERM also wakes stopped processes. It is no error
+    /// if the command has ended already.
     ///
     /// # Errors
     /// When the request cannot be sent to the call's supervisor.
     pub fn signal(&self, signal: i32) -> io::Result<()> {
-        wire::tell(&self.control, wire::Order::Signal(signal))
+        wire::send_order(&self.control, wire::Order::Signal(signal))
     }
 
-    /// Kills every process of the call, wherever it hides. The report says how many. A command
-    /// that has ended already is no error.
+    /// Kills every process of the call. The report says how many. It is no error if the command has
+    /// ended already.
     ///
     /// # Errors
     /// When the request cannot be sent to the call's supervisor.
     pub fn kill(&self) -> io::Result<()> {
-        wire::tell(&self.control, wire::Order::Kill)
+        wire::send_order(&self.control, wire::Order::Kill)
     }
 
-    /// The report, when it is there.
+    /// The report, if it has arrived.
     ///
     /// # Errors
     /// [`LostCall`] when the supervisor died.
     pub fn try_wait(&mut self) -> Result<Option<Report>, LostCall> {
-        match wire::report(&self.control, wire::Patience::None) {
-            Ok(ended) => Ok(Some(ended.into_report())),
+        match wire::receive_report(&self.control, wire::Blocking::Refused) {
+            Ok(exit) => Ok(Some(exit.into_report())),
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => Ok(None),
             Err(error) => Err(LostCall(error)),
         }
     }
 
-    /// Waits for the end of the command and of every process that it started.
+    /// Waits until the command and every process that it started have ended.
     ///
     /// # Errors
     /// [`LostCall`] when the supervisor died.
     pub fn wait(self) -> Result<Report, LostCall> {
-        wire::report(&self.control, wire::Patience::Endless)
-            .map(wire::Ended::into_report)
+        wire::receive_report(&self.control, wire::Blocking::Allowed)
+            .map(wire::ExitReport::into_report)
             .map_err(LostCall)
     }
 }
@@ -256,13 +256,13 @@ impl Stage {
         Stage::Process,
         Stage::Session,
         Stage::Stdio,
-        Stage::WorkingFolder,
+        Stage::WorkingDirectory,
         Stage::Limits,
         Stage::Confine,
         Stage::Program,
     ];
 
-    /// What the step does, as the subject of an error message.
+    /// The failed step, as the start of an error message.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -270,7 +270,7 @@ impl Stage {
             Stage::Process => "cannot make the command's process",
             Stage::Session => "cannot make the command's session",
             Stage::Stdio => "cannot connect the command's descriptors",
-            Stage::WorkingFolder => "cannot enter the working folder",
+            Stage::WorkingDirectory => "cannot enter the working directory",
             Stage::Limits => "cannot set the command's limits",
             Stage::Confine => "cannot confine the command",
             Stage::Program => "cannot execute the program",

@@ -1,17 +1,17 @@
-//! What a jail achieved: a value to report, never an assumption.
+//! What a jail achieved, as a value to report.
 
 use std::fmt;
 
-/// What the kernel enforces for one jail.
+/// What the Linux kernel enforces for one jail.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Enforcement {
-    /// How much in one word.
+    /// How much is enforced, in one word.
     pub level: Level,
     /// The Landlock ABI in use; `None` where the kernel has no Landlock.
     pub landlock_abi: Option<u32>,
     /// The Landlock rights in use, by their names in the kernel's documentation, in lower case.
     pub rights: Vec<&'static str>,
-    /// The ways out of a command, each open or closed.
+    /// The channels by which a command could reach out of its call.
     pub channels: Channels,
     /// What stays open and why, one sentence each.
     pub left_open: Vec<String>,
@@ -22,7 +22,7 @@ pub struct Enforcement {
 pub enum Level {
     /// Nothing.
     Off,
-    /// Less than the kernel level: `left_open` says what is missing. Only `BestEffort` ends here.
+    /// Less than the kernel level: `left_open` says what is missing. Only with `Mode::BestEffort`.
     Partial,
     /// Landlock and seccomp.
     Kernel,
@@ -30,7 +30,7 @@ pub enum Level {
     Full,
 }
 
-/// The ways by which a command could reach beyond its call.
+/// The channels by which a command could reach out of its call.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Channels {
     /// Each channel's name and state.

@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-/// Who was refused.
+/// Who a grant or a refusal is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Subject {
     /// A file job.
@@ -14,7 +14,7 @@ pub enum Subject {
 /// What was tried.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Access {
-    /// Reading a file or listing a folder.
+    /// Reading a file, or listing a directory.
     Read,
     /// Writing, creating, renaming or removing.
     Write,
@@ -46,7 +46,7 @@ pub struct Explanation {
     pub setting: Setting,
     /// What to put into that setting.
     pub value: PathBuf,
-    /// The root that does hold the path, where one does but with fewer rights.
+    /// The granted path that holds this one but lacks the right, where there is one.
     pub within: Option<PathBuf>,
 }
 
@@ -90,15 +90,15 @@ impl std::fmt::Display for Explanation {
     }
 }
 
-/// A grant as explanations see it.
+/// A grant, reduced to what an explanation needs.
 #[derive(Debug)]
 pub(crate) struct Granted<'a> {
     pub(crate) path: &'a Path,
     pub(crate) writable: bool,
 }
 
-/// Explains a refusal, or `None` where `grants` allow the access, so that the refusal has another
-/// cause (the file's own mode, say).
+/// Explains a refusal. `None` where `grants` allow the access: then the refusal has another cause,
+/// such as the file's own mode.
 pub(crate) fn explain(
     grants: &[Granted<'_>],
     subject: Subject,
@@ -129,7 +129,7 @@ pub(crate) fn explain(
 mod tests {
     use super::*;
 
-    fn told(subject: Subject, access: Access, path: &str) -> Option<(&'static str, Setting)> {
+    fn explained(subject: Subject, access: Access, path: &str) -> Option<(&'static str, Setting)> {
         let grants = [
             Granted { path: Path::new("/w"), writable: true },
             Granted { path: Path::new("/usr"), writable: false },
@@ -140,18 +140,21 @@ mod tests {
     #[test]
     fn names_the_setting_that_would_grant_the_access() {
         let (file, command) = (Subject::FileJob, Subject::Command);
-        assert_eq!(told(command, Access::Read, "/home/a"), Some(("read", Setting::BashRead)));
-        assert_eq!(told(command, Access::Write, "/usr/bin/x"), Some(("write", Setting::BashWrite)));
-        assert_eq!(told(command, Access::Execute, "/x"), Some(("execute", Setting::BashRead)));
-        assert_eq!(told(file, Access::Read, "/x"), Some(("read", Setting::ReadOnlyRoots)));
-        assert_eq!(told(file, Access::Write, "/wide/x"), Some(("write", Setting::Roots)));
+        assert_eq!(explained(command, Access::Read, "/home/a"), Some(("read", Setting::BashRead)));
+        assert_eq!(
+            explained(command, Access::Write, "/usr/bin/x"),
+            Some(("write", Setting::BashWrite))
+        );
+        assert_eq!(explained(command, Access::Execute, "/x"), Some(("execute", Setting::BashRead)));
+        assert_eq!(explained(file, Access::Read, "/x"), Some(("read", Setting::ReadOnlyRoots)));
+        assert_eq!(explained(file, Access::Write, "/wide/x"), Some(("write", Setting::Roots)));
     }
 
     #[test]
     fn stays_silent_where_the_policy_is_not_the_cause() {
-        assert_eq!(told(Subject::FileJob, Access::Write, "/w/a"), None);
-        assert_eq!(told(Subject::Command, Access::Read, "/usr/lib"), None);
-        assert_eq!(told(Subject::Command, Access::Execute, "/w/run"), None);
+        assert_eq!(explained(Subject::FileJob, Access::Write, "/w/a"), None);
+        assert_eq!(explained(Subject::Command, Access::Read, "/usr/lib"), None);
+        assert_eq!(explained(Subject::Command, Access::Execute, "/w/run"), None);
     }
 
     #[test]

@@ -1,8 +1,8 @@
-//! seccomp: the system calls that no command needs, or that Landlock does not cover.
+//! seccomp filters: they refuse system calls that no command needs or that Landlock does not cover.
 //!
-//! Two programs, because one program has one answer: EPERM for what is refused, and ENOSYS for
-//! what programs know how to do without. `clone3` is among the latter, as its flags lie behind a
-//! pointer that a filter cannot follow; C libraries fall back to `clone`, whose flags it can see.
+//! There are two filters, because a filter has one answer: EPERM for what is forbidden, and ENOSYS
+//! for what programs can do without. `clone3` gets ENOSYS, because its flags lie behind a pointer
+//! that a filter cannot follow; C libraries then fall back to `clone`, whose flags a filter sees.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -22,20 +22,20 @@ pub(crate) enum Sockets {
     Pairs,
     /// Those, and internet sockets.
     PairsAndInternet,
-    /// Unix and internet sockets: what lies outside is out of their reach by other means.
+    /// Unix and internet sockets: namespaces keep them from what lies outside.
     UnixAndInternet,
 }
 
-/// Whether commands see the processes of others, and what these share by a key.
+/// Whether commands share process ids and System V IPC keys with the machine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Processes {
-    /// They have process ids of their own.
+    /// They have their own.
     Own,
-    /// They share them with the machine.
+    /// They share the machine's.
     Shared,
 }
 
-/// Whether one process may trace another: safe where Landlock keeps it within its call.
+/// Whether one process may trace another. Safe where Landlock keeps tracing within a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Tracing {
     Allowed,
@@ -44,14 +44,14 @@ pub(crate) enum Tracing {
 
 /// What the filters depend on.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Surroundings {
+pub(crate) struct FilterContext {
     pub(crate) sockets: Sockets,
     pub(crate) processes: Processes,
     pub(crate) tracing: Tracing,
 }
 
 impl Sockets {
-    /// The sockets that a policy leaves, with a network namespace or without one.
+    /// The sockets that a policy allows, with or without namespaces.
     pub(crate) fn of(network: Network, processes: Processes) -> Self {
         match (network, processes) {
             (_, Processes::Own) => Sockets::UnixAndInternet,
@@ -61,34 +61,34 @@ impl Sockets {
     }
 }
 
-/// Installs both filters on the calling thread and all that it starts from now on.
-pub(crate) fn install(surroundings: Surroundings) -> io::Result<()> {
-    let programs = compile(surroundings).map_err(io::Error::other)?;
+/// Installs both filters on the calling thread and on everything it starts from now on.
+pub(crate) fn install(context: FilterContext) -> io::Result<()> {
+    let programs = compile(context).map_err(io::Error::other)?;
     for program in &programs {
         seccompiler::apply_filter(program).map_err(io::Error::other)?;
     }
     Ok(())
 }
 
-fn compile(surroundings: Surroundings) -> Result<[BpfProgram; 2], seccompiler::BackendError> {
+fn compile(context: FilterContext) -> Result<[BpfProgram; 2], seccompiler::BackendError> {
     let program = |rules, errno: i32| -> Result<BpfProgram, seccompiler::BackendError> {
         let answer = SeccompAction::Errno(errno.unsigned_abs());
         let arch = std::env::consts::ARCH.try_into()?;
         SeccompFilter::new(rules, SeccompAction::Allow, answer, arch)?.try_into()
     };
     let absent = ABSENT.iter().map(|call| (*call, Vec::new())).collect();
-    Ok([program(refused(surroundings)?, libc::EPERM)?, without_x32(program(absent, libc::ENOSYS)?)])
+    Ok([program(refused(context)?, libc::EPERM)?, without_x32(program(absent, libc::ENOSYS)?)])
 }
 
 type Rules = BTreeMap<c_long, Vec<SeccompRule>>;
 
 /// An empty list of rules refuses a call whatever its arguments.
-fn refused(surroundings: Surroundings) -> Result<Rules, seccompiler::BackendError> {
+fn refused(context: FilterContext) -> Result<Rules, seccompiler::BackendError> {
     let mut rules: Rules = REFUSED.iter().map(|call| (*call, Vec::new())).collect();
-    if surroundings.tracing == Tracing::Refused {
+    if context.tracing == Tracing::Refused {
         rules.insert(libc::SYS_ptrace, Vec::new());
     }
-    if surroundings.processes == Processes::Shared {
+    if context.processes == Processes::Shared {
         rules.extend(SHARED_BY_KEY.iter().map(|call| (*call, Vec::new())));
     }
     let namespaces = NAMESPACES
@@ -100,8 +100,8 @@ fn refused(surroundings: Surroundings) -> Result<Rules, seccompiler::BackendErro
     let typing = [libc::TIOCSTI, libc::TIOCLINUX]
         .map(|request| all(vec![is(1, u64::from(request as u32))?]));
     rules.insert(libc::SYS_ioctl, typing.into_iter().collect::<Result<_, _>>()?);
-    // Landlock has no say in these; a pid or a "who" of zero means the caller itself. At the full
-    // level they are still needed: the calls of one jail see each other, and their supervisors.
+    // Landlock does not cover these. A pid or a "who" of zero means the caller itself. They are
+    // needed at the full level too: the calls of one jail see each other and their supervisors.
     rules.insert(libc::SYS_prlimit64, vec![all(vec![is_not(0, 0)?])?]);
     // Their "which" may also mean every process of a user.
     for (call, of_user) in [(libc::SYS_setpriority, 2), (libc::SYS_ioprio_set, 3)] {
@@ -110,7 +110,7 @@ fn refused(surroundings: Surroundings) -> Result<Rules, seccompiler::BackendErro
     for call in [libc::SYS_sched_setscheduler, libc::SYS_sched_setparam, libc::SYS_sched_setattr] {
         rules.insert(call, vec![all(vec![is_not(0, 0)?])?]);
     }
-    let families: &[i32] = match surroundings.sockets {
+    let families: &[i32] = match context.sockets {
         Sockets::Pairs => &[],
         Sockets::PairsAndInternet => &[libc::AF_INET, libc::AF_INET6, libc::AF_NETLINK],
         Sockets::UnixAndInternet => {
@@ -123,8 +123,8 @@ fn refused(surroundings: Surroundings) -> Result<Rules, seccompiler::BackendErro
     rules.insert(libc::SYS_socket, not_these);
     let mut pairs = vec![all(vec![is_not(0, libc::AF_UNIX.unsigned_abs().into())?])?];
     if !families.contains(&libc::AF_UNIX) {
-        // Either end of a datagram pair can still send to a path: pairs of streams and of
-        // sequenced packets only. The flags of the type lie above its low four bits.
+        // Either end of a datagram pair can still send to a path, so only pairs of streams and of
+        // sequenced packets are allowed. The low four bits hold the type, the others its flags.
         for kind in 0..16_u64 {
             if kind != libc::SOCK_STREAM as u64 && kind != libc::SOCK_SEQPACKET as u64 {
                 pairs.push(all(vec![bits(1, 0xf, kind)?])?);
@@ -135,8 +135,8 @@ fn refused(surroundings: Surroundings) -> Result<Rules, seccompiler::BackendErro
     Ok(rules)
 }
 
-/// Puts a check before a program: the x32 numbers, which the compiler of filters does not know,
-/// would pass by every rule. Kernels without x32 have no use for them either.
+/// Puts a check before a program. seccompiler does not know the x32 call numbers, so they would
+/// pass every rule. Kernels without x32 do not use these numbers.
 fn without_x32(program: BpfProgram) -> BpfProgram {
     if !cfg!(target_arch = "x86_64") {
         return program;
@@ -160,7 +160,7 @@ fn condition(
     operator: SeccompCmpOp,
     value: u64,
 ) -> Result<SeccompCondition, seccompiler::BackendError> {
-    // The kernel takes these arguments as 32 bits wide, so that garbage above must not matter.
+    // The kernel reads 32 bits of these arguments; the filter must ignore what is above them too.
     SeccompCondition::new(argument, SeccompCmpArgLen::Dword, operator, value)
 }
 
@@ -192,12 +192,13 @@ const NAMESPACES: [u64; 8] = [
     libc::CLONE_NEWIPC as u64,
     libc::CLONE_NEWUTS as u64,
     libc::CLONE_NEWCGROUP as u64,
-    // For unshare; in clone this bit belongs to the exit signal, which is no signal above 64.
+    // CLONE_NEWTIME, which only unshare takes. In clone the bit belongs to the exit signal, and no
+    // signal is above 64.
     0x80,
 ];
 
-/// Memory, semaphores and queues that whoever has the user and a number gets at. POSIX ones are
-/// files, which Landlock knows.
+/// System V shared memory, semaphores and queues, which any process of the user reaches by number.
+/// The POSIX ones are files, which Landlock covers.
 const SHARED_BY_KEY: [c_long; 12] = [
     libc::SYS_shmget,
     libc::SYS_shmat,
@@ -216,7 +217,7 @@ const SHARED_BY_KEY: [c_long; 12] = [
 /// Answered as if the kernel did not have them.
 const ABSENT: [c_long; 4] = [
     libc::SYS_clone3,
-    // Its operations are no system calls, so that no filter would see them.
+    // No filter sees io_uring operations, since they are not system calls.
     libc::SYS_io_uring_setup,
     libc::SYS_io_uring_enter,
     libc::SYS_io_uring_register,

@@ -1,4 +1,4 @@
-//! From a policy to grants: the folders named in it, and what commands need besides.
+//! Turns a policy into grants: the directories that it names, and what commands need besides.
 
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
@@ -9,16 +9,16 @@ use std::path::{Component, Path, PathBuf};
 use crate::policy::{Network, Policy};
 use crate::rights::{Grant, Rights, identity};
 
-/// What a policy grants, with every path resolved.
+/// What a policy grants. Every path is resolved.
 #[derive(Debug, Default)]
 pub(crate) struct Grants {
     /// For file jobs.
     pub(crate) files: Vec<Grant>,
-    /// For commands, without the private folders.
+    /// For commands, without the private directories.
     pub(crate) commands: Vec<Grant>,
-    /// Symbolic links on the way to what commands are granted, each with its target.
+    /// Symbolic links on the way to the grants of commands, each with its target.
     pub(crate) links: BTreeMap<PathBuf, PathBuf>,
-    /// The operator's home folder, where there is one that no root holds.
+    /// The operator's home directory. `None` where there is none, or a root holds it.
     pub(crate) home: Option<PathBuf>,
 }
 
@@ -26,7 +26,7 @@ pub(crate) struct Grants {
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum GrantError {
-    /// A path of the policy cannot be opened. A missing root is never just left out.
+    /// A path of the policy cannot be opened. The jail never skips a missing root.
     #[error("{setting}: cannot use {}", path.display())]
     Unusable {
         /// The setting that names the path.
@@ -37,9 +37,9 @@ pub enum GrantError {
         #[source]
         source: io::Error,
     },
-    /// A root is no folder.
-    #[error("{setting}: {} is not a folder", path.display())]
-    NotAFolder {
+    /// A root is not a directory.
+    #[error("{setting}: {} is not a directory", path.display())]
+    NotADirectory {
         /// The setting that names the path.
         setting: &'static str,
         /// The path.
@@ -53,18 +53,17 @@ pub enum GrantError {
         /// The path.
         path: PathBuf,
     },
-    /// A folder that is to stay unchanged lies in one that may be written, where the kernel cannot
-    /// protect it.
+    /// A read-only root lies in a writable one, where the kernel cannot protect it.
     #[error("read_only_roots: {} lies in the writable root {}", path.display(), root.display())]
     ReadOnlyInRoot {
-        /// The folder.
+        /// The directory.
         path: PathBuf,
         /// The root.
         root: PathBuf,
     },
 }
 
-/// Folders of the system that commands may read and execute. All are optional.
+/// System directories that commands may read and execute. All are optional.
 const SYSTEM: [&str; 11] = [
     "/usr",
     "/bin",
@@ -78,9 +77,9 @@ const SYSTEM: [&str; 11] = [
     "/nix",
     "/sys/devices/system/cpu",
 ];
-/// Files that say how much of the machine a process may use.
+/// Files that show how much of the machine a process may use.
 const READ: [&str; 1] = ["/sys/fs/cgroup"];
-/// Devices that commands may use, and the folders of terminals and shared memory.
+/// Devices that commands may use, and the directories of terminals and shared memory.
 pub(crate) const DEVICES: [&str; 7] =
     ["/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom", "/dev/tty", "/dev/ptmx"];
 pub(crate) const TERMINALS: &str = "/dev/pts";
@@ -88,11 +87,11 @@ pub(crate) const SHARED_MEMORY: &str = "/dev/shm";
 pub(crate) const PROC: &str = "/proc";
 /// Parts of the operator's home: toolchains, and git's settings.
 const HOME: [&str; 6] = [".cargo", ".rustup", ".pyenv", ".nvm", ".gitconfig", ".config/git"];
-/// What stays hidden in them: tokens of registries and of git's credential store.
+/// Files in them that stay hidden: tokens of registries and of git's credential store.
 const TOKENS: [&str; 3] = ["credentials", "credentials.toml", ".netrc"];
 
 impl Grants {
-    /// Resolves what `policy` names and finds what commands need besides.
+    /// Resolves the paths that `policy` names and adds what commands need besides.
     pub(crate) fn of(policy: &Policy) -> Result<Self, GrantError> {
         let mut grants = Self::default();
         let named = [
@@ -103,13 +102,13 @@ impl Grants {
             for path in paths {
                 let grant = grants.name(setting, path, rights)?;
                 if !grant.path.is_dir() {
-                    return Err(GrantError::NotAFolder { setting, path: path.clone() });
+                    return Err(GrantError::NotADirectory { setting, path: path.clone() });
                 }
                 grants.files.push(grant.clone());
                 grants.commands.push(grant);
             }
         }
-        grants.no_read_only_folder_in_a_root()?;
+        grants.refuse_read_only_in_root()?;
         for path in &policy.command_write {
             let grant = grants.name("bash_write", path, Rights::ReadWrite)?;
             grants.commands.push(grant);
@@ -148,19 +147,19 @@ impl Grants {
         Ok(Grant { path, rights, identity })
     }
 
-    /// Grants a path that is there, and passes over one that is not.
+    /// Grants a path if it exists.
     fn optional(&mut self, path: &Path, rights: Rights) {
         if let Ok(grant) = self.resolved(path, rights) {
             self.commands.push(grant);
         }
     }
 
-    fn no_read_only_folder_in_a_root(&self) -> Result<(), GrantError> {
+    fn refuse_read_only_in_root(&self) -> Result<(), GrantError> {
         let (roots, others): (Vec<_>, Vec<_>) =
             self.files.iter().partition(|grant| grant.rights == Rights::ReadWrite);
-        for folder in others {
-            if let Some(root) = roots.iter().find(|root| folder.path.starts_with(&root.path)) {
-                let (path, root) = (folder.path.clone(), root.path.clone());
+        for dir in others {
+            if let Some(root) = roots.iter().find(|root| dir.path.starts_with(&root.path)) {
+                let (path, root) = (dir.path.clone(), root.path.clone());
                 return Err(GrantError::ReadOnlyInRoot { path, root });
             }
         }
@@ -174,7 +173,7 @@ impl Grants {
         for path in READ {
             self.optional(Path::new(path), Rights::Read);
         }
-        // With a network, names are looked up where this file says; it is often a link to /run.
+        // A network needs this file to look up names; it is often a link to /run.
         if policy.network == Network::Allow {
             self.optional(Path::new("/etc/resolv.conf"), Rights::Read);
         }
@@ -195,8 +194,8 @@ impl Grants {
         self.home = Some(home);
     }
 
-    /// Grants a part of the home folder. Where it holds tokens, everything but these is granted,
-    /// which leaves out what is added to the folder later.
+    /// Grants a part of the home directory. Where it holds tokens, this grants each of its other
+    /// entries, so entries that appear later are not granted.
     fn without_tokens(&mut self, path: &Path) {
         let holds_tokens = TOKENS.iter().any(|name| path.join(name).symlink_metadata().is_ok());
         if !holds_tokens {
@@ -213,19 +212,20 @@ impl Grants {
 
     fn search_path(&mut self, policy: &Policy) {
         let path = policy.search_path.clone().or_else(|| std::env::var_os("PATH"));
-        for folder in std::env::split_paths(&path.unwrap_or_default()) {
-            // A folder that holds the home folder would grant all of it.
-            let too_much = self.home.as_ref().is_some_and(|home| {
-                fs::canonicalize(&folder).is_ok_and(|folder| home.starts_with(folder))
-            });
-            if folder.is_absolute() && folder.parent().is_some() && !too_much {
-                self.optional(&folder, Rights::ReadExecute);
+        for dir in std::env::split_paths(&path.unwrap_or_default()) {
+            // A grant of a directory that holds the home directory would grant all of that too.
+            let too_much = self
+                .home
+                .as_ref()
+                .is_some_and(|home| fs::canonicalize(&dir).is_ok_and(|dir| home.starts_with(dir)));
+            if dir.is_absolute() && dir.parent().is_some() && !too_much {
+                self.optional(&dir, Rights::ReadExecute);
             }
         }
     }
 
-    /// What commands may write that holds `path` (a resolved one), under whatever name. A grant of
-    /// the root folder is passed over: no other place would be outside of it.
+    /// The path that commands may write and that holds `path` (a resolved one), under any name.
+    /// Ignores a grant of the root directory: no path lies outside it.
     pub(crate) fn writable(&self, path: &Path) -> Option<&Path> {
         let shared = Path::new(SHARED_MEMORY);
         if path.starts_with(shared) {
@@ -233,7 +233,7 @@ impl Grants {
         }
         let above: Vec<_> = path.ancestors().filter_map(|path| identity(path).ok()).collect();
         let holds = |grant: &&Grant| {
-            // A folder that is mounted twice has two paths.
+            // A directory mounted twice has two paths.
             let same = grant.identity.is_some_and(|identity| above.contains(&identity));
             grant.rights == Rights::ReadWrite && (same || path.starts_with(&grant.path))
         };
@@ -241,7 +241,7 @@ impl Grants {
         named.filter(holds).map(|grant| grant.path.as_path()).next()
     }
 
-    /// Whether what may be written holds `path`.
+    /// Whether commands may write a path that holds `path`.
     pub(crate) fn holds(&self, path: &Path) -> bool {
         self.commands
             .iter()
@@ -249,17 +249,17 @@ impl Grants {
     }
 }
 
-/// Orders grants so that a path comes after those that hold it, and joins those of one path.
+/// Orders grants so that a path comes after those that hold it, and merges grants of one path.
 pub(crate) fn ordered(mut grants: Vec<Grant>) -> Vec<Grant> {
     grants.sort_by(|a, b| a.path.cmp(&b.path).then(b.rights.cmp(&a.rights)));
     grants.dedup_by(|later, kept| later.path == kept.path);
     grants
 }
 
-/// How many links one path may lead through, as in the kernel.
+/// The most links that one path may lead through, as in the kernel.
 const MOST_LINKS: usize = 40;
 
-/// Resolves a path like the kernel and collects the links on the way.
+/// Resolves a path as the kernel does and collects the links on the way.
 fn resolve(path: &Path, links: &mut Vec<(PathBuf, PathBuf)>) -> io::Result<PathBuf> {
     let mut at = PathBuf::from("/");
     let mut rest: Vec<PathBuf> = steps(path);
@@ -289,7 +289,7 @@ fn resolve(path: &Path, links: &mut Vec<(PathBuf, PathBuf)>) -> io::Result<PathB
     Ok(at)
 }
 
-/// The steps of a path, the last first.
+/// The components of a path in reverse order.
 fn steps(path: &Path) -> Vec<PathBuf> {
     let steps = path.components().filter(|step| *step != Component::CurDir);
     steps.rev().map(|step| PathBuf::from(step.as_os_str())).collect()
@@ -334,8 +334,8 @@ mod tests {
     fn toolchains_are_granted_and_the_tokens_in_them_are_not() {
         let base = tempfile::tempdir().unwrap();
         let base = base.path().canonicalize().unwrap();
-        for folder in ["root", "home/.cargo/bin", "home/.ssh", "home/.rustup"] {
-            fs::create_dir_all(base.join(folder)).unwrap();
+        for dir in ["root", "home/.cargo/bin", "home/.ssh", "home/.rustup"] {
+            fs::create_dir_all(base.join(dir)).unwrap();
         }
         fs::write(base.join("home/.cargo/credentials.toml"), "token").unwrap();
         let grants = Grants::of(&policy(&base)).unwrap();
@@ -348,15 +348,15 @@ mod tests {
     }
 
     #[test]
-    fn a_search_path_never_grants_the_home_folder() {
+    fn a_search_path_never_grants_the_home_directory() {
         let base = tempfile::tempdir().unwrap();
         let base = base.path().canonicalize().unwrap();
-        for folder in ["root", "home/bin"] {
-            fs::create_dir_all(base.join(folder)).unwrap();
+        for dir in ["root", "home/bin"] {
+            fs::create_dir_all(base.join(dir)).unwrap();
         }
         let mut policy = policy(&base);
-        let folders = [base.join("home"), base.clone(), base.join("home/bin"), "bin".into()];
-        policy.search_path = Some(std::env::join_paths(folders).unwrap());
+        let dirs = [base.join("home"), base.clone(), base.join("home/bin"), "bin".into()];
+        policy.search_path = Some(std::env::join_paths(dirs).unwrap());
         let grants = Grants::of(&policy).unwrap();
         assert_eq!(rights(&grants, &base.join("home/bin")), Some(Rights::ReadExecute));
         assert_eq!(rights(&grants, &base.join("home")), None);
@@ -378,7 +378,7 @@ mod tests {
         let missing = with(&|policy| policy.roots.push(base.join("missing")));
         assert!(matches!(missing, GrantError::Unusable { setting: "roots", .. }), "{missing}");
         let file = with(&|policy| policy.read_only_roots.push(base.join("file")));
-        assert!(matches!(file, GrantError::NotAFolder { .. }), "{file}");
+        assert!(matches!(file, GrantError::NotADirectory { .. }), "{file}");
         let relative = with(&|policy| policy.command_read.push("x".into()));
         assert!(matches!(relative, GrantError::Relative { .. }), "{relative}");
         let inner = with(&|policy| policy.read_only_roots.push(base.join("root/inner")));

@@ -1,4 +1,4 @@
-//! A built jail: its file workers, its spawner, and what it achieved.
+//! A built jail: its file workers, its spawner and its enforcement.
 
 use std::fs;
 use std::io;
@@ -12,22 +12,22 @@ use crate::grants::{GrantError, Grants, PROC, ordered};
 use crate::launcher::{Spawner, SpawnerError};
 use crate::plan::{Confinement, Plan, Ready};
 use crate::policy::{Commands, Limits, Mode, Namespaces, Network, Policy};
-use crate::private::{Private, PrivateError, PrivateFolders, place_in};
+use crate::private::{Private, PrivateDirs, PrivateError, user_dir_path};
 use crate::report::{self, Facts, Isolation, User};
-use crate::rights::{DomainError, Grant, Holder, Rights, Tcp, domain, identity};
+use crate::rights::{DomainError, Grant, Rights, Tcp, domain, identity};
 use crate::sys;
 use crate::workers::{Confine, FileJob, SubmitError, Workers};
 
-/// A jail. Dropping it lets running jobs and commands end; the spawner ends after the last.
+/// A jail. Dropping it lets running jobs and commands end. The spawner ends after the last command.
 #[derive(Debug)]
 pub struct Jail {
     enforcement: Enforcement,
     workers: Workers,
-    // Taken when the jail is dropped.
+    // `None` once the jail is dropped, or where the policy wants no commands.
     spawner: Option<Spawner>,
     private: Private,
-    // Where there is no spawner that keeps them.
-    _folders: Option<PrivateFolders>,
+    // `None` where the spawner owns them.
+    _dirs: Option<PrivateDirs>,
     limits: Limits,
     network: Network,
     files: Vec<Grant>,
@@ -38,47 +38,48 @@ pub struct Jail {
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum JailError {
-    /// The kernel cannot enforce file rights, and the policy insists.
+    /// The kernel cannot enforce file rights, and the policy demands it.
     #[error(
-        "this kernel cannot enforce file rights: it has no Landlock (Linux 5.13 with `landlock` \
-         among its security modules); `sandbox = \"best_effort\"` would do with less"
+        "this Linux kernel cannot enforce file rights: it has no Landlock (Linux 5.13 with \
+         `landlock` among its security modules); `sandbox = \"best_effort\"` accepts less"
     )]
     NoLandlock(#[source] io::Error),
     /// A path of the policy cannot be granted.
     #[error(transparent)]
     Grant(#[from] GrantError),
-    /// The domain of the file workers could not be made.
+    /// Cannot make the Landlock domain of the file workers.
     #[error("cannot confine file jobs")]
     Domain(#[from] DomainError),
-    /// A worker thread could not be started or confined.
+    /// Cannot start or confine a worker thread.
     #[error(transparent)]
     Worker(#[from] SubmitError),
-    /// The private folders could not be made.
+    /// Cannot make the private directories.
     #[error(transparent)]
     Private(#[from] PrivateError),
-    /// The private folders would lie where commands may write, and so could lay traps for the
-    /// provider, which keeps house there with all its rights.
+    /// The private directories would lie where commands may write. Commands could then lay traps
+    /// for the provider, which makes and removes files there with all its rights.
     #[error(
-        "the jail's private folders cannot lie in {}: commands may write {}; set TMPDIR to a \
-         folder outside of it",
-        place.display(), holder.display()
+        "the jail's private directories cannot lie in {}: commands may write {}; set TMPDIR to a \
+         directory outside it",
+        path.display(), writable.display()
     )]
     PrivateInReach {
-        /// Where they would lie.
-        place: PathBuf,
-        /// What commands may write.
-        holder: PathBuf,
+        /// Where the private directories would lie.
+        path: PathBuf,
+        /// The path that commands may write and that holds them.
+        writable: PathBuf,
     },
-    /// There is no spawner.
+    /// Cannot start the spawner.
     #[error(transparent)]
     Spawner(#[from] SpawnerError),
 }
 
 impl Jail {
-    /// Builds the jail that `policy` asks for, as far as `policy.mode` insists on it.
+    /// Builds the jail that `policy` asks for. `policy.mode` says how much of it is mandatory.
     ///
     /// # Errors
-    /// [`JailError`] when the policy cannot be enforced, or a thread or process cannot be started.
+    /// [`JailError`] when the kernel cannot enforce the policy, or a thread or process does not
+    /// start.
     pub fn build(policy: &Policy) -> Result<Self, JailError> {
         let grants = Grants::of(policy)?;
         let landlock = match (policy.mode, sys::landlock_abi()) {
@@ -111,7 +112,7 @@ impl Jail {
             workers: Workers::new(policy.file_workers, confine)?,
             spawner: started.spawner,
             private: started.private,
-            _folders: started.folders,
+            _dirs: started.dirs,
             limits: policy.limits,
             network: policy.network,
             files,
@@ -125,25 +126,28 @@ impl Jail {
         &self.enforcement
     }
 
-    /// Where the private folders are, for the environment of commands.
+    /// The paths of the private directories, for the environment of commands.
     #[must_use]
     pub fn private(&self) -> &Private {
         &self.private
     }
 
-    /// Runs `job` on a file worker, soon and on its own thread. Returns without waiting.
+    /// Runs `job` on a file worker. While all of [`Policy::file_workers`] are busy it waits for the
+    /// next free one, first come, first served; how many jobs may wait is up to the caller. Returns
+    /// without waiting for the job.
     ///
     /// # Errors
-    /// [`SubmitError`] when no worker is free and no more may be started.
+    /// [`SubmitError`] when a further worker is needed and cannot be started or confined. The job is
+    /// dropped.
     pub fn submit(&self, job: FileJob) -> Result<(), SubmitError> {
         self.workers.submit(job)
     }
 
-    /// Starts a command. Returns when its program runs, which takes about a millisecond; blocks
-    /// that long, so an async caller wants a thread of its own for it.
+    /// Starts a command and returns when its program runs. This blocks for about a millisecond, so
+    /// an async caller should use a separate thread.
     ///
     /// # Errors
-    /// [`StartError`], with the step that failed.
+    /// [`StartError`] names the step that failed.
     pub fn start(&self, command: Command) -> Result<Running, StartError> {
         let limits = command.limits.unwrap_or(self.limits);
         match &self.spawner {
@@ -153,14 +157,14 @@ impl Jail {
     }
 
     /// Why `access` to `path` was refused, and which setting would grant it. `path` is absolute
-    /// and resolved. `None` where the policy grants it, so that the refusal has another cause.
+    /// and resolved. `None` where the policy grants the access: then the refusal has another cause.
     #[must_use]
     pub fn explain(&self, subject: Subject, access: Access, path: &Path) -> Option<Explanation> {
-        // Without Landlock the policy is not what refuses.
+        // Without Landlock the policy refuses nothing.
         self.enforcement.landlock_abi?;
-        let own = [PROC, "/dev"].iter().any(|folder| path.starts_with(folder));
+        let own = [PROC, "/dev"].iter().any(|dir| path.starts_with(dir));
         if own && subject == Subject::Command {
-            // What commands get of these is no setting's business.
+            // No setting changes what commands get of these.
             return None;
         }
         let grants = match subject {
@@ -175,7 +179,7 @@ impl Jail {
         explain::explain(&granted, subject, access, path)
     }
 
-    /// Why a command has no network, where that is the policy's doing.
+    /// Why a command has no network, where the policy is the cause.
     #[must_use]
     pub fn explain_network(&self) -> Option<Explanation> {
         let closed = self.network == Network::Deny && self.enforcement.level > crate::Level::Off;
@@ -196,28 +200,27 @@ impl Drop for Jail {
     }
 }
 
-/// A spawner and what belongs to it.
 struct Started {
-    // None where the policy wants no commands.
+    // `None` where the policy wants no commands.
     spawner: Option<Spawner>,
     private: Private,
-    // None where the spawner keeps them.
-    folders: Option<PrivateFolders>,
+    // `None` where the spawner owns them.
+    dirs: Option<PrivateDirs>,
     commands: Vec<Grant>,
     namespaces: Result<Isolation, String>,
     unfiltered: Option<String>,
 }
 
-/// Starts a spawner in namespaces if it gets them, else one without.
+/// Starts a spawner in namespaces where the machine grants them, else without.
 fn start(policy: &Policy, grants: &Grants, confinement: Confinement) -> Result<Started, JailError> {
     let base = private_base(policy, grants, confinement)?;
     if policy.commands == Commands::Never {
-        let folders = PrivateFolders::make(&base)?;
-        let (plan, private) = in_place(policy, grants, confinement, &folders)?;
+        let dirs = PrivateDirs::make(&base)?;
+        let (plan, private) = in_place(policy, grants, confinement, &dirs)?;
         return Ok(Started {
             spawner: None,
             private,
-            folders: Some(folders),
+            dirs: Some(dirs),
             commands: plan.grants,
             namespaces: Err("the policy wants no commands".to_owned()),
             unfiltered: None,
@@ -229,47 +232,47 @@ fn start(policy: &Policy, grants: &Grants, confinement: Confinement) -> Result<S
     let refused = match (confinement, policy.namespaces) {
         (Confinement::None, _) => "the policy says off".to_owned(),
         (_, Namespaces::Never) => "the policy says never".to_owned(),
-        (_, Namespaces::Auto) if everything => "the policy grants the root folder".to_owned(),
+        (_, Namespaces::Auto) if everything => "the policy grants the root directory".to_owned(),
         (_, Namespaces::Auto) => {
-            let folders = PrivateFolders::make(&base)?;
-            let (plan, private) = in_namespaces(policy, grants, confinement, &folders)?;
-            match Spawner::start(program, &plan, folders) {
+            let dirs = PrivateDirs::make(&base)?;
+            let (plan, private) = in_namespaces(policy, grants, confinement, &dirs)?;
+            match Spawner::start(program, &plan, dirs) {
                 Ok((spawner, ready)) => return Ok(isolated(spawner, ready, &plan, private)),
                 Err(error @ SpawnerError::Start { .. }) => return Err(error.into()),
                 Err(refused) => refused.to_string(),
             }
         }
     };
-    let folders = PrivateFolders::make(&base)?;
-    let (plan, private) = in_place(policy, grants, confinement, &folders)?;
-    let (spawner, Ready { unfiltered, .. }) = Spawner::start(program, &plan, folders)?;
+    let dirs = PrivateDirs::make(&base)?;
+    let (plan, private) = in_place(policy, grants, confinement, &dirs)?;
+    let (spawner, Ready { unfiltered, .. }) = Spawner::start(program, &plan, dirs)?;
     Ok(Started {
         spawner: Some(spawner),
         private,
-        folders: None,
+        dirs: None,
         commands: plan.grants,
         namespaces: Err(refused),
         unfiltered,
     })
 }
 
-/// A spawner that has its namespaces.
+/// A spawner in its own namespaces.
 fn isolated(spawner: Spawner, ready: Ready, plan: &Plan, private: Private) -> Started {
-    // What a private folder hides is not what the machine calls by that path.
+    // A path that a private directory covers does not grant the machine's own content there.
     let overlaid = |path: &PathBuf| plan.sources.iter().any(|(at, _)| at == path);
     let commands = plan.grants.iter().filter(|grant| !overlaid(&grant.path)).cloned().collect();
     Started {
         spawner: Some(spawner),
         private,
-        folders: None,
+        dirs: None,
         commands,
         namespaces: Ok(Isolation { pid_limit: ready.pid_limit }),
         unfiltered: ready.unfiltered,
     }
 }
 
-/// Where the private folders go: where the policy says, else to the first of the usual places that
-/// commands cannot write.
+/// The directory to make the private directories in: the one that the policy names, else the first
+/// of the usual ones that commands cannot write.
 fn private_base(
     policy: &Policy,
     grants: &Grants,
@@ -279,25 +282,28 @@ fn private_base(
     // Where nothing is enforced, commands can write anywhere.
     let reached = match confinement {
         Confinement::None => None,
-        Confinement::WithoutLandlock | Confinement::Whole => grants.writable(&place_in(&named)),
+        Confinement::WithoutLandlock | Confinement::Whole => {
+            grants.writable(&user_dir_path(&named))
+        }
     };
-    let Some(holder) = reached else { return Ok(named) };
+    let Some(writable) = reached else { return Ok(named) };
     let usual = match policy.private_in {
         Some(_) => &[][..],
         None => &["/tmp", "/var/tmp"][..],
     };
     let other = usual.iter().map(Path::new);
     let mut other =
-        other.filter(|base| base.is_dir() && grants.writable(&place_in(base)).is_none());
+        other.filter(|base| base.is_dir() && grants.writable(&user_dir_path(base)).is_none());
     match other.next() {
         Some(base) => Ok(base.to_owned()),
-        None => {
-            Err(JailError::PrivateInReach { place: place_in(&named), holder: holder.to_owned() })
-        }
+        None => Err(JailError::PrivateInReach {
+            path: user_dir_path(&named),
+            writable: writable.to_owned(),
+        }),
     }
 }
 
-/// What calls may use when a policy sets no limit of processes.
+/// The limit of processes where the policy sets none.
 const PROCESSES: u64 = 8192;
 
 fn plan(policy: &Policy, grants: &Grants, confinement: Confinement, staging: PathBuf) -> Plan {
@@ -315,64 +321,65 @@ fn plan(policy: &Policy, grants: &Grants, confinement: Confinement, staging: Pat
     }
 }
 
-/// A grant of a private folder.
+/// A grant of a private directory.
 fn own(path: &Path, rights: Rights) -> Grant {
     over(path, path, rights)
 }
 
-/// A grant of a private folder that commands find at another path.
-fn over(path: &Path, folder: &Path, rights: Rights) -> Grant {
-    Grant { path: path.to_owned(), rights, identity: identity(folder).ok() }
+/// A grant of the private directory `dir`, which commands see at `path`.
+fn over(path: &Path, dir: &Path, rights: Rights) -> Grant {
+    Grant { path: path.to_owned(), rights, identity: identity(dir).ok() }
 }
 
-/// The plan where mounts can put private folders in the place of the machine's.
+/// The plan for a spawner in namespaces: mounts put private directories over the machine's.
 fn in_namespaces(
     policy: &Policy,
     grants: &Grants,
     confinement: Confinement,
-    folders: &PrivateFolders,
+    dirs: &PrivateDirs,
 ) -> Result<(Plan, Private), PrivateError> {
-    let mut plan = plan(policy, grants, confinement, folders.staging());
+    let mut plan = plan(policy, grants, confinement, dirs.staging());
     plan.namespaces = Namespaces::Auto;
-    // A folder that is only listed is made anew there, to hold what is granted in it.
+    // The new root gets an empty directory for one that may only be listed, so its identity
+    // differs.
     for grant in plan.grants.iter_mut().filter(|grant| grant.rights == Rights::List) {
         grant.identity = None;
     }
-    let mut tmp = folders.tmp();
-    for place in ["/tmp", "/var/tmp"].map(PathBuf::from) {
-        if place.is_dir() && !place.is_symlink() && !grants.holds(&place) {
-            plan.grants.push(over(&place, &folders.tmp(), Rights::ReadWrite));
-            plan.sources.push((place.clone(), folders.tmp()));
-            if place == Path::new("/tmp") {
-                tmp = place;
+    let mut tmp = dirs.tmp();
+    for system_tmp in ["/tmp", "/var/tmp"].map(PathBuf::from) {
+        if system_tmp.is_dir() && !system_tmp.is_symlink() && !grants.holds(&system_tmp) {
+            plan.grants.push(over(&system_tmp, &dirs.tmp(), Rights::ReadWrite));
+            plan.sources.push((system_tmp.clone(), dirs.tmp()));
+            if system_tmp == Path::new("/tmp") {
+                tmp = system_tmp;
             }
         }
     }
-    if tmp == folders.tmp() {
+    if tmp == dirs.tmp() {
         plan.grants.push(own(&tmp, Rights::ReadWrite));
     }
     let cache = match &grants.home {
         Some(home) => {
-            plan.grants.push(over(home, &folders.home(), Rights::ReadWrite));
-            plan.sources.push((home.clone(), folders.home()));
-            folders.add(&folders.home().join(".cache"))?;
+            plan.grants.push(over(home, &dirs.home(), Rights::ReadWrite));
+            plan.sources.push((home.clone(), dirs.home()));
+            dirs.add(&dirs.home().join(".cache"))?;
             home.join(".cache")
         }
         None => {
-            plan.grants.push(own(&folders.cache(), Rights::ReadWrite));
-            folders.cache()
+            plan.grants.push(own(&dirs.cache(), Rights::ReadWrite));
+            dirs.cache()
         }
     };
-    plan.grants.push(own(&folders.spool(), Rights::Read));
+    plan.grants.push(own(&dirs.spool(), Rights::Read));
     if rustix::process::geteuid().is_root() {
         plan.masks = SECRETS.map(PathBuf::from).to_vec();
     }
     plan.grants = ordered(plan.grants);
-    let private = Private { tmp, cache, home: grants.home.clone(), spool: folders.spool() };
+    let private = Private { tmp, cache, home: grants.home.clone(), spool: dirs.spool() };
     Ok((plan, private))
 }
 
-/// What only root may read in the granted system folders.
+/// Paths in the granted system directories that only root may read.
 const SECRETS: [&str; 8] = [
     "/etc/shadow",
     "/etc/shadow-",
@@ -384,42 +391,43 @@ const SECRETS: [&str; 8] = [
     "/etc/sudoers.d",
 ];
 
-/// The plan where private folders are where they are, and a home folder is made of links.
+/// The plan for a spawner without namespaces: commands see the private directories at their own
+/// paths, and the home directory holds links.
 fn in_place(
     policy: &Policy,
     grants: &Grants,
     confinement: Confinement,
-    folders: &PrivateFolders,
+    dirs: &PrivateDirs,
 ) -> Result<(Plan, Private), PrivateError> {
-    let mut plan = plan(policy, grants, confinement, folders.staging());
+    let mut plan = plan(policy, grants, confinement, dirs.staging());
     let mut home = None;
-    let mut cache = folders.cache();
+    let mut cache = dirs.cache();
     if let (Some(real), false) = (&grants.home, confinement == Confinement::None) {
-        link_home(grants, real, &folders.home())
-            .map_err(|source| PrivateError { path: folders.home(), source })?;
-        let usual = folders.home().join(".cache");
+        link_home(grants, real, &dirs.home())
+            .map_err(|source| PrivateError { path: dirs.home(), source })?;
+        let usual = dirs.home().join(".cache");
         match fs::symlink_metadata(&usual) {
-            // What is granted beneath the operator's own one is linked to in it.
+            // The policy grants paths within the operator's `.cache`: this one holds links to them.
             Ok(found) if found.is_dir() => cache = usual,
-            // The operator's own one, granted as a whole: what is private stays apart from it.
+            // The policy grants all of the operator's `.cache`: private files stay out of it.
             Ok(_) => {}
             Err(_) => {
-                folders.add(&usual)?;
+                dirs.add(&usual)?;
                 cache = usual;
             }
         }
-        plan.grants.push(own(&folders.home(), Rights::ReadWrite));
-        home = Some(folders.home());
+        plan.grants.push(own(&dirs.home(), Rights::ReadWrite));
+        home = Some(dirs.home());
     }
-    plan.grants.push(own(&folders.tmp(), Rights::ReadWrite));
-    plan.grants.push(own(&folders.cache(), Rights::ReadWrite));
-    plan.grants.push(own(&folders.spool(), Rights::Read));
+    plan.grants.push(own(&dirs.tmp(), Rights::ReadWrite));
+    plan.grants.push(own(&dirs.cache(), Rights::ReadWrite));
+    plan.grants.push(own(&dirs.spool(), Rights::Read));
     plan.grants = ordered(plan.grants);
-    let private = Private { tmp: folders.tmp(), cache, home, spool: folders.spool() };
+    let private = Private { tmp: dirs.tmp(), cache, home, spool: dirs.spool() };
     Ok((plan, private))
 }
 
-/// Fills a folder with links to what is granted of the home folder.
+/// Fills `home` with links to what the policy grants of the operator's home directory, `real`.
 fn link_home(grants: &Grants, real: &Path, home: &Path) -> io::Result<()> {
     let granted = grants.commands.iter().filter(|grant| grant.rights != Rights::List);
     let mut paths: Vec<&Path> = granted.map(|grant| grant.path.as_path()).collect();
@@ -427,15 +435,15 @@ fn link_home(grants: &Grants, real: &Path, home: &Path) -> io::Result<()> {
     paths.sort();
     for path in paths {
         let Ok(within) = path.strip_prefix(real) else { continue };
-        let place = home.join(within);
-        let linked = place.ancestors().skip(1).take_while(|folder| *folder != home);
-        if place == home || linked.into_iter().any(Path::is_symlink) {
+        let link = home.join(within);
+        let linked = link.ancestors().skip(1).take_while(|dir| *dir != home);
+        if link == home || linked.into_iter().any(Path::is_symlink) {
             continue;
         }
-        if let Some(folder) = place.parent() {
-            fs::create_dir_all(folder)?;
+        if let Some(dir) = link.parent() {
+            fs::create_dir_all(dir)?;
         }
-        match symlink(path, &place) {
+        match symlink(path, &link) {
             Err(error) if error.kind() != io::ErrorKind::AlreadyExists => return Err(error),
             _ => {}
         }
@@ -443,9 +451,9 @@ fn link_home(grants: &Grants, real: &Path, home: &Path) -> io::Result<()> {
     Ok(())
 }
 
-/// Confines a thread to `files`.
+/// What confines a thread to `files`.
 fn in_domain(files: &[Grant]) -> Result<Confine, DomainError> {
-    let domain = domain(Holder::FileJob, files, Tcp::Handled)?;
+    let domain = domain(Subject::FileJob, files, Tcp::Handled)?;
     Ok(Box::new(move || {
         domain.try_clone()?.restrict_self().map_err(io::Error::other)?;
         Ok(())

@@ -1,4 +1,4 @@
-//! The provider's side of the spawner: starting it, asking it for calls, seeing to its end.
+//! The provider's side of the spawner: starts it, sends it calls and stops it.
 
 use std::ffi::{CString, OsStr};
 use std::io;
@@ -15,30 +15,30 @@ use std::time::Duration;
 use rustix::process::{DumpableBehavior, set_dumpable_behavior};
 
 use crate::command::{Command, ProcessId, Running, StartError};
-use crate::memory;
 use crate::plan::{Plan, Ready, Setup};
 use crate::policy::Limits;
-use crate::private::PrivateFolders;
+use crate::private::PrivateDirs;
 use crate::spawner::ARGUMENT;
 use crate::sys;
-use crate::wire::{self, Began, Patience, Request};
+use crate::wire::{self, Blocking, Request, StartReport};
 
-/// Hardens the provider itself; `main` calls this once, before it starts a thread: no other process
-/// of the user may read its memory, and no descriptor that it was started with reaches a child.
+/// Hardens the provider itself: no other process of the user can read its memory, and no child
+/// inherits a descriptor that the provider was started with. `main` calls this once, before it
+/// starts a thread.
 ///
 /// # Errors
-/// When the kernel refuses, which no kernel that runs this program does.
+/// When the kernel refuses, which no kernel that can run this program does.
 pub fn harden_provider() -> io::Result<()> {
     set_dumpable_behavior(DumpableBehavior::NotDumpable)?;
     sys::close_all_on_exec()
 }
 
-/// A spawner that is set up.
+/// A running spawner.
 #[derive(Debug)]
 pub(crate) struct Spawner {
     socket: OwnedFd,
-    /// Disconnected once the process was waited for and the private folders are removed.
-    ended: Mutex<Receiver<()>>,
+    /// Disconnects when the process has been reaped and the private directories are removed.
+    exited: Mutex<Receiver<()>>,
     calls: Arc<()>,
 }
 
@@ -46,7 +46,7 @@ pub(crate) struct Spawner {
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum SpawnerError {
-    /// The process could not be started, or did not answer.
+    /// The process did not start, or did not answer.
     #[error("cannot start the jail's spawner {program}")]
     Start {
         /// The program.
@@ -55,7 +55,7 @@ pub enum SpawnerError {
         #[source]
         source: io::Error,
     },
-    /// It could not set up what the policy asks for.
+    /// The spawner could not set up what the policy asks for.
     #[error("the jail's spawner cannot set up {step}{}", because(.errno))]
     SetUp {
         /// The step that failed.
@@ -70,16 +70,16 @@ fn because(errno: &Option<i32>) -> String {
 }
 
 impl Spawner {
-    /// Starts a spawner and waits until it is set up. It keeps `folders` alive until it has ended.
+    /// Starts a spawner and waits for its answer. `dirs` stay until the process has ended.
     pub(crate) fn start(
         program: &Path,
         plan: &Plan,
-        folders: PrivateFolders,
+        dirs: PrivateDirs,
     ) -> Result<(Self, Ready), SpawnerError> {
         let failed =
             |source| SpawnerError::Start { program: program.display().to_string(), source };
         let (socket, theirs) = wire::pair().map_err(failed)?;
-        let (wait_for, ended) = waiter(folders).map_err(failed)?;
+        let (wait_for, exited) = waiter(dirs).map_err(failed)?;
         let child = std::process::Command::new(program)
             .arg0("sandbox-spawner")
             .arg(ARGUMENT)
@@ -90,21 +90,21 @@ impl Spawner {
             .stderr(Stdio::null())
             .spawn()
             .map_err(failed)?;
-        // Only a thread that died would not take it.
+        // Fails only if the waiter thread has died.
         let _ = wait_for.send(child);
         let setup = wire::send(&socket, &plan.encode(), &[])
-            .and_then(|()| wire::receive(&socket, Patience::Endless))
+            .and_then(|()| wire::receive(&socket, Blocking::Allowed))
             .and_then(|(message, _)| Setup::decode(&message))
             .map_err(failed)?;
         match setup {
             Setup::Failed { step, errno } => Err(SpawnerError::SetUp { step, errno }),
             Setup::Ready(ready) => {
-                Ok((Self { socket, ended: Mutex::new(ended), calls: Arc::new(()) }, ready))
+                Ok((Self { socket, exited: Mutex::new(exited), calls: Arc::new(()) }, ready))
             }
         }
     }
 
-    /// Starts a command. Returns once its program runs.
+    /// Starts a command and returns when its program runs.
     pub(crate) fn call(&self, command: Command, limits: Limits) -> Result<Running, StartError> {
         let request = request(&command, limits)?;
         let (control, theirs) = wire::pair().map_err(StartError::HandOver)?;
@@ -115,16 +115,16 @@ impl Spawner {
                 _ => StartError::HandOver(error),
             }
         })?;
-        // The supervisor's death must show as the end of the socket.
+        // With our copy closed, the supervisor's death shows as the end of the socket.
         drop(theirs);
         drop(command);
-        match Began::receive(&control) {
-            Ok((Began::Running(inner), pidfd)) => {
+        match StartReport::receive(&control) {
+            Ok((StartReport::Running(inner), pidfd)) => {
                 let known = pidfd.as_ref().and_then(pid_of);
                 let pid = known.map_or(ProcessId::Jail(inner), ProcessId::Machine);
                 Ok(Running::new(control, pid, pidfd, limits, self.calls.clone()))
             }
-            Ok((Began::Failed(stage, errno), _)) => {
+            Ok((StartReport::Failed(stage, errno), _)) => {
                 let source = io::Error::from_raw_os_error(errno);
                 Err(StartError::Stage { stage, source })
             }
@@ -132,38 +132,35 @@ impl Spawner {
         }
     }
 
-    /// Lets the spawner end when its calls have ended. Waits for that where no call runs.
+    /// Lets the spawner end after its last call. Waits for it if no call runs.
     pub(crate) fn close(self) {
-        let Self { socket, ended, calls } = self;
+        let Self { socket, exited, calls } = self;
         drop(socket);
         if Arc::strong_count(&calls) == 1 {
-            // A spawner that is stopped or swapped out must not hold us up for ever.
-            let patience = Duration::from_secs(2);
-            let ended = ended.into_inner().unwrap_or_else(PoisonError::into_inner);
-            let _ = ended.recv_timeout(patience);
+            // A spawner that is stopped or swapped out must not block the caller for ever.
+            let timeout = Duration::from_secs(2);
+            let exited = exited.into_inner().unwrap_or_else(PoisonError::into_inner);
+            let _ = exited.recv_timeout(timeout);
         }
     }
 }
 
-/// A thread that waits for the process that it is sent, so that no zombie is left, and removes the
-/// folders after that: nothing of the jail uses them any more. It is there before the process is,
-/// because a machine may have room for the one and not for the other.
-fn waiter(folders: PrivateFolders) -> io::Result<(SyncSender<Child>, Receiver<()>)> {
+/// Starts a thread that reaps the process sent to it and then removes `dirs`, which nothing of the
+/// jail uses any more. The thread starts before the process: if it cannot, there is no process to
+/// stop.
+fn waiter(dirs: PrivateDirs) -> io::Result<(SyncSender<Child>, Receiver<()>)> {
     let (wait_for, child) = sync_channel::<Child>(1);
-    let (say, ended) = sync_channel(0);
-    let thread = thread::Builder::new().name("spawner-wait".to_owned()).stack_size(64 * 1024);
-    memory::start_thread(|begins| {
-        thread.spawn(move || {
-            drop(begins);
-            // None comes where none could be started.
-            if let Ok(mut child) = child.recv() {
-                let _ = child.wait();
-            }
-            drop(folders);
-            drop::<SyncSender<()>>(say);
-        })
-    })?;
-    Ok((wait_for, ended))
+    let (running, exited) = sync_channel(0);
+    let wait = move || {
+        // No process arrives if none could be started.
+        if let Ok(mut child) = child.recv() {
+            let _ = child.wait();
+        }
+        drop(dirs);
+        drop::<SyncSender<()>>(running);
+    };
+    thread::Builder::new().name("spawner-wait".to_owned()).stack_size(64 * 1024).spawn(wait)?;
+    Ok((wait_for, exited))
 }
 
 fn request(command: &Command, limits: Limits) -> Result<Request, StartError> {
@@ -176,7 +173,7 @@ fn request(command: &Command, limits: Limits) -> Result<Request, StartError> {
     });
     Ok(Request {
         program: c_string(command.program.as_os_str(), "the program's path")?,
-        cwd: c_string(command.cwd.as_os_str(), "the working folder's path")?,
+        cwd: c_string(command.cwd.as_os_str(), "the working directory's path")?,
         argv: argv.collect::<Result<_, _>>()?,
         env: env.collect::<Result<_, _>>()?,
         limits,
@@ -187,8 +184,8 @@ fn c_string(text: &OsStr, what: &'static str) -> Result<CString, StartError> {
     CString::new(text.as_bytes()).map_err(|_| StartError::Nul { what })
 }
 
-/// The process behind a pidfd, by its number in our own process namespace. Before Linux 6.13 only
-/// /proc tells, which file workers cannot read; then it stays unknown.
+/// The process id behind a pidfd, in the caller's process namespace. Before Linux 6.13 only /proc
+/// has it, which file workers cannot read: then the result is `None`.
 fn pid_of(pidfd: &OwnedFd) -> Option<u32> {
     use std::os::fd::AsRawFd;
     if let Some(pid) = sys::pid_of(pidfd.as_fd()) {

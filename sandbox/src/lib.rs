@@ -1,9 +1,9 @@
-//! One kernel-enforced jail for file work and child processes.
+//! A jail for file work and child processes, enforced by the Linux kernel.
 //!
 //! A [`Policy`] is plain data. [`Jail::build`] turns it into restricted file workers and a spawner
-//! process, and says in [`Enforcement`] what the kernel really enforces.
+//! process, and reports in [`Enforcement`] what the kernel really enforces.
 //!
-//! The spawner is the running program itself, started once more: `main` must begin with
+//! The jail starts the running program a second time as its spawner, so `main` must begin with
 //! ```no_run
 //! # use std::process::ExitCode;
 //! fn main() -> ExitCode {
@@ -17,16 +17,16 @@
 #![deny(unsafe_code)]
 
 #[cfg(not(target_os = "linux"))]
-compile_error!("the jail is made of Landlock and seccomp, which only Linux has");
+compile_error!("the jail uses Landlock and seccomp, which only Linux has");
 
 mod command;
+mod descendants;
 mod enforcement;
 mod explain;
 mod filter;
 mod grants;
 mod jail;
 mod launcher;
-pub mod memory;
 mod namespaces;
 mod plan;
 mod policy;
@@ -35,7 +35,6 @@ mod report;
 mod rights;
 mod spawner;
 mod supervisor;
-mod sweep;
 mod sys;
 mod waiting;
 mod wire;
@@ -53,6 +52,5 @@ pub use policy::{Commands, Limits, Mode, Namespaces, Network, Policy};
 pub use private::{Private, PrivateError};
 pub use rights::DomainError;
 pub use spawner::{is_spawner_invocation, spawner_main};
-pub use sys::stdout_was_open;
 pub use waiting::{Waiting, WaitsOn};
 pub use workers::{FileJob, SubmitError};

@@ -1,5 +1,5 @@
-//! Namespaces of the spawner's own: a new root that holds only what is granted, a loopback, process
-//! ids and message queues that nobody else sees.
+//! The spawner's namespaces: a new root that holds only what is granted, and a loopback, process
+//! ids and message queues of its own.
 
 use std::ffi::CStr;
 use std::fs;
@@ -20,7 +20,7 @@ use crate::policy::Network;
 use crate::rights::Rights;
 use crate::sys::{self, Depth, Fork};
 
-/// A step that did not succeed.
+/// A step that failed.
 #[derive(Debug, thiserror::Error)]
 #[error("{step}")]
 pub(crate) struct Failure {
@@ -32,17 +32,17 @@ pub(crate) struct Failure {
 /// Which process this is after [`enter`].
 #[derive(Debug)]
 pub(crate) enum Side {
-    /// The one that stays outside and waits for the other.
+    /// The parent, which stays outside and waits for the other process.
     Outside,
     /// The first process of the new namespaces.
     Inside {
-        /// Whether the number of processes is limited for root too.
+        /// Whether the limit of processes binds root too.
         pid_limit: bool,
     },
 }
 
-/// Moves into new namespaces. Process ids are new for children only, so that this forks: both
-/// sides return.
+/// Moves into new namespaces. A new process namespace holds children only, so this forks, and both
+/// processes return.
 pub(crate) fn enter(plan: &Plan) -> Result<Side, Failure> {
     let mut flags = CLONE_NEWNS | CLONE_NEWIPC | CLONE_NEWPID;
     if plan.network == Network::Deny {
@@ -69,7 +69,7 @@ pub(crate) fn enter(plan: &Plan) -> Result<Side, Failure> {
     }
 }
 
-/// Who may not make namespaces may make one for users, and in it all others.
+/// A user without the right to make namespaces can make a user namespace, and the others within it.
 fn own_user_namespace(flags: libc::c_int) -> Result<(), Failure> {
     let (user, group) = (getuid().as_raw(), getgid().as_raw());
     sys::unshare(CLONE_NEWUSER | flags).map_err(failed("a user namespace"))?;
@@ -89,7 +89,8 @@ fn new_root(plan: &Plan) -> Result<(), Failure> {
     let mut bound: Vec<(&Path, &Path, Rights)> = Vec::new();
     for grant in &plan.grants {
         let (path, source) = (grant.path.as_path(), plan.source(&grant.path));
-        // Devices and process folders are here already, and listing needs the folder only.
+        // `own_file_systems` has made devices and /proc. A grant to list needs only the directory,
+        // which the mounts below it create.
         if path.starts_with(PROC) || grant.rights == Rights::List {
             continue;
         }
@@ -115,22 +116,22 @@ fn new_root(plan: &Plan) -> Result<(), Failure> {
     chdir("/").map_err(os("the new root"))
 }
 
-/// Nothing can be added to the new root's own folders from now on.
+/// Makes the new root's own directories read-only.
 fn close_root() -> Result<(), Failure> {
     sys::mount_attributes(c"/", Depth::One, MOUNT_ATTR_RDONLY).map_err(failed("a read-only root"))
 }
 
-/// Limits the process ids of this namespace: pids below 300 are not given out again after the
-/// first round, so that the limit counts from there.
+/// Limits the process ids of this namespace. The kernel does not reuse pids below 300 after the
+/// first round, so the limit counts from there.
 fn limit_processes(most: u64) -> io::Result<()> {
-    // Before Linux 6.14 the number belongs to the whole machine, whose limit is not ours to set.
+    // Before Linux 6.14 this setting belongs to the whole machine.
     if kernel_version() < (6, 14) {
         return Err(io::ErrorKind::Unsupported.into());
     }
     const RESERVED: u64 = 300;
     let limit = RESERVED.saturating_add(most.clamp(1, 4_000_000));
     fs::write("/proc/sys/kernel/pid_max", limit.to_string())?;
-    // Where this is refused, the first round has 300 more.
+    // If the kernel refuses this, the first round has 300 pids more.
     let _ = fs::write("/proc/sys/kernel/ns_last_pid", RESERVED.to_string());
     Ok(())
 }
@@ -148,8 +149,8 @@ struct Root<'a> {
 }
 
 impl Root<'_> {
-    /// Where a path of the new root lies for now.
-    fn place(&self, path: &Path) -> PathBuf {
+    /// The current path of what becomes `path` in the new root.
+    fn staged(&self, path: &Path) -> PathBuf {
         self.at.join(path.strip_prefix("/").unwrap_or(path))
     }
 
@@ -160,13 +161,13 @@ impl Root<'_> {
         flags: MountFlags,
         options: &CStr,
     ) -> Result<(), Failure> {
-        let place = self.place(path);
-        make_folders(&place)?;
-        rustix::mount::mount(kind, &place, kind, flags, options)
+        let staged = self.staged(path);
+        make_dirs(&staged)?;
+        rustix::mount::mount(kind, &staged, kind, flags, options)
             .map_err(|error| failed(&format!("a {kind} on {}", path.display()))(error.into()))
     }
 
-    /// What belongs to these namespaces: processes, devices, terminals, shared memory.
+    /// Mounts what belongs to these namespaces: processes, devices, terminals, shared memory.
     fn own_file_systems(&self) -> Result<(), Failure> {
         let plain = MountFlags::NOSUID | MountFlags::NODEV | MountFlags::NOEXEC;
         self.mount("proc", Path::new(PROC), plain, c"")?;
@@ -190,7 +191,7 @@ impl Root<'_> {
         for (link, target) in links {
             self.link(Path::new(link), Path::new(target))?;
         }
-        make_folders(&self.place(Path::new("/run")))
+        make_dirs(&self.staged(Path::new("/run")))
     }
 
     fn bind(&self, source: &Path, path: &Path, rights: Rights) -> Result<(), Failure> {
@@ -205,33 +206,33 @@ impl Root<'_> {
 
     fn bind_to(&self, source: &Path, path: &Path, attributes: u64) -> Result<(), Failure> {
         let step = || format!("{} in the new root", path.display());
-        let place = self.place(path);
+        let staged = self.staged(path);
         let found = fs::metadata(source).map_err(failed(&step()))?;
         if found.is_dir() {
-            make_folders(&place)?;
+            make_dirs(&staged)?;
         } else {
-            make_file(&place)?;
+            make_file(&staged)?;
         }
-        rustix::mount::mount_bind_recursive(source, &place)
+        rustix::mount::mount_bind_recursive(source, &staged)
             .map_err(|error| failed(&step())(error.into()))?;
-        let place = c_path(&place).map_err(failed(&step()))?;
-        sys::mount_attributes(&place, Depth::Recursive, attributes).map_err(failed(&step()))
+        let staged = c_path(&staged).map_err(failed(&step()))?;
+        sys::mount_attributes(&staged, Depth::Recursive, attributes).map_err(failed(&step()))
     }
 
     fn link(&self, link: &Path, target: &Path) -> Result<(), Failure> {
-        let place = self.place(link);
-        if place.symlink_metadata().is_ok() {
+        let staged = self.staged(link);
+        if staged.symlink_metadata().is_ok() {
             return Ok(());
         }
-        if let Some(folder) = place.parent() {
-            make_folders(folder)?;
+        if let Some(dir) = staged.parent() {
+            make_dirs(dir)?;
         }
-        symlink(target, &place).map_err(failed(&format!("the link {}", link.display())))
+        symlink(target, &staged).map_err(failed(&format!("the link {}", link.display())))
     }
 
     fn mask(&self, path: &Path) -> Result<(), Failure> {
-        let place = self.place(path);
-        match fs::metadata(&place) {
+        let staged = self.staged(path);
+        match fs::metadata(&staged) {
             Err(_) => Ok(()),
             Ok(found) if found.is_dir() => {
                 let closed = MountFlags::RDONLY | MountFlags::NOSUID | MountFlags::NODEV;
@@ -242,18 +243,18 @@ impl Root<'_> {
     }
 }
 
-fn make_folders(path: &Path) -> Result<(), Failure> {
+fn make_dirs(path: &Path) -> Result<(), Failure> {
     let mut builder = fs::DirBuilder::new();
     builder.recursive(true).mode(0o755);
-    builder.create(path).map_err(failed(&format!("the folder {}", path.display())))
+    builder.create(path).map_err(failed(&format!("the directory {}", path.display())))
 }
 
 fn make_file(path: &Path) -> Result<(), Failure> {
     if path.symlink_metadata().is_ok() {
         return Ok(());
     }
-    if let Some(folder) = path.parent() {
-        make_folders(folder)?;
+    if let Some(dir) = path.parent() {
+        make_dirs(dir)?;
     }
     fs::write(path, "").map_err(failed(&format!("the file {}", path.display())))
 }

@@ -1,4 +1,4 @@
-//! What the spawner is to set up, worked out by the provider: plain data that travels once.
+//! The plan that the provider works out and sends to the spawner once: plain data.
 
 use std::ffi::CString;
 use std::io;
@@ -9,43 +9,43 @@ use crate::policy::{Mode, Namespaces, Network};
 use crate::rights::{Grant, Rights};
 use crate::wire::{Reader, Writer, malformed};
 
-/// What the spawner is to set up.
+/// What the spawner must set up.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Plan {
-    /// How much of it is to be enforced.
+    /// How much of the plan to enforce.
     pub(crate) confinement: Confinement,
-    /// Whether a kernel without system call filters will do.
+    /// Whether the spawner may do without system call filters.
     pub(crate) mode: Mode,
-    /// Whether the spawner moves into namespaces of its own. `Auto` here means that it must.
+    /// Whether the spawner moves into new namespaces. `Auto` here means that it must.
     pub(crate) namespaces: Namespaces,
     pub(crate) network: Network,
-    /// What commands may reach, each path after every path that holds it.
+    /// What commands may reach. A path comes after every path that holds it.
     pub(crate) grants: Vec<Grant>,
-    /// Where a granted path's content comes from, when not from the same path: private folders.
+    /// Granted paths whose content comes from another path, with that path: private directories.
     pub(crate) sources: Vec<(PathBuf, PathBuf)>,
     /// Symbolic links on the way to granted paths, each with its target.
     pub(crate) links: Vec<(PathBuf, PathBuf)>,
-    /// Files and folders within granted ones that are hidden where mounts can do that.
+    /// Files and directories within granted ones to hide by mounts, in namespaces only.
     pub(crate) masks: Vec<PathBuf>,
-    /// The empty folder that the new root is mounted on.
+    /// The empty directory on which the spawner mounts the new root.
     pub(crate) staging: PathBuf,
-    /// The most processes and threads at once, where that can be enforced.
+    /// The most processes and threads at once, where the kernel can limit them.
     pub(crate) processes: u64,
 }
 
-/// How much the spawner enforces, leaving namespaces aside.
+/// How much the spawner enforces, besides namespaces.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Confinement {
     /// Nothing.
     None,
-    /// What there is without Landlock: capabilities and seccomp.
+    /// Everything but Landlock: capabilities and seccomp.
     WithoutLandlock,
     /// Everything.
     Whole,
 }
 
 impl Plan {
-    /// Where the content of the granted `path` comes from.
+    /// The path that the content of the granted `path` comes from.
     pub(crate) fn source<'a>(&'a self, path: &'a Path) -> &'a Path {
         let other = self.sources.iter().find(|(granted, _)| granted == path);
         other.map_or(path, |(_, source)| source)
@@ -116,7 +116,7 @@ fn rights(number: u64) -> io::Result<Rights> {
     all.into_iter().find(|rights| *rights as u64 == number).ok_or_else(malformed)
 }
 
-/// What the spawner answers once it is set up, or why it is not.
+/// The spawner's answer to a plan.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Setup {
     Ready(Ready),
@@ -127,12 +127,12 @@ pub(crate) enum Setup {
     },
 }
 
-/// What a spawner that is set up achieved.
+/// What the spawner achieved.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Ready {
-    /// Whether the number of processes is limited for root too.
+    /// Whether the limit of processes binds root too.
     pub(crate) pid_limit: bool,
-    /// Why system calls are not filtered, where a plan that makes do with less lets that pass.
+    /// Why system calls are not filtered, where the plan's mode allows that.
     pub(crate) unfiltered: Option<String>,
 }
 
@@ -171,7 +171,7 @@ impl Setup {
     }
 }
 
-/// A path for the kernel.
+/// A path as system calls take it.
 pub(crate) fn c_path(path: &Path) -> io::Result<CString> {
     CString::new(path.as_os_str().as_bytes()).map_err(|_| io::ErrorKind::InvalidInput.into())
 }

@@ -1,20 +1,20 @@
-//! What a jail is asked to be: plain data, nothing enforced yet.
+//! The policy that a jail is built from: plain data, nothing enforced yet.
 
 use std::ffi::OsString;
 use std::path::PathBuf;
 
-/// What may be reached from inside a jail. All paths are absolute.
+/// What a jail lets file jobs and commands reach. All paths are absolute.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Policy {
-    /// Folders that file jobs and commands may read and write.
+    /// Directories that file jobs and commands may read and write.
     pub roots: Vec<PathBuf>,
-    /// Folders that file jobs and commands may read.
+    /// Directories that file jobs and commands may read.
     pub read_only_roots: Vec<PathBuf>,
-    /// Further folders or files that commands, but not file jobs, may read and execute.
+    /// More directories or files that commands, but not file jobs, may read and execute.
     pub command_read: Vec<PathBuf>,
-    /// Further folders or files that commands, but not file jobs, may also write.
+    /// More directories or files that commands, but not file jobs, may read, execute and write.
     pub command_write: Vec<PathBuf>,
-    /// What a kernel that cannot enforce the policy means.
+    /// What to do on a Linux kernel that cannot enforce the policy.
     pub mode: Mode,
     /// Whether commands may reach a network.
     pub network: Network,
@@ -22,67 +22,68 @@ pub struct Policy {
     pub limits: Limits,
     /// How many file jobs may run at once.
     pub file_workers: usize,
-    /// Whether namespaces are tried.
+    /// Whether to try namespaces.
     pub namespaces: Namespaces,
-    /// Whether commands can be started at all.
+    /// Whether the jail can start commands.
     pub commands: Commands,
-    /// The operator's home folder, whose toolchains and git settings commands may read.
+    /// The operator's home directory. Commands may read its toolchains and git settings.
     /// `None` takes `HOME` from the environment.
     pub home: Option<PathBuf>,
-    /// The folders that commands look for programs in, as in `PATH`; they become readable.
-    /// `None` takes `PATH` from the environment.
+    /// The directories in which commands look for programs, separated as in `PATH`. Commands may
+    /// read and execute them. `None` takes `PATH` from the environment.
     pub search_path: Option<OsString>,
-    /// Where the jail keeps its private folders: nowhere that commands may write, a root say.
-    /// `None` takes the system's folder for temporary files, or else `/tmp` or `/var/tmp`.
+    /// The directory in which the jail makes its private directories. Commands must not be able to
+    /// write there, so it cannot be a root. `None` takes the system's directory for temporary
+    /// files, or else `/tmp` or `/var/tmp`.
     pub private_in: Option<PathBuf>,
-    /// The program that is started as the spawner: one whose `main` begins with
+    /// The program to start as the spawner: one whose `main` begins with
     /// [`is_spawner_invocation`](crate::is_spawner_invocation). `None` takes the running
-    /// executable itself.
+    /// executable.
     pub spawner_program: Option<PathBuf>,
 }
 
-/// What happens where the kernel cannot enforce everything.
+/// What to do where the Linux kernel cannot enforce everything.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Mode {
     /// Building the jail fails when file rights cannot be enforced.
     #[default]
     Enforce,
-    /// What can be enforced is, and the rest is said.
+    /// The jail enforces what it can and reports the rest.
     BestEffort,
-    /// Nothing is enforced; only the end of every process that a call started is still seen to.
+    /// Nothing is enforced. The jail still ends every process that a call started.
     Off,
 }
 
 /// Whether commands may reach a network.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Network {
-    /// Nothing beyond the call: a private loopback where namespaces are granted, else no sockets.
+    /// No network outside the call: a private loopback where the machine grants namespaces, else no
+    /// sockets.
     #[default]
     Deny,
-    /// Internet sockets work as without a jail. Unix sockets outside the roots stay closed: behind
-    /// them sit daemons that would act for a command with rights that the command lacks.
+    /// Internet sockets work as without a jail. Unix sockets outside the roots stay closed: the
+    /// daemons behind them would act for a command with rights that the command lacks.
     Allow,
 }
 
-/// Whether commands can be started at all.
+/// Whether a jail can start commands.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Commands {
     /// The jail has a spawner.
     #[default]
     Spawned,
-    /// The jail is for file jobs alone: no process is started, and a start is refused. For a
-    /// program whose `main` is not its own, such as a test harness, and that so cannot be its own
-    /// spawner.
+    /// The jail runs file jobs only: it starts no process and refuses commands. For a program that
+    /// does not control its `main`, such as a test harness, and so cannot be its own spawner.
     Never,
 }
 
-/// Whether namespaces are tried.
+/// Whether to try namespaces.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Namespaces {
-    /// They are used where the machine grants them.
+    /// Use them where the machine grants them.
     #[default]
     Auto,
-    /// They are not tried.
+    /// Do not try them.
     Never,
 }
 
@@ -91,12 +92,12 @@ pub enum Namespaces {
 pub struct Limits {
     /// Address space of each process, in bytes (`RLIMIT_AS`).
     pub memory_bytes: Option<u64>,
-    /// Number of processes and threads. At the full level the calls of one jail share them, root
-    /// is bound too (Linux 6.14), and `None` means 8192. At the kernel level this is
+    /// Number of processes and threads. At the full level all calls of a jail share this limit, it
+    /// binds root too (Linux 6.14), and `None` means 8192. At the kernel level it is
     /// `RLIMIT_NPROC`, which counts every process of the user and does not bind root.
     pub processes: Option<u64>,
-    /// Largest file that may be written, in bytes (`RLIMIT_FSIZE`). A process that goes beyond it
-    /// is ended by SIGXFSZ.
+    /// Largest file that a process may write, in bytes (`RLIMIT_FSIZE`). SIGXFSZ ends a process
+    /// that writes more.
     pub file_size_bytes: Option<u64>,
     /// Number of open descriptors of each process (`RLIMIT_NOFILE`).
     pub open_files: Option<u64>,

@@ -1,13 +1,13 @@
-//! A jail's private folders: made at build, gone with the jail, and swept by the next one where a
-//! killed provider left them behind.
+//! A jail's private directories. They live as long as the jail. Those that a killed provider left
+//! behind are removed when the next jail is built.
 //!
-//! `BASE/provider-workspace-UID/` belongs to the user alone. In it each jail has a folder whose
-//! `lock` file its provider keeps locked for as long as it lives: what can be locked is dead. A
-//! lock on `BASE/provider-workspace-UID/lock` orders making and sweeping.
+//! `BASE/provider-workspace-UID/` belongs to the user alone. In it each jail has a directory with a
+//! `lock` file, which the provider keeps locked while it lives: a lock that can be taken means a
+//! dead provider. A lock on `BASE/provider-workspace-UID/lock` orders making and removing.
 //!
-//! A provider keeps house here with all its rights, and what it finds may have been laid out by a
-//! command of another jail. So every step goes by handle, from a folder that is known to be the
-//! user's own, and none follows a link.
+//! A provider removes files here with all its rights, and a command of another jail may have placed
+//! them as a trap. So every step starts from a handle on a directory that is known to be the user's
+//! own, and none follows a link.
 
 use std::collections::hash_map::RandomState;
 use std::ffi::CStr;
@@ -26,38 +26,38 @@ use rustix::fs::{
 };
 use rustix::io::Errno;
 
-/// Where a jail's private folders are, as commands and file jobs name them.
+/// The paths of a jail's private directories, as commands and file jobs name them.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Private {
     /// For `TMPDIR`.
     pub tmp: PathBuf,
     /// For `XDG_CACHE_HOME`.
     pub cache: PathBuf,
-    /// For `HOME`: a folder that can be written, with what is granted of the operator's home in
-    /// it. At the full level it has the operator's own path. `None` where a root holds the
-    /// operator's home, or there is none: then `HOME` stays as it is.
+    /// For `HOME`: a writable directory that holds what is granted of the operator's home. At the
+    /// full level it has the path of the operator's home. `None` where a root holds the operator's
+    /// home, or there is none: then `HOME` stays as it is.
     pub home: Option<PathBuf>,
-    /// For output that is kept: file jobs may write here, commands may read.
+    /// For kept output: file jobs may write here, commands may only read.
     pub spool: PathBuf,
 }
 
-/// The folders on the disk. Dropping them removes them.
+/// The directories on disk. Dropping this removes them.
 #[derive(Debug)]
-pub(crate) struct PrivateFolders {
-    /// The user's own folder.
+pub(crate) struct PrivateDirs {
+    /// The user's own directory.
     own: OwnedFd,
-    /// This jail's folder in it: its name, its handle, its path.
+    /// The name, handle and path of this jail's directory within it.
     name: String,
     handle: OwnedFd,
     at: PathBuf,
     _lock: OwnedFd,
 }
 
-/// Why the private folders could not be made.
+/// A private directory could not be made.
 #[derive(Debug, thiserror::Error)]
-#[error("cannot make the jail's private folder {}", path.display())]
+#[error("cannot make the jail's private directory {}", path.display())]
 pub struct PrivateError {
-    /// The folder.
+    /// The directory.
     pub path: PathBuf,
     /// What the system said.
     #[source]
@@ -67,31 +67,31 @@ pub struct PrivateError {
 const LOCK: &str = "lock";
 const PRIVATE: Mode = Mode::RWXU;
 
-/// How often, a hundredth of a second apart, the order lock is tried. Others hold it for as long
-/// as they sweep; one that is never given back must not keep a jail from being built.
+/// How often to try the order lock, 10 ms apart. Others hold it while they remove directories; a
+/// holder that never releases it must not keep a jail from being built for ever.
 const TRIES: usize = 1000;
 
-impl PrivateFolders {
-    /// Makes the folders beneath `base` and removes what dead providers left there.
+impl PrivateDirs {
+    /// Makes the directories in `base` and removes those that dead providers left there.
     pub(crate) fn make(base: &Path) -> Result<Self, PrivateError> {
         let failed = |path: &Path| {
             let path = path.to_owned();
             move |source: Errno| PrivateError { path, source: source.into() }
         };
-        let (own, path) = own_folder(base)?;
+        let (own, path) = user_dir(base)?;
         let order = open_lock(&own).map_err(failed(&path.join(LOCK)))?;
         take(&order).map_err(failed(&path.join(LOCK)))?;
-        sweep(&own);
+        remove_abandoned(&own);
         let name = format!("jail-{:016x}", random());
         let at = path.join(&name);
         let handle = make_in(&own, &name).map_err(failed(&at))?;
         let lock = open_lock(&handle).map_err(failed(&at))?;
         flock(&lock, FlockOperation::NonBlockingLockExclusive).map_err(failed(&at))?;
-        let folders = Self { own, name, handle, at, _lock: lock };
+        let dirs = Self { own, name, handle, at, _lock: lock };
         for name in ["tmp", "cache", "home", "spool", "root"] {
-            make_in(&folders.handle, name).map_err(failed(&folders.at.join(name)))?;
+            make_in(&dirs.handle, name).map_err(failed(&dirs.at.join(name)))?;
         }
-        Ok(folders)
+        Ok(dirs)
     }
 
     pub(crate) fn tmp(&self) -> PathBuf {
@@ -110,38 +110,39 @@ impl PrivateFolders {
         self.at.join("spool")
     }
 
-    /// Makes a folder in one of them, before any command runs.
+    /// Makes a directory in one of these. Only safe before the first command runs.
     pub(crate) fn add(&self, path: &Path) -> Result<(), PrivateError> {
         let made = DirBuilder::new().mode(0o700).create(path);
         made.map_err(|source| PrivateError { path: path.to_owned(), source })
     }
 
-    /// The empty folder that a new root is mounted on.
+    /// The empty directory to mount a new root on.
     pub(crate) fn staging(&self) -> PathBuf {
         self.at.join("root")
     }
 }
 
-impl Drop for PrivateFolders {
+impl Drop for PrivateDirs {
     fn drop(&mut self) {
-        // What cannot be removed now is left to the next provider's sweep.
+        // The next provider removes what this one cannot.
         let _ =
             empty(&self.handle).and_then(|()| unlinkat(&self.own, &self.name, AtFlags::REMOVEDIR));
     }
 }
 
-/// Where the user's own folder in `base` would be. `base` need not be there.
-pub(crate) fn place_in(base: &Path) -> PathBuf {
+/// The path of the user's own directory in `base`, which need not exist.
+pub(crate) fn user_dir_path(base: &Path) -> PathBuf {
     let base = base.canonicalize().unwrap_or_else(|_| base.to_owned());
     base.join(format!("provider-workspace-{}", rustix::process::geteuid().as_raw()))
 }
 
-/// The user's own folder in `base`, which others may be able to write: one that is there already
-/// must be a folder, and the user's alone. Where it is not, another name is taken.
-fn own_folder(base: &Path) -> Result<(OwnedFd, PathBuf), PrivateError> {
+/// Makes or opens the user's own directory in `base`, which others may be able to write. An
+/// existing one must be a directory that belongs to the user alone; otherwise this makes one of
+/// another name.
+fn user_dir(base: &Path) -> Result<(OwnedFd, PathBuf), PrivateError> {
     let failed =
         |path: &Path, source: Errno| PrivateError { path: path.to_owned(), source: source.into() };
-    let path = place_in(base);
+    let path = user_dir_path(base);
     match mkdirat(CWD, &path, PRIVATE) {
         Ok(()) | Err(Errno::EXIST) => {}
         Err(error) => return Err(failed(&path, error)),
@@ -157,13 +158,13 @@ fn own_folder(base: &Path) -> Result<(OwnedFd, PathBuf), PrivateError> {
     make_in(CWD, &other).map(|found| (found, other.clone())).map_err(|error| failed(&other, error))
 }
 
-/// Opens a folder that is there, and nothing else.
+/// Opens an existing directory, and nothing else.
 fn enter(at: impl AsFd, name: impl rustix::path::Arg) -> rustix::io::Result<OwnedFd> {
     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     openat(at, name, flags, Mode::empty())
 }
 
-/// Makes a folder that is not there yet, and opens it.
+/// Makes a new directory and opens it.
 fn make_in(at: impl AsFd, name: impl rustix::path::Arg + Copy) -> rustix::io::Result<OwnedFd> {
     mkdirat(&at, name, PRIVATE)?;
     let made = enter(&at, name)?;
@@ -171,18 +172,18 @@ fn make_in(at: impl AsFd, name: impl rustix::path::Arg + Copy) -> rustix::io::Re
     Ok(made)
 }
 
-/// What an opened file is, if it is the user's.
+/// The status of an open file, if it belongs to the user.
 fn is_own(file: &OwnedFd) -> rustix::io::Result<Stat> {
     let found = fstat(file)?;
     if found.st_uid == rustix::process::geteuid().as_raw() { Ok(found) } else { Err(Errno::PERM) }
 }
 
-/// Opens or makes the lock of a folder: a plain file of the user's.
-fn open_lock(folder: &OwnedFd) -> rustix::io::Result<OwnedFd> {
-    // Without NONBLOCK, a pipe in its place would hold us up.
+/// Opens or makes the lock file of a directory: a regular file that belongs to the user.
+fn open_lock(dir: &OwnedFd) -> rustix::io::Result<OwnedFd> {
+    // Without NONBLOCK, opening a named pipe of this name would block.
     let flags = OFlags::RDWR | OFlags::CREATE | OFlags::NOFOLLOW;
     let mode = Mode::RUSR | Mode::WUSR;
-    let lock = openat(folder, LOCK, flags | OFlags::NONBLOCK | OFlags::CLOEXEC, mode)?;
+    let lock = openat(dir, LOCK, flags | OFlags::NONBLOCK | OFlags::CLOEXEC, mode)?;
     let plain = FileType::from_raw_mode(is_own(&lock)?.st_mode) == FileType::RegularFile;
     if plain { Ok(lock) } else { Err(Errno::INVAL) }
 }
@@ -201,35 +202,35 @@ fn take(order: &OwnedFd) -> rustix::io::Result<()> {
     }
 }
 
-/// Removes the folders whose provider is dead. The caller holds the order lock, so that a folder
-/// without a lock file is not one in the making.
-fn sweep(own: &OwnedFd) {
+/// Removes the directories of dead providers. The caller holds the order lock, so a directory
+/// without a lock file is not one that another provider is making.
+fn remove_abandoned(own: &OwnedFd) {
     let _ = each(own, |name| {
         if name.to_bytes().starts_with(b"jail-") {
-            let _ = sweep_one(own, name);
+            let _ = remove_if_abandoned(own, name);
         }
         Ok(())
     });
 }
 
-fn sweep_one(own: &OwnedFd, name: &CStr) -> rustix::io::Result<()> {
-    let folder = match opened_up(own, name) {
-        // No folder: no jail ever had it.
+fn remove_if_abandoned(own: &OwnedFd, name: &CStr) -> rustix::io::Result<()> {
+    let dir = match opened_up(own, name) {
+        // Not a directory, so no jail made it.
         Err(Errno::NOTDIR | Errno::LOOP) => return unlinkat(own, name, AtFlags::empty()),
         other => other?,
     };
-    let lock = open_lock(&folder)?;
+    let lock = open_lock(&dir)?;
     flock(&lock, FlockOperation::NonBlockingLockExclusive)?;
-    empty(&folder)?;
+    empty(&dir)?;
     unlinkat(own, name, AtFlags::REMOVEDIR)
 }
 
-/// Opens a folder of the user's, also one that a command left without permissions.
+/// Opens a directory that belongs to the user, even one that a command left without permissions.
 fn opened_up(at: &OwnedFd, name: &CStr) -> rustix::io::Result<OwnedFd> {
     let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     let handle = openat(at, name, flags, Mode::empty())?;
     if is_own(&handle).is_ok_and(|found| found.st_mode & 0o700 != 0o700) {
-        // By this name the kernel finds what is open, wherever it lies now.
+        // This path leads to the open directory, wherever it lies now.
         let path = format!("/proc/self/fd/{}", handle.as_raw_fd());
         set_permissions(path, Permissions::from_mode(0o700))
             .map_err(|error| Errno::from_io_error(&error).unwrap_or(Errno::ACCESS))?;
@@ -237,8 +238,9 @@ fn opened_up(at: &OwnedFd, name: &CStr) -> rustix::io::Result<OwnedFd> {
     enter(&handle, c".")
 }
 
-/// Removes all that is in a folder. A tree may be deeper than a stack or a table of descriptors, so
-/// whatever lies in a folder of `top` and is not empty is first moved up into `top`.
+/// Removes everything in a directory. The tree may be too deep for recursion or for the limit of
+/// open descriptors, so directories in a subdirectory of `top` that are not empty move up into
+/// `top`.
 fn empty(top: &OwnedFd) -> rustix::io::Result<()> {
     loop {
         let mut found = false;
@@ -255,19 +257,19 @@ fn empty(top: &OwnedFd) -> rustix::io::Result<()> {
     }
 }
 
-/// Removes a folder of `top`, or leaves it for the next round where a part of it was passed over.
+/// Removes a subdirectory of `top`, or leaves it for the next round if an entry of it was missed.
 fn flatten(top: &OwnedFd, name: &CStr) -> rustix::io::Result<()> {
-    let folder = opened_up(top, name)?;
-    each(&folder, |inner| {
-        match unlinkat(&folder, inner, AtFlags::empty()) {
+    let dir = opened_up(top, name)?;
+    each(&dir, |inner| {
+        match unlinkat(&dir, inner, AtFlags::empty()) {
             Err(Errno::ISDIR) => {}
             other => return other,
         }
-        match unlinkat(&folder, inner, AtFlags::REMOVEDIR) {
+        match unlinkat(&dir, inner, AtFlags::REMOVEDIR) {
             Err(Errno::NOTEMPTY) => {
-                // A folder without permissions cannot be moved.
-                opened_up(&folder, inner)?;
-                renameat(&folder, inner, top, format!("moved-{:016x}", random()))
+                // A directory without permissions cannot be moved.
+                opened_up(&dir, inner)?;
+                renameat(&dir, inner, top, format!("moved-{:016x}", random()))
             }
             other => other,
         }
@@ -278,12 +280,12 @@ fn flatten(top: &OwnedFd, name: &CStr) -> rustix::io::Result<()> {
     }
 }
 
-/// Visits the names in a folder. What is added or removed meanwhile may be passed over.
+/// Visits the names in a directory. It may miss names that are added or removed meanwhile.
 fn each(
-    folder: &OwnedFd,
+    dir: &OwnedFd,
     mut visit: impl FnMut(&CStr) -> rustix::io::Result<()>,
 ) -> rustix::io::Result<()> {
-    for entry in Dir::read_from(folder)? {
+    for entry in Dir::read_from(dir)? {
         let entry = entry?;
         if ![c".", c".."].contains(&entry.file_name()) {
             visit(entry.file_name())?;
@@ -305,58 +307,58 @@ mod tests {
     use super::*;
 
     #[test]
-    fn they_are_there_and_go_with_their_owner() {
+    fn the_directories_are_removed_with_their_owner() {
         let base = tempfile::tempdir().unwrap();
-        let folders = PrivateFolders::make(base.path()).unwrap();
-        fs::create_dir_all(folders.tmp().join("a/b/c/d")).unwrap();
-        fs::write(folders.tmp().join("a/b/c/file"), "").unwrap();
-        for folder in ["a/b/c", "a/b", "a"] {
+        let dirs = PrivateDirs::make(base.path()).unwrap();
+        fs::create_dir_all(dirs.tmp().join("a/b/c/d")).unwrap();
+        fs::write(dirs.tmp().join("a/b/c/file"), "").unwrap();
+        for dir in ["a/b/c", "a/b", "a"] {
             let closed = Permissions::from_mode(0o000);
-            fs::set_permissions(folders.tmp().join(folder), closed).unwrap();
+            fs::set_permissions(dirs.tmp().join(dir), closed).unwrap();
         }
-        let at = folders.at.clone();
-        drop(folders);
+        let at = dirs.at.clone();
+        drop(dirs);
         assert!(!at.exists());
     }
 
     #[test]
-    fn a_tree_deeper_than_any_stack_goes_too_and_what_it_links_to_stays() {
+    fn a_very_deep_tree_is_removed_and_what_it_links_to_stays() {
         let base = tempfile::tempdir().unwrap();
         let elsewhere = base.path().join("elsewhere");
         fs::create_dir(&elsewhere).unwrap();
         fs::write(elsewhere.join("file"), "").unwrap();
-        let folders = PrivateFolders::make(base.path()).unwrap();
-        let mut deepest = enter(CWD, folders.tmp()).unwrap();
+        let dirs = PrivateDirs::make(base.path()).unwrap();
+        let mut deepest = enter(CWD, dirs.tmp()).unwrap();
         for _ in 0..5000 {
             rustix::fs::symlinkat(&elsewhere, &deepest, "link").unwrap();
-            deepest = make_in(&deepest, "folder").unwrap();
+            deepest = make_in(&deepest, "directory").unwrap();
         }
-        let at = folders.at.clone();
-        drop(folders);
+        let at = dirs.at.clone();
+        drop(dirs);
         assert!(!at.exists());
         assert!(elsewhere.join("file").exists());
     }
 
     #[test]
-    fn a_dead_owners_folders_are_swept_and_a_living_ones_are_not() {
+    fn directories_of_a_dead_owner_are_removed_and_those_of_a_living_one_stay() {
         let base = tempfile::tempdir().unwrap();
-        let living = PrivateFolders::make(base.path()).unwrap();
+        let living = PrivateDirs::make(base.path()).unwrap();
         let own = living.at.parent().unwrap().to_owned();
         fs::create_dir_all(own.join("jail-dead/tmp")).unwrap();
         fs::write(own.join("jail-dead/lock"), "").unwrap();
-        let next = PrivateFolders::make(base.path()).unwrap();
+        let next = PrivateDirs::make(base.path()).unwrap();
         assert!(!own.join("jail-dead").exists());
         assert!(living.spool().is_dir() && next.spool().is_dir());
     }
 
     #[test]
-    fn traps_lead_nowhere() {
+    fn planted_links_and_pipes_have_no_effect() {
         let base = tempfile::tempdir().unwrap();
         let elsewhere = base.path().join("elsewhere");
         fs::create_dir(&elsewhere).unwrap();
         fs::write(elsewhere.join("file"), "").unwrap();
         fs::set_permissions(&elsewhere, Permissions::from_mode(0o750)).unwrap();
-        let own = place_in(base.path());
+        let own = user_dir_path(base.path());
         DirBuilder::new().mode(0o700).create(&own).unwrap();
         symlink(&elsewhere, own.join("jail-link")).unwrap();
         for name in ["jail-lock", "jail-inner", "jail-pipe"] {
@@ -366,7 +368,7 @@ mod tests {
         symlink(&elsewhere, own.join("jail-inner/tmp")).unwrap();
         let pipe = own.join("jail-pipe/lock");
         rustix::fs::mknodat(CWD, &pipe, FileType::Fifo, PRIVATE, 0).unwrap();
-        drop(PrivateFolders::make(base.path()).unwrap());
+        drop(PrivateDirs::make(base.path()).unwrap());
         assert_eq!(fs::read_dir(&elsewhere).unwrap().count(), 1);
         assert_eq!(fs::metadata(&elsewhere).unwrap().permissions().mode() & 0o777, 0o750);
         assert!(own.join("jail-link").symlink_metadata().is_err());
@@ -374,14 +376,14 @@ mod tests {
     }
 
     #[test]
-    fn a_folder_that_someone_else_prepared_is_not_used() {
+    fn a_directory_that_someone_else_prepared_is_not_used() {
         let base = tempfile::tempdir().unwrap();
-        let trap = place_in(base.path());
+        let trap = user_dir_path(base.path());
         let elsewhere = base.path().join("elsewhere");
         fs::create_dir(&elsewhere).unwrap();
         symlink(&elsewhere, &trap).unwrap();
-        let folders = PrivateFolders::make(base.path()).unwrap();
+        let dirs = PrivateDirs::make(base.path()).unwrap();
         assert_eq!(fs::read_dir(&elsewhere).unwrap().count(), 0);
-        assert!(!folders.at.starts_with(&trap));
+        assert!(!dirs.at.starts_with(&trap));
     }
 }

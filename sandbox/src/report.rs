@@ -1,24 +1,24 @@
-//! From what was set up to what is said about it.
+//! Turns what was set up into an enforcement report.
 
 use crate::enforcement::{Channel, Channels, Enforcement, Level};
 use crate::policy::{Mode, Network};
 use crate::rights;
 
-/// What was found and set up.
+/// What the jail found and set up.
 #[derive(Clone, Debug)]
 pub(crate) struct Facts {
     pub(crate) mode: Mode,
     pub(crate) network: Network,
     /// The Landlock ABI, or why there is none.
     pub(crate) landlock: Result<u32, String>,
-    /// What the namespaces are like, or why there are none.
+    /// What the namespaces isolate, or why there are none.
     pub(crate) namespaces: Result<Isolation, String>,
-    /// Why system calls are not filtered, where they are not.
+    /// Why system calls are not filtered. `None` where they are.
     pub(crate) unfiltered: Option<String>,
     pub(crate) user: User,
 }
 
-/// What the namespaces are like.
+/// What the namespaces isolate.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Isolation {
     pub(crate) pid_limit: bool,
@@ -31,7 +31,7 @@ pub(crate) enum User {
     Ordinary,
 }
 
-/// Says what `facts` amount to.
+/// The enforcement that `facts` amount to.
 pub(crate) fn enforcement(facts: &Facts) -> Enforcement {
     if facts.mode == Mode::Off {
         return Enforcement {
@@ -75,7 +75,7 @@ fn channel(name: &str, facts: &Facts) -> Channel {
     let guarded = facts.unfiltered.is_none();
     match (name, facts.network) {
         ("abstract_unix", _) if !own && !guarded && scoped => Channel::Closed,
-        // Without filters, what has no namespace of its own is as without a jail.
+        // Without filters, a channel that no namespace isolates works as without a jail.
         ("raw" | "vsock" | "io_uring", _) if !guarded => Channel::Open,
         (_, _) if !own && !guarded => Channel::Open,
         ("tcp" | "udp" | "mptcp" | "netlink", Network::Allow) => Channel::Open,
@@ -99,34 +99,33 @@ fn left_open(facts: &Facts) -> Vec<String> {
     }
     if let Some(why) = &facts.unfiltered {
         say(&format!(
-            "System calls are not filtered ({why}): sockets that the machine shares, io_uring, new \
-             namespaces, keys and other processes' limits and priority are within reach."
+            "System calls are not filtered ({why}): commands can reach sockets that the machine \
+             shares, io_uring, new namespaces, keys, and the limits and priority of other \
+             processes."
         ));
     }
     let abi = facts.landlock.as_ref().copied().unwrap_or(0);
     if facts.network == Network::Allow {
-        say("The network is open, as the policy says, services on this machine included.");
+        say("The network is open, as the policy says, including services on this machine.");
     }
     match &facts.namespaces {
         Err(why) => {
-            say(&format!("Namespaces are not in use ({why}); what follows is open without them."));
+            say(&format!("Namespaces are not in use ({why}). Without them the following is open."));
             without_namespaces(abi, facts.user, &mut say);
         }
         Ok(isolation) => {
-            say(
-                "A command can choose on which processors the jail's other commands and its spawner \
-                 run: threads choose their own by the same system call.",
-            );
+            say("A command can choose the processors on which the jail's other commands and its \
+                 spawner run: threads use the same system call to choose their own.");
             if abi < 9 {
-                say("Unix sockets that lie in folders which commands may only read can be talked \
-                     to: closing them needs Landlock ABI 9.");
+                say("Unix sockets in directories that commands may only read stay reachable: \
+                     closing them needs Landlock ABI 9.");
             }
             if !isolation.pid_limit {
-                say("The number of processes is not limited for root: this kernel keeps no such \
-                     limit for a namespace (Linux 6.14).");
+                say("The number of processes is not limited for root: this Linux kernel has no \
+                     such limit for a namespace (Linux 6.14 has).");
             }
             if abi < 6 && facts.network == Network::Allow {
-                say("Abstract unix sockets of the machine can be reached: closing them needs \
+                say("Commands can reach abstract unix sockets of the machine: closing this needs \
                      Landlock ABI 6 or `network = \"deny\"`.");
             }
         }
@@ -136,27 +135,27 @@ fn left_open(facts: &Facts) -> Vec<String> {
 
 fn without_namespaces(abi: u32, user: User, say: &mut impl FnMut(&str)) {
     say("Commands can change mode, owner, times and extended attributes of the user's files \
-         outside the roots, and the flags of those that they may read; they can see that any path \
-         exists, and watch folders that the user may read for changes and for the names in them: \
-         Landlock has no right for these.");
-    say(
-        "Shared memory in /dev/shm and the user's terminals in /dev/pts are shared with the machine.",
-    );
-    say(
-        "The command lines of all processes are visible, and the processors that the user's other \
-         processes run on can be chosen.",
-    );
+         outside the roots, and the flags of those that they may read. They can see whether any \
+         path exists, and watch directories that the user may read for changes and names. Landlock \
+         has no right for these.");
+    say("Commands share the memory in /dev/shm and the user's terminals in /dev/pts with the \
+         machine.");
+    say("Commands can see the command lines of all processes, and choose the processors on which \
+         the user's other processes run.");
     if abi < 3 {
-        say("Files outside the roots that the user may write can be truncated (Landlock ABI 3).");
+        say(
+            "Commands can truncate files outside the roots that the user may write (Landlock ABI 3 \
+             closes this).",
+        );
     }
     if abi < 6 {
-        say("Signals can be sent to the user's other processes (Landlock ABI 6).");
+        say(
+            "Commands can send signals to the user's other processes (Landlock ABI 6 closes this).",
+        );
     }
     if user == User::Root {
-        say(
-            "Commands run as root: what root alone may read in the granted system folders, such as \
-             /etc/shadow, can be read, and a limit on processes does not bind.",
-        );
+        say("Commands run as root: they can read what only root may read in the granted system \
+             directories, such as /etc/shadow, and a limit on processes does not bind them.");
     }
 }
 
@@ -193,7 +192,7 @@ mod tests {
     }
 
     #[test]
-    fn a_whole_jail_leaves_open_what_nothing_closes() {
+    fn even_the_full_level_leaves_something_open() {
         let left = |abi| enforcement(&Facts { landlock: Ok(abi), ..facts() }).left_open;
         assert!(left(9)[0].contains("processors"), "{:?}", left(9));
         assert_eq!(left(9).len(), 1);
@@ -202,7 +201,7 @@ mod tests {
     }
 
     #[test]
-    fn calls_that_are_not_filtered_are_less_than_a_jail() {
+    fn without_filters_the_level_is_partial() {
         for namespaces in [Err("refused".to_owned()), Ok(Isolation { pid_limit: true })] {
             let unfiltered = Some("not built in".to_owned());
             let own = namespaces.is_ok();

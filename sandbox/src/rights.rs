@@ -1,4 +1,4 @@
-//! Landlock: which rights a grant means, and the domains that are made of grants.
+//! Landlock: the rights that a grant means, and the domains built from grants.
 
 use std::io;
 use std::os::fd::OwnedFd;
@@ -10,21 +10,24 @@ use landlock::{
     RulesetAttr, RulesetCreated, RulesetCreatedAttr, RulesetError, Scope, make_bitflags,
 };
 
-/// The newest ABI whose rights are asked for; an older kernel gives what it has.
+use crate::explain::Subject;
+
+/// The newest ABI whose rights the jail asks for. An older kernel grants what it knows.
 const NEWEST: ABI = ABI::V10;
 
-/// What may be done beneath a path.
+/// What a grant allows beneath a path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Rights {
-    /// List folders, and no more.
+    /// List directories only.
     List,
     /// Read.
     Read,
     /// Read and execute.
     ReadExecute,
-    /// Use a device that is there.
+    /// Use an existing device.
     Device,
-    /// Everything but device nodes, and executing for file jobs.
+    /// Everything but making device nodes and device ioctls. File jobs also may not execute, nor
+    /// make sockets and named pipes.
     ReadWrite,
 }
 
@@ -34,26 +37,19 @@ pub(crate) struct Grant {
     /// The path, without symbolic links.
     pub(crate) path: PathBuf,
     pub(crate) rights: Rights,
-    /// What lay there when the policy was read: device and inode. Another thing there is an error,
-    /// so that nobody can swap in a folder while a jail is being built.
+    /// Device and inode of the file when the policy was read. A different file there is an error,
+    /// so nobody can swap in a directory while the jail is being built.
     pub(crate) identity: Option<(u64, u64)>,
 }
 
-/// Who a domain is for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Holder {
-    FileJob,
-    Command,
-}
-
-/// Whether a domain takes TCP away. Where commands have a network of their own it need not.
+/// Whether a domain forbids TCP. It need not where commands have their own network namespace.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Tcp {
     Handled,
     Untouched,
 }
 
-/// Why a domain could not be made.
+/// A Landlock domain could not be made.
 #[derive(Debug, thiserror::Error)]
 pub enum DomainError {
     /// A granted path cannot be opened.
@@ -65,7 +61,7 @@ pub enum DomainError {
         #[source]
         source: io::Error,
     },
-    /// A granted path is another file or folder than it was when the jail was begun.
+    /// A granted path no longer leads to the file that was there when the policy was read.
     #[error("{} was replaced while the jail was being built", path.display())]
     Replaced {
         /// The path.
@@ -76,30 +72,30 @@ pub enum DomainError {
     Landlock(#[from] RulesetError),
 }
 
-/// A domain that grants `grants` and takes every other file right that the kernel knows.
-/// Fails where the kernel has no Landlock.
+/// A domain that allows `grants` and forbids every other file right that the kernel knows. Fails
+/// where the kernel has no Landlock.
 pub(crate) fn domain(
-    holder: Holder,
+    subject: Subject,
     grants: &[Grant],
     tcp: Tcp,
 ) -> Result<RulesetCreated, DomainError> {
     let mut rules = ruleset(AccessFs::from_all(NEWEST))?;
     if tcp == Tcp::Handled {
-        // TCP only: on ABI 10 UDP too.
+        // TCP before ABI 10, which adds UDP.
         rules = rules.handle_access(AccessNet::from_all(NEWEST))?;
     }
     let mut domain = rules.scope(Scope::from_all(NEWEST))?.create()?;
     for grant in grants {
-        domain = add(domain, holder, grant)?;
+        domain = add(domain, subject, grant)?;
     }
     Ok(domain)
 }
 
-/// The domain that sets one call apart from all others. It takes no file right from the command
-/// that the spawner's domain left, so it stays small: the price of a path walk grows with rules.
+/// The domain that isolates one call from all others. It forbids no file right that the spawner's
+/// domain allows, so it has few rules: every rule makes a path walk slower.
 ///
-/// It must name `Refer`, and grant it everywhere: a domain that does not would forbid renaming
-/// between folders.
+/// It must handle `Refer` and allow it everywhere: a domain that does not handle it forbids
+/// renaming between directories.
 pub(crate) fn call_domain() -> Result<Option<OwnedFd>, DomainError> {
     let root = Grant { path: "/".into(), rights: Rights::List, identity: None };
     let fd = open(&root)?;
@@ -110,7 +106,7 @@ pub(crate) fn call_domain() -> Result<Option<OwnedFd>, DomainError> {
     Ok(domain.into())
 }
 
-/// Insists on the rights of the first ABI and takes the others where they are.
+/// Requires the rights of the first ABI and takes later ones where the kernel has them.
 fn ruleset(access: BitFlags<AccessFs>) -> Result<Ruleset, RulesetError> {
     let first = access & AccessFs::from_all(ABI::V1);
     let rules = Ruleset::default()
@@ -123,14 +119,14 @@ fn ruleset(access: BitFlags<AccessFs>) -> Result<Ruleset, RulesetError> {
 
 fn add(
     domain: RulesetCreated,
-    holder: Holder,
+    subject: Subject,
     grant: &Grant,
 ) -> Result<RulesetCreated, DomainError> {
     let fd = open(grant)?;
     let file = rustix::fs::fstat(&fd)
         .map(|found| rustix::fs::FileType::from_raw_mode(found.st_mode))
         .is_ok_and(|kind| kind != rustix::fs::FileType::Directory);
-    let mut rights = bits(holder, grant.rights);
+    let mut rights = bits(subject, grant.rights);
     if file {
         rights &= AccessFs::from_file(NEWEST);
     }
@@ -154,24 +150,24 @@ fn open(grant: &Grant) -> Result<OwnedFd, DomainError> {
     }
 }
 
-fn bits(holder: Holder, rights: Rights) -> BitFlags<AccessFs> {
+fn bits(subject: Subject, rights: Rights) -> BitFlags<AccessFs> {
     let read = make_bitflags!(AccessFs::{ReadFile | ReadDir});
     let device = make_bitflags!(AccessFs::{WriteFile | Truncate | IoctlDev});
     let nodes = make_bitflags!(AccessFs::{MakeBlock | MakeChar | IoctlDev});
-    match (rights, holder) {
+    match (rights, subject) {
         (Rights::List, _) => AccessFs::ReadDir.into(),
-        (Rights::Read, _) | (Rights::ReadExecute, Holder::FileJob) => read,
-        (Rights::ReadExecute, Holder::Command) => read | AccessFs::Execute,
+        (Rights::Read, _) | (Rights::ReadExecute, Subject::FileJob) => read,
+        (Rights::ReadExecute, Subject::Command) => read | AccessFs::Execute,
         (Rights::Device, _) => read | device,
-        (Rights::ReadWrite, Holder::Command) => AccessFs::from_all(NEWEST) & !nodes,
-        (Rights::ReadWrite, Holder::FileJob) => {
+        (Rights::ReadWrite, Subject::Command) => AccessFs::from_all(NEWEST) & !nodes,
+        (Rights::ReadWrite, Subject::FileJob) => {
             let special = make_bitflags!(AccessFs::{Execute | MakeSock | MakeFifo | ResolveUnix});
             AccessFs::from_all(NEWEST) & !nodes & !special
         }
     }
 }
 
-/// The rights that a kernel of this ABI knows, by name, for the report.
+/// The names of the rights that a kernel of this ABI knows, for the report.
 pub(crate) fn names(abi: u32) -> Vec<&'static str> {
     let known: [(u32, &[&'static str]); 8] = [
         (1, &["execute", "write_file", "read_file", "read_dir", "remove_dir", "remove_file"]),
@@ -197,7 +193,7 @@ pub(crate) fn names(abi: u32) -> Vec<&'static str> {
     known.iter().filter(|(since, _)| *since <= abi).flat_map(|(_, names)| *names).copied().collect()
 }
 
-/// Device and inode of what lies at `path`.
+/// Device and inode of the file at `path`.
 pub(crate) fn identity(path: &Path) -> io::Result<(u64, u64)> {
     let found = path.metadata()?;
     Ok((found.dev(), found.ino()))

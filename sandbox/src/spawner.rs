@@ -1,8 +1,9 @@
-//! The spawner process: the program itself, started once more, jailed once, with one thread. It
-//! forks a supervisor for each call and holds nothing that a command may not see.
+//! The spawner process: the running program, started a second time, with one thread, and confined
+//! once. It forks a supervisor for each call and holds nothing that a command may not see.
 
 use std::ffi::OsStr;
 use std::io;
+use std::ops::ControlFlow;
 use std::os::fd::{AsFd, OwnedFd};
 use std::path::Path;
 use std::process::ExitCode;
@@ -21,30 +22,31 @@ use rustix::thread::{
 };
 
 use crate::command::Stage;
-use crate::filter::{self, Processes, Sockets, Surroundings, Tracing};
+use crate::descendants::kill_orphans;
+use crate::explain::Subject;
+use crate::filter::{self, FilterContext, Processes, Sockets, Tracing};
 use crate::grants::{DEVICES, PROC, SHARED_MEMORY, TERMINALS};
 use crate::namespaces::{self, Failure, Side, failed};
 use crate::plan::{Confinement, Plan, Ready, Setup};
-use crate::policy::{Mode as Insistence, Namespaces, Network};
-use crate::rights::{Grant, Holder, Rights, Tcp, call_domain, domain};
+use crate::policy::{Mode as PolicyMode, Namespaces, Network};
+use crate::rights::{Grant, Rights, Tcp, call_domain, domain};
 use crate::supervisor::{Call, prepare, supervise};
-use crate::sweep::sweep_strangers;
 use crate::sys::{self, Fork, Wait};
-use crate::wire::{self, Began, Patience};
+use crate::wire::{self, Blocking, StartReport};
 
 /// The argument that makes this program a spawner.
 pub(crate) const ARGUMENT: &str = "__sandbox-spawner";
 
-/// Whether this process was started as a jail's spawner. `main` asks this first of all, before any
-/// thread is started, and if so does nothing but return [`spawner_main`].
+/// Whether this process was started as a jail's spawner. `main` calls this first, before it starts
+/// any thread, and on `true` only returns [`spawner_main`].
 #[must_use]
 pub fn is_spawner_invocation() -> bool {
     std::env::args_os().nth(1).as_deref() == Some(OsStr::new(ARGUMENT))
 }
 
-/// Serves as a jail's spawner until the jail is dropped and its calls have ended. Its standard
-/// input is the jail's socket; started by anything but a jail it ends at once. Closes every
-/// descriptor from 3 on: none may have been opened before.
+/// Serves as a jail's spawner until the jail is dropped and its calls have ended. Standard input is
+/// the jail's socket; a process that no jail started ends at once. Closes every descriptor from 3
+/// on, so the caller must not have opened any.
 #[must_use]
 pub fn spawner_main() -> ExitCode {
     sys::close_inherited();
@@ -55,12 +57,12 @@ pub fn spawner_main() -> ExitCode {
 }
 
 fn serve(socket: OwnedFd) -> io::Result<()> {
-    become_quiet()?;
-    let (message, _) = wire::receive(&socket, Patience::Endless)?;
+    detach()?;
+    let (message, _) = wire::receive(&socket, Blocking::Allowed)?;
     let plan = Plan::decode(&message)?;
     match set_up(&plan) {
         Ok(Role::Waiting) => {
-            // The other side has its own copy; a second one would hide its end.
+            // The child has its own copy. A second one would hide the child's end from the jail.
             drop(socket);
             wait_outside()
         }
@@ -76,8 +78,8 @@ fn serve(socket: OwnedFd) -> io::Result<()> {
     }
 }
 
-/// Lets nothing in from the process that started this one, and nothing out to commands.
-fn become_quiet() -> io::Result<()> {
+/// Drops what this process inherited, so that commands inherit none of it.
+fn detach() -> io::Result<()> {
     let null = rustix::fs::open("/dev/null", OFlags::RDWR | OFlags::CLOEXEC, Mode::empty())?;
     for target in 0..3 {
         sys::replace_stdio(&null, target)?;
@@ -86,7 +88,7 @@ fn become_quiet() -> io::Result<()> {
     if sys::threads()? != 1 {
         return Err(io::Error::other("the spawner must be entered before any thread is started"));
     }
-    // Fails for the leader of a process group, which this is only when started by hand.
+    // Fails for the leader of a process group, which this is only when a person starts it.
     let _ = setsid();
     Ok(())
 }
@@ -110,7 +112,8 @@ fn set_up(plan: &Plan) -> Result<Role, Failure> {
             }
         }
     }
-    // What a dead supervisor leaves behind comes here, and can be ended.
+    // The processes that a dead supervisor leaves behind become children of this one, which kills
+    // them.
     set_child_subreaper(Some(getpid())).map_err(|e| failed("a subreaper")(e.into()))?;
     let Confined { call, unfiltered } = confine(plan, processes)?;
     let setup = Setup::Ready(Ready { pid_limit, unfiltered });
@@ -119,13 +122,13 @@ fn set_up(plan: &Plan) -> Result<Role, Failure> {
 
 #[derive(Default)]
 struct Confined {
-    /// The rules of the domain that sets one call apart from others.
+    /// The rules of the domain that isolates one call from others.
     call: Option<OwnedFd>,
-    /// Why system calls are not filtered, where that may be.
+    /// Why system calls are not filtered, where the plan's mode allows that.
     unfiltered: Option<String>,
 }
 
-/// Takes from this process, and so from all commands, what is not granted.
+/// Takes every right that is not granted from this process, and so from all commands.
 fn confine(plan: &Plan, processes: Processes) -> Result<Confined, Failure> {
     let mut confined = Confined::default();
     if plan.confinement == Confinement::None {
@@ -142,8 +145,8 @@ fn confine(plan: &Plan, processes: Processes) -> Result<Confined, Failure> {
     }
     drop_capabilities().map_err(failed("dropping capabilities"))?;
     let sockets = Sockets::of(plan.network, processes);
-    match filter::install(Surroundings { sockets, processes, tracing }) {
-        Err(error) if plan.mode == Insistence::BestEffort => {
+    match filter::install(FilterContext { sockets, processes, tracing }) {
+        Err(error) if plan.mode == PolicyMode::BestEffort => {
             confined.unfiltered = Some(error.to_string());
         }
         installed => installed.map_err(failed("seccomp"))?,
@@ -157,25 +160,25 @@ fn landlock(
 ) -> Result<Option<OwnedFd>, crate::rights::DomainError> {
     let call = call_domain()?;
     let mut grants = plan.grants.clone();
-    let fixture = |path: &'static str, rights| Grant { path: path.into(), rights, identity: None };
-    grants.push(fixture(PROC, Rights::Read));
-    grants.extend(DEVICES.map(|path| fixture(path, Rights::Device)));
-    grants.push(fixture(TERMINALS, Rights::Device));
-    grants.push(fixture(SHARED_MEMORY, Rights::ReadWrite));
+    let own = |path: &'static str, rights| Grant { path: path.into(), rights, identity: None };
+    grants.push(own(PROC, Rights::Read));
+    grants.extend(DEVICES.map(|path| own(path, Rights::Device)));
+    grants.push(own(TERMINALS, Rights::Device));
+    grants.push(own(SHARED_MEMORY, Rights::ReadWrite));
     if processes == Processes::Own {
-        // The new root holds what is granted and nothing else, so that its names are no secret.
-        grants.push(fixture("/", Rights::List));
+        // The new root holds only what is granted, so commands may see its names.
+        grants.push(own("/", Rights::List));
     }
-    // A machine may lack one of its own; what the policy names was found and is not passed over.
+    // A machine may lack a path that the jail adds. Paths that the policy names must exist.
     grants.retain(|grant| grant.identity.is_some() || Path::new(&grant.path).exists());
     let own_network = processes == Processes::Own;
     let tcp =
         if plan.network == Network::Deny && !own_network { Tcp::Handled } else { Tcp::Untouched };
-    domain(Holder::Command, &grants, tcp)?.restrict_self()?;
+    domain(Subject::Command, &grants, tcp)?.restrict_self()?;
     Ok(call)
 }
 
-/// An error with its causes in one line: it travels as text.
+/// An error and its causes in one line, because it travels as text.
 fn chain(error: &dyn std::error::Error) -> io::Error {
     let mut text = error.to_string();
     let mut cause = error.source();
@@ -186,8 +189,8 @@ fn chain(error: &dyn std::error::Error) -> io::Error {
     io::Error::other(text)
 }
 
-/// Root keeps what lets it work on the files that it is granted; others keep nothing. The bounding
-/// set goes too: what it holds, a program of root would get back.
+/// Root keeps the capabilities that it needs for the files that it is granted; others keep none.
+/// This also reduces the bounding set: a program that runs as root regains what that holds.
 fn drop_capabilities() -> io::Result<()> {
     let keep = if geteuid().is_root() {
         CapabilitySet::CHOWN
@@ -198,7 +201,7 @@ fn drop_capabilities() -> io::Result<()> {
     } else {
         CapabilitySet::empty()
     };
-    // Without the right to do this there is nothing to drop, and no_new_privs keeps it so.
+    // A process without the right to do this has nothing to drop, and no_new_privs keeps it so.
     let _ = clear_ambient_capability_set();
     for number in 0..u64::BITS {
         let capability = CapabilitySet::from_bits_retain(1 << number);
@@ -215,21 +218,21 @@ fn drop_capabilities() -> io::Result<()> {
     Ok(set_capabilities(None, left)?)
 }
 
-/// Waits for the end of the namespaces, whose first process is this one's child.
+/// Waits until the first process of the namespaces, this one's child, has ended.
 fn wait_outside() -> io::Result<()> {
     set_no_new_privs(true)?;
     drop_capabilities()?;
     sys::reap(Wait::Block).map(|_| ())
 }
 
-/// A supervisor by pid and pidfd.
+/// A supervisor's pid and pidfd.
 type Supervisor = (libc::pid_t, OwnedFd);
 
-/// How long a machine that has no room for another process is given before it is asked again.
+/// How long to wait before forking again after a failed fork.
 const RETRY: Timespec = Timespec { tv_sec: 0, tv_nsec: 20_000_000 };
 
-/// Keeps one spare supervisor that waits for the next call on the jail's own socket: a call meets
-/// a process that is there already, and the next spare is forked while the call's program loads.
+/// Keeps one spare supervisor that waits for the next call on the jail's socket, so no call waits
+/// for a fork. The next spare is forked while the call's program loads.
 fn answer_calls(socket: OwnedFd, domain: Option<&OwnedFd>) -> io::Result<()> {
     let (taken, take) = pipe_with(PipeFlags::CLOEXEC)?;
     let mut supervisors: Vec<Supervisor> = Vec::new();
@@ -248,8 +251,8 @@ fn answer_calls(socket: OwnedFd, domain: Option<&OwnedFd>) -> io::Result<()> {
                 }
                 Ok(Fork::Parent(pid)) => spare = Some((pid, pidfd_of(pid)?)),
                 Err(error) => match refuse(&socket, &error) {
-                    Goes::On => bury(&mut supervisors, None),
-                    Goes::Down => break,
+                    ControlFlow::Continue(()) => reap_supervisors(&mut supervisors, None),
+                    ControlFlow::Break(()) => break,
                 },
             }
             continue;
@@ -265,32 +268,32 @@ fn answer_calls(socket: OwnedFd, domain: Option<&OwnedFd>) -> io::Result<()> {
             rustix::io::read(&taken, &mut [0])?;
             supervisors.extend(spare.take());
         } else if is_ready(1) {
-            // It saw the end of the socket, or else something killed it.
-            if sys::end_of(*pid) == Some(0) {
+            // The spare has ended: it saw the end of the socket, or something killed it.
+            if sys::exit_status_of(*pid) == Some(0) {
                 break;
             }
             spare = None;
         }
-        bury(&mut supervisors, spare.as_ref());
+        reap_supervisors(&mut supervisors, spare.as_ref());
     }
-    // The jail is gone, or its provider. In either case the calls see to their own end.
+    // The jail is dropped or its provider is dead. The supervisors end their own calls.
     while !supervisors.is_empty() {
         let mut ready: Vec<_> =
             supervisors.iter().map(|(_, fd)| PollFd::new(fd, PollFlags::IN)).collect();
         if poll(&mut ready, None).is_ok() {
-            bury(&mut supervisors, None);
+            reap_supervisors(&mut supervisors, None);
         }
     }
     Ok(())
 }
 
-/// The life of a spare supervisor. Answers with its call, or with nothing when the jail is gone.
+/// Waits for a call, as a spare supervisor. `None` when the jail is gone.
 fn wait_for_call(socket: &OwnedFd, take: &OwnedFd) -> Option<Call> {
-    // Until it has a call to see to its end, it ends with the spawner.
+    // A supervisor without a call must die with the spawner.
     let _ = set_parent_process_death_signal(Some(Signal::KILL));
     let ready = prepare();
     loop {
-        let (message, fds) = wire::receive(socket, Patience::Endless).ok()?;
+        let (message, fds) = wire::receive(socket, Blocking::Allowed).ok()?;
         if let Ok([control, stdin, stdout, stderr]) = <[OwnedFd; 4]>::try_from(fds) {
             rustix::io::write(take, &[0]).ok()?;
             let _ = set_parent_process_death_signal(None);
@@ -299,30 +302,26 @@ fn wait_for_call(socket: &OwnedFd, take: &OwnedFd) -> Option<Call> {
     }
 }
 
-/// Whether there is still a jail to serve.
-enum Goes {
-    On,
-    Down,
-}
-
-/// Answers a call that no supervisor can be forked for.
-fn refuse(socket: &OwnedFd, error: &io::Error) -> Goes {
+/// Refuses the next call, after a fork failed. Breaks when the jail is gone.
+fn refuse(socket: &OwnedFd, error: &io::Error) -> ControlFlow<()> {
     if poll(&mut [PollFd::new(socket, PollFlags::IN)], Some(&RETRY)) != Ok(1) {
-        return Goes::On;
+        return ControlFlow::Continue(());
     }
-    let Ok((_, fds)) = wire::receive(socket, Patience::Endless) else { return Goes::Down };
+    let Ok((_, fds)) = wire::receive(socket, Blocking::Allowed) else {
+        return ControlFlow::Break(());
+    };
     if let Some(control) = fds.first() {
         let errno = error.raw_os_error().unwrap_or(libc::EAGAIN);
-        let _ = Began::Failed(Stage::Supervisor, errno).send(control, None);
+        let _ = StartReport::Failed(Stage::Supervisor, errno).send(control, None);
     }
-    Goes::On
+    ControlFlow::Continue(())
 }
 
-/// Waits for the supervisors that have ended. Where one did not end by itself, whatever it stood
-/// over has become this process's child, and is killed.
-fn bury(supervisors: &mut Vec<Supervisor>, spare: Option<&Supervisor>) {
+/// Reaps the supervisors that have ended. The processes of one that failed or was killed have
+/// become children of this process, which kills them.
+fn reap_supervisors(supervisors: &mut Vec<Supervisor>, spare: Option<&Supervisor>) {
     let mut orphans = false;
-    supervisors.retain(|(pid, _)| match sys::end_of(*pid) {
+    supervisors.retain(|(pid, _)| match sys::exit_status_of(*pid) {
         None => true,
         Some(wait_status) => {
             orphans |= wait_status != 0;
@@ -331,7 +330,7 @@ fn bury(supervisors: &mut Vec<Supervisor>, spare: Option<&Supervisor>) {
     });
     if orphans {
         let pids = supervisors.iter().chain(spare).map(|(pid, _)| *pid).collect();
-        sweep_strangers(&pids);
+        kill_orphans(&pids);
     }
 }
 

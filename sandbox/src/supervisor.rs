@@ -1,5 +1,5 @@
-//! The process that stands over one call: it starts the command, passes signals on, and sees to it
-//! that nothing of the call is left when it reports.
+//! The supervisor process of one call: it starts the command, passes signals on, and leaves no
+//! process of the call alive when it reports.
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -10,74 +10,74 @@ use rustix::io::Errno;
 use rustix::process::{Resource, Signal, getpid, getrlimit, set_child_subreaper, setsid};
 
 use crate::command::Stage;
+use crate::descendants::{kill_descendants, signal_others};
 use crate::policy::Limits;
-use crate::sweep::{signal_others, sweep};
 use crate::sys::{self, Launch, Reaped, Wait};
-use crate::waiting::{self, Waiting};
-use crate::wire::{Began, Ended, Order, Request, order};
+use crate::waiting::{Waiting, find_waiting};
+use crate::wire::{ExitReport, Order, Request, StartReport, receive_order};
 
-/// How often adopted processes that ended are reaped while the command runs.
+/// How often to reap adopted processes that have ended while the command runs.
 const REAP: Timespec = Timespec { tv_sec: 1, tv_nsec: 0 };
 
-/// How long what a command left behind may go on.
+/// How long the processes that a command left behind may go on.
 const LINGER: Duration = Duration::from_millis(250);
 
-/// The same where the caller has sent a signal: whoever asks a command to end says how long that
-/// may take, so this is only a bound.
+/// The same after the caller has sent a signal. This is only a bound: the caller decides how long a
+/// command may take to stop, and then orders a kill.
 const LINGER_AFTER_SIGNAL: Duration = Duration::from_secs(10);
 
-/// How often it is looked at meanwhile.
+/// How often to look for them meanwhile.
 const LINGER_STEP: Timespec = Timespec { tv_sec: 0, tv_nsec: 2_000_000 };
 
-/// A call as the spawner hands it over.
+/// A call, as the spawner passes it on.
 pub(crate) struct Call {
     pub(crate) control: OwnedFd,
     pub(crate) stdio: [OwnedFd; 3],
     pub(crate) message: Vec<u8>,
-    /// What [`prepare`] said.
+    /// The result of [`prepare`].
     pub(crate) ready: io::Result<()>,
 }
 
-/// What a supervisor does before it has a call.
+/// Prepares a supervisor before it has a call.
 pub(crate) fn prepare() -> io::Result<()> {
     setsid()?;
     set_child_subreaper(Some(getpid()))?;
-    // For people who look at a list of processes.
+    // For people who read a list of processes.
     let _ = rustix::thread::set_name(c"call-supervisor");
     Ok(())
 }
 
-/// Serves the call to its end. `domain` is what sets it apart from other calls.
+/// Serves the call until its end. `domain` isolates it from other calls.
 pub(crate) fn supervise(call: Call, domain: Option<BorrowedFd<'_>>) {
     let Call { control, stdio, message, ready } = call;
     match start(ready, &stdio, &message, domain) {
         Ok((pid, pidfd)) => {
-            // Else the readers of the command's output would never see its end.
+            // With our copies open, the readers of the command's output would never see its end.
             drop(stdio);
-            // A provider that is gone shows in the next poll.
-            let _ = Began::Running(pid.unsigned_abs()).send(&control, Some(pidfd.as_fd()));
-            let (patience, waiting) = watch(&control, &pidfd, pid);
-            let early = match patience {
-                Patience::ForRest(limit) => linger(&control, pid, limit),
-                Patience::ForReport | Patience::Gone => None,
+            // The next poll shows whether the provider is gone.
+            let _ = StartReport::Running(pid.unsigned_abs()).send(&control, Some(pidfd.as_fd()));
+            let (reason, waiting) = watch(&control, &pidfd, pid);
+            let early = match reason {
+                StopReason::Exited { grace } => linger(&control, pid, grace),
+                StopReason::KillOrdered | StopReason::ProviderGone => None,
             };
-            let swept = sweep(pid);
-            if let (Patience::ForReport | Patience::ForRest(_), Some(main)) =
-                (patience, early.or(swept.main))
+            let killed = kill_descendants(pid);
+            if let (StopReason::KillOrdered | StopReason::Exited { .. }, Some(main)) =
+                (reason, early.or(killed.main))
             {
-                let ended = Ended {
+                let exit = ExitReport {
                     wait_status: main.wait_status,
                     user_us: main.user_us,
                     system_us: main.system_us,
                     max_rss_kib: main.max_rss_kib,
-                    killed: swept.killed,
+                    killed: killed.alive,
                     waiting,
                 };
-                let _ = ended.send(&control);
+                let _ = exit.send(&control);
             }
         }
         Err((stage, errno)) => {
-            let _ = Began::Failed(stage, errno).send(&control, None);
+            let _ = StartReport::Failed(stage, errno).send(&control, None);
         }
     }
 }
@@ -104,7 +104,7 @@ fn start(
     })
 }
 
-/// The limits as the kernel takes them, none above what this process may set.
+/// The limits as resource numbers and values, none above what this process may set.
 fn resources(limits: &Limits) -> Vec<(libc::c_int, u64)> {
     let named = [
         (limits.memory_bytes, Resource::As, libc::RLIMIT_AS),
@@ -121,20 +121,21 @@ fn resources(limits: &Limits) -> Vec<(libc::c_int, u64)> {
         .collect()
 }
 
-/// Whether anybody waits for the report.
+/// Why [`watch`] stopped.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Patience {
-    ForReport,
-    /// It does, and the command ended by itself, so that what it left may end so too, within this
-    /// time.
-    ForRest(Duration),
-    Gone,
+enum StopReason {
+    /// The command's process ended. Processes that it left behind have `grace` to end as well.
+    Exited { grace: Duration },
+    /// The provider ordered a kill, or the supervisor cannot watch any longer.
+    KillOrdered,
+    /// Nobody waits for the report.
+    ProviderGone,
 }
 
-/// Watches over the command until it ends or its end is asked for. Says too what was waited for when
-/// it was first sent a signal.
-fn watch(control: &OwnedFd, pidfd: &OwnedFd, pid: libc::pid_t) -> (Patience, Option<Waiting>) {
-    let mut limit = LINGER;
+/// Watches the command until it ends or must be killed. Also returns what the command waited for
+/// when the first signal was sent to it.
+fn watch(control: &OwnedFd, pidfd: &OwnedFd, pid: libc::pid_t) -> (StopReason, Option<Waiting>) {
+    let mut grace = LINGER;
     let mut waiting = None;
     loop {
         let mut ready = [PollFd::new(pidfd, PollFlags::IN), PollFd::new(control, PollFlags::IN)];
@@ -145,29 +146,29 @@ fn watch(control: &OwnedFd, pidfd: &OwnedFd, pid: libc::pid_t) -> (Patience, Opt
             }
             Ok(_) => {}
             Err(Errno::INTR) => continue,
-            Err(_) => return (Patience::ForReport, waiting),
+            Err(_) => return (StopReason::KillOrdered, waiting),
         }
-        let [ended, asked] = ready.map(|fd| !fd.revents().is_empty());
-        if asked {
-            match order(control) {
+        let [exited, ordered] = ready.map(|fd| !fd.revents().is_empty());
+        if ordered {
+            match receive_order(control) {
                 Ok(Order::Signal(signal)) => {
-                    waiting = waiting.or_else(waiting::look);
+                    waiting = waiting.or_else(find_waiting);
                     pass_on(signal, pid);
-                    limit = LINGER_AFTER_SIGNAL;
+                    grace = LINGER_AFTER_SIGNAL;
                 }
-                Ok(Order::Kill) => return (Patience::ForReport, waiting),
+                Ok(Order::Kill) => return (StopReason::KillOrdered, waiting),
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
-                Err(_) => return (Patience::Gone, waiting),
+                Err(_) => return (StopReason::ProviderGone, waiting),
             }
         }
-        if ended {
-            return (Patience::ForRest(limit), waiting);
+        if exited {
+            return (StopReason::Exited { grace }, waiting);
         }
     }
 }
 
-/// Sends a signal to the command's process group at once, and to whatever has left it. Those that are
-/// stopped are woken to be ended, since they could not heed SIGTERM otherwise.
+/// Sends a signal to the command's process group, then to the descendants that have left it.
+/// SIGTERM is followed by SIGCONT, because a stopped process does not act on SIGTERM.
 fn pass_on(signal: i32, group: libc::pid_t) {
     let wake = (signal == libc::SIGTERM).then_some(libc::SIGCONT);
     for signal in std::iter::once(signal).chain(wake) {
@@ -178,29 +179,28 @@ fn pass_on(signal: i32, group: libc::pid_t) {
     }
 }
 
-/// The command has ended. What it left behind may still pass its output on, as a process
-/// substitution does, and has a moment to end by itself. That moment is over when nothing is left,
-/// when the caller says so (by an order to kill), or when it is gone. Returns how the command ended,
-/// if it was waited for.
-fn linger(control: &OwnedFd, pid: libc::pid_t, limit: Duration) -> Option<Reaped> {
+/// Waits for the processes that an ended command left behind, which may still pass on its output,
+/// as a process substitution does. Stops when none is left, when `grace` is over, when the provider
+/// orders a kill, or when it is gone. Returns the command's exit, if this reaped it.
+fn linger(control: &OwnedFd, pid: libc::pid_t, grace: Duration) -> Option<Reaped> {
     let mut main = None;
-    let end = Instant::now() + limit;
+    let deadline = Instant::now() + grace;
     loop {
         loop {
             match sys::reap(Wait::Poll) {
-                Ok(Some(ended)) if ended.pid == pid => main = Some(ended),
+                Ok(Some(reaped)) if reaped.pid == pid => main = Some(reaped),
                 Ok(Some(_)) => {}
                 Ok(None) => break,
                 Err(_) => return main,
             }
         }
-        let asked = match poll(&mut [PollFd::new(control, PollFlags::IN)], Some(&LINGER_STEP)) {
+        let stop = match poll(&mut [PollFd::new(control, PollFlags::IN)], Some(&LINGER_STEP)) {
             Ok(0) | Err(Errno::INTR) => false,
-            // A signal goes to a group that has lost its leader, which is no end either.
-            Ok(_) => !matches!(order(control), Ok(Order::Signal(_))),
+            // An order to signal does not stop the wait: the group has lost its leader.
+            Ok(_) => !matches!(receive_order(control), Ok(Order::Signal(_))),
             Err(_) => true,
         };
-        if asked || Instant::now() >= end {
+        if stop || Instant::now() >= deadline {
             return main;
         }
     }

@@ -1,47 +1,22 @@
-//! The system calls that no safe interface covers, and in [`memory`] the allocator: the only unsafe
-//! code of the repository.
+//! System calls without a safe interface: the only unsafe code of the product. The compiler denies it
+//! everywhere else.
 //!
-//! Everything here is either a plain call on valid arguments, or belongs to the spawner and its
-//! supervisors, which have one thread each ([`threads`] is checked before the first fork).
+//! Each function is either a plain call on valid arguments, or for the spawner and its supervisors
+//! only, which have one thread each: the spawner checks [`threads`] before its first fork.
 #![expect(
     unsafe_code,
-    reason = "fork, vfork-style clone, mount attributes, wait4 and an allocator have no safe form"
+    reason = "fork, vfork-style clone, mount attributes and wait4 have no safe form"
 )]
-
-pub(crate) mod memory;
 
 use std::ffi::{CStr, CString};
 use std::io;
 use std::mem::{MaybeUninit, zeroed};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
 use std::ptr::{null, null_mut};
-use std::sync::atomic::{AtomicBool, Ordering};
 
 use libc::{c_char, c_int, c_uint, c_void, pid_t};
 
 use crate::command::Stage;
-
-/// Whether standard output was open when the program was started. `main` cannot tell any more: where
-/// it was closed Rust's runtime opens /dev/null in its place, and all that is written seems to arrive.
-pub fn stdout_was_open() -> bool {
-    // Named here, so that no linker leaves it out.
-    std::hint::black_box(&LOOK_AT_STDOUT);
-    STDOUT_WAS_OPEN.load(Ordering::Relaxed)
-}
-
-static STDOUT_WAS_OPEN: AtomicBool = AtomicBool::new(true);
-
-// SAFETY: the C runtime calls what is in this section once, before `main` and with one thread. The
-// function needs nothing that Rust's runtime sets up: it makes one system call and stores an atomic.
-#[used]
-#[unsafe(link_section = ".init_array")]
-static LOOK_AT_STDOUT: extern "C" fn() = look_at_stdout;
-
-extern "C" fn look_at_stdout() {
-    // SAFETY: F_GETFD takes any number, open or not, and touches no memory.
-    let flags = unsafe { libc::fcntl(libc::STDOUT_FILENO, libc::F_GETFD) };
-    STDOUT_WAS_OPEN.store(flags >= 0, Ordering::Relaxed);
-}
 
 /// Which side of a fork this is.
 pub(crate) enum Fork {
@@ -60,7 +35,7 @@ pub(crate) fn fork() -> io::Result<Fork> {
     }
 }
 
-/// Ends the process at once, without the exit handlers that a forked copy must not run.
+/// Exits at once, without the exit handlers, which a forked copy must not run.
 pub(crate) fn exit_now(code: i32) -> ! {
     // SAFETY: _exit takes any code and touches no memory.
     unsafe { libc::_exit(code) }
@@ -71,25 +46,25 @@ pub(crate) fn threads() -> io::Result<usize> {
     Ok(std::fs::read_dir("/proc/self/task")?.count())
 }
 
-/// What a command's process is made of.
+/// What a command's process starts with.
 pub(crate) struct Launch<'a> {
     pub(crate) program: &'a CStr,
     pub(crate) argv: &'a [CString],
     pub(crate) env: &'a [CString],
     pub(crate) cwd: &'a CStr,
     pub(crate) stdio: [BorrowedFd<'a>; 3],
-    /// Resources and the value of both their limits.
+    /// Resources, each with the value of its soft and hard limit.
     pub(crate) limits: &'a [(c_int, u64)],
-    /// The Landlock rules of one more domain.
+    /// The rules of one more Landlock domain.
     pub(crate) domain: Option<BorrowedFd<'a>>,
 }
 
-/// Starts a command by a clone that shares memory and suspends the caller until the exec, so that
-/// its cost does not grow with the caller. Answers with its pid and pidfd, or with the step that
-/// failed and its errno.
+/// Starts a command. The clone shares memory and suspends the caller until the exec, so its cost
+/// does not grow with the caller's memory. Returns the pid and pidfd, or the step that failed and
+/// its errno.
 ///
-/// The calling process has one thread, default dispositions for all signals but those that Rust's
-/// runtime handles, and an empty signal mask: the command inherits defaults without further calls.
+/// The calling process has one thread, an empty signal mask, and default dispositions for all
+/// signals but those that Rust's runtime handles: the command inherits defaults.
 pub(crate) fn launch(launch: &Launch<'_>) -> Result<(pid_t, OwnedFd), (Stage, i32)> {
     let mut stack = vec![MaybeUninit::<u128>::uninit(); 4096];
     let argv = pointers(launch.argv);
@@ -158,8 +133,8 @@ extern "C" fn child(shared: *mut c_void) -> c_int {
     exit_now(127)
 }
 
-/// The way from the clone to the exec. It shares memory with the supervisor, so it makes plain
-/// system calls only: no allocation, no lock, no panic. It returns only on failure.
+/// Runs between the clone and the exec. It shares memory with the supervisor, so it makes only
+/// plain system calls: no allocation, no lock, no panic. It returns only on failure.
 fn become_command(shared: &Shared<'_>) -> (Stage, i32) {
     // SAFETY: every pointer comes from `launch`, is NUL-terminated (the lists null-terminated) and
     // lives until the exec; the descriptors are open; prctl and the others take plain numbers.
@@ -178,10 +153,10 @@ fn become_command(shared: &Shared<'_>) -> (Stage, i32) {
                 return (Stage::Stdio, errno());
             }
         }
-        // Opened rather than just entered: Landlock checks the opening only.
-        let folder = libc::open(shared.cwd, libc::O_RDONLY | libc::O_DIRECTORY | libc::O_CLOEXEC);
-        if folder < 0 || libc::fchdir(folder) < 0 {
-            return (Stage::WorkingFolder, errno());
+        // Landlock checks an open but not a chdir.
+        let dir = libc::open(shared.cwd, libc::O_RDONLY | libc::O_DIRECTORY | libc::O_CLOEXEC);
+        if dir < 0 || libc::fchdir(dir) < 0 {
+            return (Stage::WorkingDirectory, errno());
         }
         if shared.domain >= 0
             && libc::syscall(libc::SYS_landlock_restrict_self, shared.domain, 0_u32) < 0
@@ -199,7 +174,7 @@ fn become_command(shared: &Shared<'_>) -> (Stage, i32) {
     (Stage::Program, errno())
 }
 
-/// A process that was waited for.
+/// A reaped process.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Reaped {
     pub(crate) pid: pid_t,
@@ -209,14 +184,14 @@ pub(crate) struct Reaped {
     pub(crate) max_rss_kib: u64,
 }
 
-/// Whether a child that has not ended is waited for.
+/// Whether to wait for a child that has not ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Wait {
     Block,
     Poll,
 }
 
-/// Waits for a child of any kind: `None` where none has ended, ECHILD where there is none at all.
+/// Waits for any child: `None` if none has ended, ECHILD if there is none.
 pub(crate) fn reap(wait: Wait) -> io::Result<Option<Reaped>> {
     let mut status = 0;
     let flags = libc::__WALL | if wait == Wait::Poll { libc::WNOHANG } else { 0 };
@@ -233,7 +208,7 @@ pub(crate) fn reap(wait: Wait) -> io::Result<Option<Reaped>> {
     }
 }
 
-/// What `PIDFD_GET_INFO` fills in (`struct pidfd_info` of Linux 6.13, its first version).
+/// The result of `PIDFD_GET_INFO` (`struct pidfd_info` of Linux 6.13, its first version).
 #[repr(C)]
 #[derive(Default)]
 struct PidfdInfo {
@@ -243,21 +218,21 @@ struct PidfdInfo {
     rest: [u32; 11],
 }
 
-/// The process behind a pidfd, by its number in our own process namespace; `None` before Linux
-/// 6.13 and once it has ended.
+/// The process id behind a pidfd, in the caller's process namespace. `None` before Linux 6.13 and
+/// after the process has ended.
 pub(crate) fn pid_of(pidfd: BorrowedFd<'_>) -> Option<u32> {
     // _IOWR(0xff, 11, struct pidfd_info)
     const PIDFD_GET_INFO: libc::c_ulong =
         0xc000_ff0b | ((size_of::<PidfdInfo>() as libc::c_ulong) << 16);
     const PIDFD_INFO_PID: u64 = 1;
     let mut info = PidfdInfo { mask: PIDFD_INFO_PID, ..PidfdInfo::default() };
-    // SAFETY: the kernel writes at most the size that is part of the request's number, which is
-    // that of `info`, a live local of plain numbers.
+    // SAFETY: the kernel writes at most the size that the request's number holds, which is that of
+    // `info`, a live local of plain numbers.
     let answer = unsafe { libc::ioctl(pidfd.as_raw_fd(), PIDFD_GET_INFO as _, &raw mut info) };
     (answer == 0 && info.mask & PIDFD_INFO_PID != 0 && info.pid != 0).then_some(info.pid)
 }
 
-/// Waits for children that have ended, but not for `main`, and stops at it.
+/// Reaps children that have ended. Stops at `main` without reaping it.
 pub(crate) fn reap_orphans(main: pid_t) {
     loop {
         // SAFETY: siginfo is plain data for which zeros are valid; WNOWAIT leaves the child be.
@@ -275,8 +250,8 @@ pub(crate) fn reap_orphans(main: pid_t) {
     }
 }
 
-/// The wait status of one child, if it has ended. One that is not a child counts as ended well.
-pub(crate) fn end_of(pid: pid_t) -> Option<c_int> {
+/// The wait status of one child, if it has ended; 0 for a process that is not a child.
+pub(crate) fn exit_status_of(pid: pid_t) -> Option<c_int> {
     let mut status = 0;
     // SAFETY: the pointer is to a live local.
     match unsafe { libc::waitpid(pid, &raw mut status, libc::WNOHANG | libc::__WALL) } {
@@ -300,8 +275,8 @@ impl Reaped {
     }
 }
 
-/// Sends a signal to a process, or to the group of a negative number. Failure means that it is
-/// gone, or that the number is no signal; neither is of interest.
+/// Sends a signal to a process, or to the process group of a negative number. Ignores failure: the
+/// process has ended, or the number is not a signal.
 pub(crate) fn signal(pid: pid_t, signal: c_int) {
     // SAFETY: kill takes plain numbers.
     unsafe { libc::kill(pid, signal) };
@@ -311,8 +286,8 @@ pub(crate) fn signal(pid: pid_t, signal: c_int) {
 pub(crate) fn default_signals() {
     for number in 1..=64 {
         if number != libc::SIGSEGV && number != libc::SIGBUS {
-            // Not through the C library, which keeps two signals for itself and would leave them
-            // ignored where this process inherited them so.
+            // The C library reserves two signals and refuses to change them, even where this
+            // process inherited them as ignored.
             let default = [0_u64; 4];
             // SAFETY: the kernel's sigaction of zeros (32 bytes, or fewer) means the default
             // disposition; no handler is installed. Rust's handlers for stack overflows stay: an
@@ -336,9 +311,9 @@ pub(crate) fn default_signals() {
     }
 }
 
-/// Closes every descriptor from 3 on: what this process was started with by mistake.
+/// Closes every descriptor from 3 on, which this process inherited by mistake.
 pub(crate) fn close_inherited() {
-    // SAFETY: called first of all in a fresh process, where nothing owns a descriptor yet.
+    // SAFETY: the caller is a fresh process, in which nothing owns a descriptor yet.
     unsafe { libc::syscall(libc::SYS_close_range, 3_u32, c_uint::MAX, 0_u32) };
 }
 
@@ -351,7 +326,7 @@ pub(crate) fn close_all_on_exec() -> io::Result<()> {
     checked(done)
 }
 
-/// The kernel's Landlock ABI. ENOSYS: not built in; EOPNOTSUPP: not enabled at boot.
+/// The kernel's Landlock ABI. ENOSYS means not built in, EOPNOTSUPP not enabled at boot.
 pub(crate) fn landlock_abi() -> io::Result<u32> {
     const VERSION: u32 = 1;
     // SAFETY: with this flag the call takes a null pointer and a zero size.
@@ -387,7 +362,7 @@ pub(crate) fn loopback_up() -> io::Result<()> {
     )
 }
 
-/// Whether mounts below the one that is named are meant too.
+/// Whether a change covers the mounts below the named one too.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Depth {
     One,
@@ -398,7 +373,8 @@ pub(crate) enum Depth {
 pub(crate) fn mount_attributes(path: &CStr, depth: Depth, add: u64) -> io::Result<()> {
     let attributes = libc::mount_attr { attr_set: add, attr_clr: 0, propagation: 0, userns_fd: 0 };
     let flags = if depth == Depth::Recursive { libc::AT_RECURSIVE } else { 0 };
-    // SAFETY: the path is NUL-terminated, the attributes live here and their true size is told.
+    // SAFETY: the path is NUL-terminated, and the attributes live here and are passed with their
+    // size.
     let done = unsafe {
         libc::syscall(
             libc::SYS_mount_setattr,
@@ -428,7 +404,7 @@ pub(crate) fn standard_input() -> io::Result<OwnedFd> {
 }
 
 fn errno() -> i32 {
-    // SAFETY: the C library keeps one for each thread.
+    // SAFETY: the C library has a valid one for each thread.
     unsafe { *libc::__errno_location() }
 }
 

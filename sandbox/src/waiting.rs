@@ -1,5 +1,5 @@
-//! What the processes of a call wait for, as far as the kernel tells: a command that waits for input
-//! that nobody can give looks like any other that takes long.
+//! Finds a process of a call that waits for input, where the kernel shows it. Without this, a
+//! command that waits for input that nobody gives looks like one that takes long.
 
 use std::fs;
 use std::os::unix::fs::FileTypeExt;
@@ -7,9 +7,9 @@ use std::path::Path;
 
 use libc::{c_long, pid_t};
 
-use crate::sweep::descendants;
+use crate::descendants::descendants;
 
-/// A process that was seen waiting for input.
+/// A process that waits for input.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Waiting {
     /// Its process id in the jail.
@@ -22,21 +22,21 @@ pub struct Waiting {
 /// What a process waits for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum WaitsOn {
-    /// Somebody who types. The terminal is one that the command made for itself: it gets none.
+    /// Input from a terminal. The command made that terminal itself, because a call has none.
     Terminal,
-    /// Another process at the other end of a named pipe.
+    /// A process at the other end of a named pipe.
     NamedPipe,
 }
 
-/// The kernel keeps 15 bytes of a name.
+/// The kernel keeps 15 bytes of a process's name.
 pub(crate) const NAME: usize = 15;
 
-/// At most this many processes are looked at, and this many threads of each.
+/// The most processes to look at, and the most threads of each.
 const MOST_PROCESSES: usize = 64;
 const MOST_THREADS: usize = 8;
 
 impl Waiting {
-    /// The program's name, as the process itself may have set it.
+    /// The process's name, which the process can change.
     #[must_use]
     pub fn program(&self) -> String {
         let end = self.name.iter().position(|byte| *byte == 0).unwrap_or(NAME);
@@ -44,22 +44,25 @@ impl Waiting {
     }
 }
 
-/// Looks for a process below this one that waits for input. What another process is about is told to
-/// its ancestors by kernels that allow tracing; the others tell nothing.
-pub(crate) fn look() -> Option<Waiting> {
+/// Finds a process below this one that waits for input. A kernel shows the system call of a process
+/// to its ancestors only if it lets them trace it; otherwise this finds nothing.
+pub(crate) fn find_waiting() -> Option<Waiting> {
     descendants().into_iter().take(MOST_PROCESSES).find_map(|pid| {
         let threads = fs::read_dir(format!("/proc/{pid}/task")).ok()?;
         let on = threads.flatten().take(MOST_THREADS).find_map(|thread| {
             let call = fs::read_to_string(thread.path().join("syscall")).ok()?;
-            let place = || fs::read_to_string(thread.path().join("wchan")).unwrap_or_default();
-            match wanted(&call)? {
-                Wanted::Read(fd) => what_is_read(pid, fd),
-                Wanted::Standard => match what_is_read(pid, 0) {
+            let wait_channel =
+                || fs::read_to_string(thread.path().join("wchan")).unwrap_or_default();
+            match blocked_on(&call)? {
+                BlockedOn::Read(fd) => what_is_read(pid, fd),
+                BlockedOn::Standard => match what_is_read(pid, 0) {
                     Some(WaitsOn::Terminal) => Some(WaitsOn::Terminal),
-                    // Whoever polls a pipe may wait for its own child.
+                    // A process that polls a pipe may wait for its own child.
                     _ => None,
                 },
-                Wanted::Open => OPENING.contains(&place().trim()).then_some(WaitsOn::NamedPipe),
+                BlockedOn::Open => {
+                    OPENING.contains(&wait_channel().trim()).then_some(WaitsOn::NamedPipe)
+                }
             }
         })?;
         let comm = fs::read(format!("/proc/{pid}/comm")).unwrap_or_default();
@@ -70,23 +73,23 @@ pub(crate) fn look() -> Option<Waiting> {
     })
 }
 
-/// Where in the kernel the opening of a named pipe waits for the other end.
+/// The kernel functions in which opening a named pipe waits for the other end.
 const OPENING: [&str; 2] = ["wait_for_partner", "fifo_open"];
 
-/// What a thread asked the kernel for and waits to get.
+/// What a thread's system call waits for.
 #[derive(Debug, PartialEq, Eq)]
-enum Wanted {
+enum BlockedOn {
     /// Bytes from this descriptor.
     Read(u64),
-    /// Something to happen on descriptor 0 and no other.
+    /// An event on descriptor 0 only.
     Standard,
-    /// A file to be opened.
+    /// The opening of a file.
     Open,
 }
 
-/// Reads a line of `/proc/PID/syscall`: the number of the call and its arguments, in hexadecimal.
-/// A thread that runs, or waits elsewhere, has no such line.
-fn wanted(line: &str) -> Option<Wanted> {
+/// Parses `/proc/PID/syscall`: the number of the call, then its arguments in hexadecimal. A thread
+/// that runs, or waits outside a system call, shows none.
+fn blocked_on(line: &str) -> Option<BlockedOn> {
     let mut words = line.split_ascii_whitespace();
     let number: c_long = words.next()?.parse().ok()?;
     let mut argument = || {
@@ -95,17 +98,17 @@ fn wanted(line: &str) -> Option<Wanted> {
     };
     let first = argument()?;
     match number {
-        libc::SYS_read | libc::SYS_readv => Some(Wanted::Read(first)),
-        // How many descriptors are waited for, or the highest of them and one.
-        libc::SYS_pselect6 => (first == 1).then_some(Wanted::Standard),
-        libc::SYS_ppoll => (argument()? == 1).then_some(Wanted::Standard),
-        libc::SYS_openat => Some(Wanted::Open),
+        libc::SYS_read | libc::SYS_readv => Some(BlockedOn::Read(first)),
+        // This argument is the number of descriptors, or the highest of them plus one.
+        libc::SYS_pselect6 => (first == 1).then_some(BlockedOn::Standard),
+        libc::SYS_ppoll => (argument()? == 1).then_some(BlockedOn::Standard),
+        libc::SYS_openat => Some(BlockedOn::Open),
         #[cfg(target_arch = "x86_64")]
-        libc::SYS_select => (first == 1).then_some(Wanted::Standard),
+        libc::SYS_select => (first == 1).then_some(BlockedOn::Standard),
         #[cfg(target_arch = "x86_64")]
-        libc::SYS_poll => (argument()? == 1).then_some(Wanted::Standard),
+        libc::SYS_poll => (argument()? == 1).then_some(BlockedOn::Standard),
         #[cfg(target_arch = "x86_64")]
-        libc::SYS_open => Some(Wanted::Open),
+        libc::SYS_open => Some(BlockedOn::Open),
         _ => None,
     }
 }
@@ -116,13 +119,13 @@ fn what_is_read(pid: pid_t, fd: u64) -> Option<WaitsOn> {
     if is_terminal(&target) {
         return Some(WaitsOn::Terminal);
     }
-    // A pipe between two programs has no path, and is waited for all the time.
+    // An anonymous pipe has no path. Programs wait for it in normal work.
     let is_named_pipe =
         target.is_absolute() && fs::metadata(&link).is_ok_and(|found| found.file_type().is_fifo());
     is_named_pipe.then_some(WaitsOn::NamedPipe)
 }
 
-/// Whether a path is that of a terminal, and not of the end behind which a program plays the person.
+/// Whether a path is that of a terminal. The controlling end of a pseudoterminal, `ptmx`, is not.
 fn is_terminal(path: &Path) -> bool {
     let Some(name) = path.to_str().and_then(|path| path.strip_prefix("/dev/")) else {
         return false;
@@ -138,33 +141,36 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_blocked_call_is_told_from_its_line() {
+    fn recognises_a_blocked_call_by_its_line() {
         let read = libc::SYS_read;
         for (line, expected) in [
-            (format!("{read} 0x5 0x7ffd 0x400 0x0 0x0 0x0 0x7ffd 0x7f00"), Some(Wanted::Read(5))),
+            (
+                format!("{read} 0x5 0x7ffd 0x400 0x0 0x0 0x0 0x7ffd 0x7f00"),
+                Some(BlockedOn::Read(5)),
+            ),
             (
                 format!("{} 0x1 0x0 0x0 0x0 0x0 0x0 0x1 0x1", libc::SYS_pselect6),
-                Some(Wanted::Standard),
+                Some(BlockedOn::Standard),
             ),
             (format!("{} 0x9 0x0 0x0 0x0 0x0 0x0 0x1 0x1", libc::SYS_pselect6), None),
             (
                 format!("{} 0xff 0x1 0x0 0x0 0x0 0x0 0x1 0x1", libc::SYS_ppoll),
-                Some(Wanted::Standard),
+                Some(BlockedOn::Standard),
             ),
             (format!("{} 0xff 0x2 0x0 0x0 0x0 0x0 0x1 0x1", libc::SYS_ppoll), None),
-            (format!("{} 0xff 0x2", libc::SYS_openat), Some(Wanted::Open)),
+            (format!("{} 0xff 0x2", libc::SYS_openat), Some(BlockedOn::Open)),
             (format!("{} 0x0", libc::SYS_wait4), None),
             ("running".to_owned(), None),
             ("-1 0x7ffd 0x7f00".to_owned(), None),
             (String::new(), None),
             (format!("{read} nonsense"), None),
         ] {
-            assert_eq!(wanted(&line), expected, "{line}");
+            assert_eq!(blocked_on(&line), expected, "{line}");
         }
     }
 
     #[test]
-    fn the_end_of_whoever_types_is_told_from_the_end_of_whoever_listens() {
+    fn a_terminal_differs_from_its_controlling_end() {
         for (path, expected) in [
             ("/dev/pts/3", true),
             ("/dev/tty", true),

@@ -1,7 +1,7 @@
-//! What the provider, the spawner and the supervisors say to one another over their sockets.
+//! The messages between the provider, the spawner and the supervisors.
 //!
-//! Everything runs between processes of one build, so the format may change at will. Both sides
-//! treat what arrives as untrusted: a message that does not parse is an error, never a panic.
+//! All of them are processes of one build, so the format can change freely. Both sides treat
+//! messages as untrusted: a message that does not parse is an error, never a panic.
 
 use std::ffi::{CString, OsStr, OsString};
 use std::io::{self, IoSlice, IoSliceMut};
@@ -22,10 +22,10 @@ use crate::command::{ExitStatus, LimitHit, Report, Stage};
 use crate::policy::Limits;
 use crate::waiting::{Waiting, WaitsOn};
 
-/// The largest message that is sent as such; a longer one travels in a memory file. Well below the
-/// least send buffer that a machine may be set to.
+/// The largest message that a packet holds; a longer one travels in a memory file. This is well
+/// below the smallest send buffer that a machine can be set to.
 const INLINE: usize = 16 * 1024;
-/// The largest message at all: Linux limits arguments and environment to 6 MiB in any case.
+/// The largest message: Linux limits arguments and environment to 6 MiB.
 const MOST: u64 = 16 * 1024 * 1024;
 /// The most descriptors that travel with one message.
 const MOST_FDS: usize = 5;
@@ -39,16 +39,16 @@ pub(crate) enum Order {
     Kill,
 }
 
-/// How long to wait for a message.
+/// Whether receiving may block until a message arrives.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Patience {
-    None,
-    Endless,
+pub(crate) enum Blocking {
+    Allowed,
+    Refused,
 }
 
-/// What a supervisor reports in the end.
+/// A supervisor's report about a call that has ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Ended {
+pub(crate) struct ExitReport {
     /// As from wait(2).
     pub(crate) wait_status: i32,
     pub(crate) user_us: u64,
@@ -58,16 +58,16 @@ pub(crate) struct Ended {
     pub(crate) waiting: Option<Waiting>,
 }
 
-/// What a supervisor says first.
+/// A supervisor's first message: whether the command runs.
 #[derive(Debug)]
-pub(crate) enum Began {
-    /// The program runs, by this pid in the jail.
+pub(crate) enum StartReport {
+    /// The program runs, with this pid in the jail.
     Running(u32),
-    /// It does not: the step that failed and its errno.
+    /// The program does not run: the step that failed, and its errno.
     Failed(Stage, i32),
 }
 
-/// A command as it travels to the spawner, beside its descriptors.
+/// A command as it travels to the spawner, without its descriptors.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Request {
     pub(crate) program: CString,
@@ -77,7 +77,7 @@ pub(crate) struct Request {
     pub(crate) limits: Limits,
 }
 
-/// A pair of sockets that keep message borders and tell of the other end's death.
+/// A pair of sockets that keep message boundaries and show the other end's death.
 pub(crate) fn pair() -> io::Result<(OwnedFd, OwnedFd)> {
     Ok(socketpair(AddressFamily::UNIX, SocketType::SEQPACKET, SocketFlags::CLOEXEC, None)?)
 }
@@ -114,19 +114,19 @@ fn send_packet(
     Ok(())
 }
 
-/// Receives a message from within the jail, of which nothing is believed: a memory file would be
-/// whatever its sender made of it, and reading it could take for ever.
-fn receive_reply(socket: impl AsFd, patience: Patience) -> io::Result<(Vec<u8>, Vec<OwnedFd>)> {
-    let (kind, message, fds) = receive_packet(socket, patience)?;
+/// Receives a message from inside the jail. Refuses a memory file: its sender controls it, and
+/// reading it could block for ever.
+fn receive_reply(socket: impl AsFd, blocking: Blocking) -> io::Result<(Vec<u8>, Vec<OwnedFd>)> {
+    let (kind, message, fds) = receive_packet(socket, blocking)?;
     if kind == b'i' { Ok((message, fds)) } else { Err(malformed()) }
 }
 
 /// Receives a message of any length from the provider.
 pub(crate) fn receive(
     socket: impl AsFd,
-    patience: Patience,
+    blocking: Blocking,
 ) -> io::Result<(Vec<u8>, Vec<OwnedFd>)> {
-    let (kind, message, mut fds) = receive_packet(socket, patience)?;
+    let (kind, message, mut fds) = receive_packet(socket, blocking)?;
     match kind {
         b'i' => Ok((message, fds)),
         b'm' => {
@@ -138,24 +138,24 @@ pub(crate) fn receive(
     }
 }
 
-/// Receives one packet, with its kind apart. An empty answer of the socket (the other end is closed) is
+/// Receives one packet and splits off its kind. If the other end is closed this fails with
 /// [`io::ErrorKind::UnexpectedEof`].
 fn receive_packet(
     socket: impl AsFd,
-    patience: Patience,
+    blocking: Blocking,
 ) -> io::Result<(u8, Vec<u8>, Vec<OwnedFd>)> {
     let mut buffer = vec![0; INLINE + 1];
     let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(MOST_FDS))];
     let mut control = RecvAncillaryBuffer::new(&mut space);
     let mut flags = RecvFlags::CMSG_CLOEXEC;
-    flags.set(RecvFlags::DONTWAIT, patience == Patience::None);
+    flags.set(RecvFlags::DONTWAIT, blocking == Blocking::Refused);
     let mut once_more = true;
     let message = loop {
         let mut parts = [IoSliceMut::new(&mut buffer)];
         match recvmsg(&socket, &mut parts, &mut control, flags) {
             Err(Errno::INTR) => {}
-            // The other end was closed with a message of ours unread. What it sent before that is
-            // still queued behind this answer.
+            // The other end closed without reading our message. What it sent before is still queued
+            // behind this error.
             Err(Errno::CONNRESET) if once_more => once_more = false,
             other => break other?,
         }
@@ -187,8 +187,8 @@ fn read_file(file: &OwnedFd, length: u64) -> io::Result<Vec<u8>> {
     Ok(message)
 }
 
-/// Tells a supervisor what to do. One that has ended is past obeying, which is no error.
-pub(crate) fn tell(control: impl AsFd, order: Order) -> io::Result<()> {
+/// Sends an order to a supervisor. It is no error if the supervisor has ended.
+pub(crate) fn send_order(control: impl AsFd, order: Order) -> io::Result<()> {
     let mut message = Writer::default();
     match order {
         Order::Signal(signal) => message.u64(u64::from(signal.unsigned_abs())),
@@ -201,9 +201,9 @@ pub(crate) fn tell(control: impl AsFd, order: Order) -> io::Result<()> {
     }
 }
 
-/// The supervisor's end of [`tell`].
-pub(crate) fn order(control: impl AsFd) -> io::Result<Order> {
-    let (message, _) = receive(control, Patience::None)?;
+/// The supervisor's side of [`send_order`].
+pub(crate) fn receive_order(control: impl AsFd) -> io::Result<Order> {
+    let (message, _) = receive(control, Blocking::Refused)?;
     match Reader(&message).u64()? {
         u64::MAX => Ok(Order::Kill),
         signal => i32::try_from(signal).map(Order::Signal).map_err(|_| malformed()),
@@ -211,10 +211,10 @@ pub(crate) fn order(control: impl AsFd) -> io::Result<Order> {
 }
 
 /// Receives a supervisor's report.
-pub(crate) fn report(control: impl AsFd, patience: Patience) -> io::Result<Ended> {
-    let (message, _) = receive_reply(control, patience)?;
+pub(crate) fn receive_report(control: impl AsFd, blocking: Blocking) -> io::Result<ExitReport> {
+    let (message, _) = receive_reply(control, blocking)?;
     let mut from = Reader(&message);
-    Ok(Ended {
+    Ok(ExitReport {
         wait_status: from.u64()? as u32 as i32,
         user_us: from.u64()?,
         system_us: from.u64()?,
@@ -224,8 +224,8 @@ pub(crate) fn report(control: impl AsFd, patience: Patience) -> io::Result<Ended
     })
 }
 
-impl Ended {
-    /// The supervisor's end of [`report`].
+impl ExitReport {
+    /// The supervisor's side of [`receive_report`].
     pub(crate) fn send(&self, control: impl AsFd) -> io::Result<()> {
         let mut message = Writer::default();
         message.u64(u64::from(self.wait_status as u32));
@@ -256,16 +256,16 @@ impl Ended {
     }
 }
 
-impl Began {
-    /// Tells the provider, with the command's pidfd where it runs.
+impl StartReport {
+    /// Sends this to the provider, with the command's pidfd if it runs.
     pub(crate) fn send(&self, control: impl AsFd, pidfd: Option<BorrowedFd<'_>>) -> io::Result<()> {
         let mut message = Writer::default();
         match self {
-            Began::Running(pid) => {
+            StartReport::Running(pid) => {
                 message.u64(u64::MAX);
                 message.u64(u64::from(*pid));
             }
-            Began::Failed(stage, errno) => {
+            StartReport::Failed(stage, errno) => {
                 message.u64(*stage as u64);
                 message.u64(u64::from(errno.unsigned_abs()));
             }
@@ -273,19 +273,19 @@ impl Began {
         send(control, &message.0, pidfd.as_slice())
     }
 
-    /// The provider's end of [`Began::send`].
+    /// The provider's side of [`StartReport::send`].
     pub(crate) fn receive(control: impl AsFd) -> io::Result<(Self, Option<OwnedFd>)> {
-        let (message, mut fds) = receive_reply(control, Patience::Endless)?;
+        let (message, mut fds) = receive_reply(control, Blocking::Allowed)?;
         let mut from = Reader(&message);
-        let began = match from.u64()? {
-            u64::MAX => Began::Running(u32::try_from(from.u64()?).map_err(|_| malformed())?),
+        let report = match from.u64()? {
+            u64::MAX => StartReport::Running(u32::try_from(from.u64()?).map_err(|_| malformed())?),
             stage => {
                 let stage = usize::try_from(stage).ok().and_then(|n| Stage::ALL.get(n));
                 let errno = i32::try_from(from.u64()?).map_err(|_| malformed())?;
-                Began::Failed(*stage.ok_or_else(malformed)?, errno)
+                StartReport::Failed(*stage.ok_or_else(malformed)?, errno)
             }
         };
-        Ok((began, fds.pop()))
+        Ok((report, fds.pop()))
     }
 }
 
@@ -440,12 +440,12 @@ mod tests {
     }
 
     #[test]
-    fn requests_survive_the_way_whatever_their_length() {
+    fn a_request_of_any_length_arrives_unchanged() {
         let (here, there) = pair().unwrap();
         for length in [0, 100, INLINE, 130_000, 1_000_000] {
             let sent = request(length);
             send(&here, &sent.encode(), &[here.as_fd(), there.as_fd()]).unwrap();
-            let (message, fds) = receive(&there, Patience::None).unwrap();
+            let (message, fds) = receive(&there, Blocking::Refused).unwrap();
             assert_eq!(Request::decode(&message).unwrap(), sent);
             assert_eq!(fds.len(), 2);
         }
@@ -460,20 +460,20 @@ mod tests {
     }
 
     #[test]
-    fn a_closed_end_is_an_end_of_file_and_orders_to_it_are_no_error() {
+    fn receiving_from_a_closed_end_fails_and_sending_to_it_does_not() {
         let (here, there) = pair().unwrap();
         drop(there);
         assert_eq!(
-            report(&here, Patience::Endless).unwrap_err().kind(),
+            receive_report(&here, Blocking::Allowed).unwrap_err().kind(),
             io::ErrorKind::UnexpectedEof
         );
-        tell(&here, Order::Kill).unwrap();
+        send_order(&here, Order::Kill).unwrap();
     }
 
     #[test]
     fn a_report_behind_an_unread_order_is_still_read() {
         let (provider, supervisor) = pair().unwrap();
-        let ended = Ended {
+        let exit = ExitReport {
             wait_status: 256,
             user_us: 1,
             system_us: 2,
@@ -485,25 +485,25 @@ mod tests {
                 name: *b"cat\0\0\0\0\0\0\0\0\0\0\0\0",
             }),
         };
-        tell(&provider, Order::Signal(15)).unwrap();
-        ended.send(&supervisor).unwrap();
+        send_order(&provider, Order::Signal(15)).unwrap();
+        exit.send(&supervisor).unwrap();
         drop(supervisor);
-        assert_eq!(report(&provider, Patience::Endless).unwrap(), ended);
-        assert_eq!(ended.into_report().status, ExitStatus::Exited(1));
+        assert_eq!(receive_report(&provider, Blocking::Allowed).unwrap(), exit);
+        assert_eq!(exit.into_report().status, ExitStatus::Exited(1));
     }
 
     #[test]
     fn a_reply_in_a_memory_file_is_not_read() {
         let (here, there) = pair().unwrap();
         send(&there, &vec![0; INLINE + 1], &[]).unwrap();
-        let refused = report(&here, Patience::Endless).unwrap_err();
+        let refused = receive_report(&here, Blocking::Allowed).unwrap_err();
         assert_eq!(refused.kind(), io::ErrorKind::InvalidData);
     }
 
     #[test]
-    fn the_file_size_limit_is_told_from_the_signal() {
+    fn the_signal_shows_the_file_size_limit() {
         let hit = |wait_status| {
-            let ended = Ended {
+            let exit = ExitReport {
                 wait_status,
                 user_us: 0,
                 system_us: 0,
@@ -511,7 +511,7 @@ mod tests {
                 killed: 0,
                 waiting: None,
             };
-            ended.into_report().limit
+            exit.into_report().limit
         };
         assert_eq!(hit(libc::SIGXFSZ), Some(LimitHit::FileSize));
         assert_eq!(hit((128 + libc::SIGXFSZ) << 8), Some(LimitHit::FileSize));

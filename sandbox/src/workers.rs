@@ -1,4 +1,4 @@
-//! The file workers: plain threads in a Landlock domain of their own, never more than asked for.
+//! The file workers: plain threads in their own Landlock domain, never more than the policy allows.
 
 use std::collections::VecDeque;
 use std::fmt;
@@ -11,24 +11,16 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use crate::memory;
-
 /// A piece of file work. It runs on a plain thread that carries no async runtime.
 pub type FileJob = Box<dyn FnOnce() + Send>;
 
-/// Confines the calling thread, for good.
+/// Confines the calling thread for ever.
 pub(crate) type Confine = Box<dyn Fn() -> io::Result<()> + Send + Sync>;
 
 /// Why a job was not taken.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum SubmitError {
-    /// Every worker is busy.
-    #[error("all {workers} file workers are busy")]
-    Busy {
-        /// How many there are.
-        workers: usize,
-    },
     /// The worker thread could not be started.
     #[error("cannot start a file worker")]
     Worker(#[source] io::Error),
@@ -37,10 +29,10 @@ pub enum SubmitError {
     Confine(#[source] io::Error),
 }
 
-/// How long a worker waits for its next job before it ends.
+/// How long an idle worker waits for a job before it exits.
 const IDLE: Duration = Duration::from_secs(10);
 
-/// How long a worker looks for its next job before it sleeps.
+/// How long a worker spins for its next job before it sleeps.
 const LINGER: Duration = Duration::from_micros(200);
 
 /// The workers. Dropping them lets running jobs end.
@@ -98,16 +90,13 @@ impl Workers {
     /// job returned.
     pub(crate) fn submit(&self, job: FileJob) -> Result<(), SubmitError> {
         let mut state = self.0.lock();
-        let load = state.running + state.jobs.len();
-        if load >= self.0.most {
-            return Err(SubmitError::Busy { workers: self.0.most });
-        }
-        if load < state.workers {
+        if state.running + state.jobs.len() < state.workers || state.workers >= self.0.most {
             state.jobs.push_back(job);
             self.0.queued.fetch_add(1, Ordering::Relaxed);
             // Waking is a system call also where nobody sleeps. A worker that is up looks at the
             // queue, under this lock, before it goes to sleep.
-            let must_wake = state.jobs.len() > state.workers - state.running - state.asleep;
+            let up = state.workers - state.running - state.asleep;
+            let must_wake = state.asleep > 0 && state.jobs.len() > up;
             drop(state);
             if must_wake {
                 self.0.wake.notify_one();
@@ -130,20 +119,19 @@ impl Workers {
     fn start(&self, job: Option<FileJob>) -> Result<(), SubmitError> {
         let pool = self.0.clone();
         let (say, hear) = sync_channel(1);
-        let thread = thread::Builder::new().name("file-worker".to_owned());
-        memory::start_thread(|begins| {
-            thread.spawn(move || {
-                drop(begins);
-                let confined = (pool.confine)();
-                let works = confined.is_ok();
-                // The caller waits for this answer, so that it cannot be lost.
-                let _ = say.send(confined);
-                if works {
-                    pool.work(job);
-                }
-            })
-        })
-        .map_err(SubmitError::Worker)?;
+        let work = move || {
+            let confined = (pool.confine)();
+            let works = confined.is_ok();
+            // The caller waits for this answer, so that it cannot be lost.
+            let _ = say.send(confined);
+            if works {
+                pool.work(job);
+            }
+        };
+        thread::Builder::new()
+            .name("file-worker".to_owned())
+            .spawn(work)
+            .map_err(SubmitError::Worker)?;
         match hear.recv() {
             Ok(confined) => confined.map_err(SubmitError::Confine),
             Err(_) => Err(SubmitError::Confine(io::Error::other("the thread died"))),
@@ -198,11 +186,10 @@ impl Pool {
         state.workers -= 1;
     }
 
-    /// Stays awake for a moment after a job: calls come in bursts, and waking a thread costs more than
-    /// the work of a short one. Never longer than [`LINGER`], one worker at a time, and not where there
-    /// is no second processor for whoever would bring the next job. The processor is offered to others
-    /// between looks: one that is held until the end of its slice is missed by the very thread that
-    /// would bring the job.
+    /// Spins for a moment after a job: calls come in bursts, and waking a thread costs more than
+    /// the work of a short call. Spins for at most [`LINGER`], on one worker at a time, and only
+    /// with a second processor, which the thread that submits the next job needs. Yields between
+    /// looks, so that thread can also run on this processor.
     fn linger(&self) {
         if self.processors < 2 || self.lingering.swap(true, Ordering::Relaxed) {
             return;
@@ -214,8 +201,8 @@ impl Pool {
         self.lingering.store(false, Ordering::Relaxed);
     }
 
-    /// Runs a job whose panic, if any, stays its own: the worker lives on, and whoever waits for
-    /// the job sees its channel close.
+    /// Runs a job. A panic does not end the worker; whoever waits for the job sees its channel
+    /// close.
     fn run(&self, job: FileJob) -> MutexGuard<'_, State> {
         let _ = catch_unwind(AssertUnwindSafe(job));
         let mut state = self.lock();
@@ -226,6 +213,7 @@ impl Pool {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::HashSet;
     use std::sync::mpsc::channel;
 
     use super::*;
@@ -241,7 +229,7 @@ mod tests {
                 drop(say);
                 std::panic::resume_unwind(Box::new(()));
             };
-            submit(&workers, Box::new(job));
+            workers.submit(Box::new(job)).unwrap();
             assert_eq!(hear.recv().unwrap(), round);
         }
     }
@@ -254,24 +242,27 @@ mod tests {
     }
 
     #[test]
-    fn more_jobs_than_workers_are_refused() {
-        let workers = Workers::new(2, Box::new(|| Ok(()))).unwrap();
+    fn more_jobs_than_workers_wait_for_their_turn_on_no_more_threads() {
+        const WORKERS: usize = 2;
+        let workers = Workers::new(WORKERS, Box::new(|| Ok(()))).unwrap();
         let gate = Arc::new(Mutex::new(()));
         let closed = gate.lock().unwrap();
-        for _ in 0..2 {
-            let gate = gate.clone();
-            workers.submit(Box::new(move || drop(gate.lock().unwrap()))).unwrap();
+        let (say, hear) = channel();
+        for number in 0..10 {
+            let (gate, say) = (gate.clone(), say.clone());
+            let job = move || {
+                drop(gate.lock().unwrap());
+                say.send((number, thread::current().id())).unwrap();
+            };
+            workers.submit(Box::new(job)).unwrap();
         }
-        let third = workers.submit(Box::new(|| {}));
-        assert!(matches!(third, Err(SubmitError::Busy { workers: 2 })), "{third:?}");
+        assert!(hear.try_recv().is_err());
         drop(closed);
-    }
-
-    /// Submits as soon as the worker that the last job ran on has noticed its end.
-    fn submit(workers: &Workers, job: FileJob) {
-        while workers.0.lock().running >= workers.0.most {
-            thread::yield_now();
-        }
-        workers.submit(job).unwrap();
+        // What waits runs, also when nothing more is submitted.
+        drop((workers, say));
+        let (mut numbers, threads): (Vec<_>, HashSet<_>) = hear.iter().unzip();
+        numbers.sort_unstable();
+        assert_eq!(numbers, Vec::from_iter(0..10));
+        assert!(threads.len() <= WORKERS, "{threads:?}");
     }
 }

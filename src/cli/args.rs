@@ -7,7 +7,7 @@ use clap::{Args, CommandFactory, Parser, Subcommand, ValueEnum};
 
 use super::exit;
 use super::tool_args::{AnyTool, ChangingTool};
-use crate::goplugin::host::Security;
+use goplugin::host::Security;
 
 /// Files, search and a shell for a coding agent, behind one kernel-enforced jail.
 ///

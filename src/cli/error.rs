@@ -6,9 +6,9 @@ use std::path::PathBuf;
 
 use serde_json::{Value, json};
 
-use crate::goplugin::host::LaunchError;
 use crate::service::ClientError;
 use crate::tools::Category;
+use goplugin::host::LaunchError;
 
 /// Why a command failed.
 #[derive(Debug, thiserror::Error)]

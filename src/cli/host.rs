@@ -13,11 +13,11 @@ use super::args::{LaunchOptions, RootOptions};
 use super::files::Source;
 use super::output::Output;
 use super::paint::Ink;
-use crate::goplugin::host::{Launch, LogLine, Plugin};
-use crate::goplugin::server::HandshakeEnvironment;
 use crate::service::ToolClient;
-use crate::service::plugin::{self, COOKIE, LOG_VARIABLE, PROTOCOL_VERSION};
+use crate::service::plugin::{self, COOKIE, LOG_VARIABLE, PROTOCOL_VERSION, ServeOptions};
 use crate::tools::Payload;
+use goplugin::host::{Launch, LogLine, Plugin};
+use goplugin::server::HandshakeEnvironment;
 
 /// Launches this program as a plugin, works with it, and lets it end well. Ctrl-C ends the work:
 /// the stream of a running call is dropped, which is what cancels it. Ctrl-C once more ends the
@@ -96,7 +96,8 @@ fn tell(output: Output, line: &LogLine, least: Level) {
 
 /// Serves as a plugin although no host launched this process.
 pub(crate) fn serve() -> Result<ExitCode, CliError> {
-    plugin::run(HandshakeEnvironment::from_process(&COOKIE), plugin::provider())?;
+    let environment = HandshakeEnvironment::from_process(&COOKIE);
+    plugin::run(environment, ServeOptions::default(), plugin::provider())?;
     Ok(ExitCode::SUCCESS)
 }
 

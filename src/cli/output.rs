@@ -44,8 +44,6 @@ enum Target {
     Elsewhere,
     /// The next program, which may well draw on the same terminal.
     Pipe,
-    /// Nowhere: it was closed when the program was started.
-    Closed,
 }
 
 impl Stream {
@@ -98,11 +96,7 @@ fn paint(color: ColorChoice, target: Target, variable: impl Fn(&str) -> Option<S
 
 impl Output {
     pub(crate) fn of_this_process(color: ColorChoice) -> Self {
-        let mut stdout = Stream::of(&io::stdout(), color);
-        if !sandbox::stdout_was_open() {
-            stdout.target = Target::Closed;
-        }
-        Self { stdout, stderr: Stream::of(&io::stderr(), color) }
+        Self { stdout: Stream::of(&io::stdout(), color), stderr: Stream::of(&io::stderr(), color) }
     }
 
     /// What paints for standard output.
@@ -115,7 +109,7 @@ impl Output {
     pub(crate) fn layout(&self) -> Layout {
         match self.stdout.target {
             Target::Terminal => Layout::Headings,
-            Target::Pipe | Target::Elsewhere | Target::Closed => Layout::Lines,
+            Target::Pipe | Target::Elsewhere => Layout::Lines,
         }
     }
 
@@ -159,9 +153,6 @@ impl Output {
         self.end_progress();
         if self.stdout.target == Target::Terminal {
             note_end_of(data);
-        }
-        if self.stdout.target == Target::Closed {
-            return written(Err(io::Error::other("standard output is closed")));
         }
         let mut stdout = io::stdout().lock();
         written(stdout.write_all(data).and_then(|()| stdout.flush()))

@@ -216,7 +216,9 @@ fn flags(tool: &str, property: &Property) -> Vec<Arg> {
                 }
                 // Texts to search for or to write begin with anything.
                 Kind::String([]) => arg.allow_hyphen_values(true),
-                Kind::Number | Kind::Whole { .. } => arg.allow_negative_numbers(true),
+                Kind::Number | Kind::Whole { .. } | Kind::Range { .. } => {
+                    arg.allow_negative_numbers(true)
+                }
                 _ => arg,
             }]
         }
@@ -249,7 +251,7 @@ fn help(property: &Property, long: &str) -> String {
             help.push_str(" (may be repeated, or one JSON list)");
         }
         Kind::Array(_) => help.push_str(" (a JSON list)"),
-        Kind::Object(_) | Kind::FreeObject => help.push_str(" (a JSON object)"),
+        Kind::Object(_) | Kind::StringMap => help.push_str(" (a JSON object)"),
         _ => {}
     }
     if property.presence == Presence::Required {
@@ -262,9 +264,9 @@ fn value_name(kind: &Kind) -> &'static str {
     match kind {
         Kind::String([]) => "TEXT",
         Kind::String(_) => "WORD",
-        Kind::Number | Kind::Whole { .. } => "N",
+        Kind::Number | Kind::Whole { .. } | Kind::Range { .. } => "N",
         Kind::Array(items) if matches!(items.kind, Kind::String(_)) => "TEXT",
-        Kind::Array(_) | Kind::Object(_) | Kind::FreeObject => "JSON",
+        Kind::Array(_) | Kind::Object(_) | Kind::StringMap => "JSON",
         Kind::Boolean => "BOOL",
     }
 }
@@ -275,14 +277,14 @@ fn parser(kind: &Kind) -> ValueParser {
         Kind::String(words) if !words.is_empty() => {
             PossibleValuesParser::new(*words).map(Value::String).into()
         }
-        Kind::Whole { .. } => ValueParser::from(|text: &str| {
+        Kind::Whole { .. } | Kind::Range { .. } => ValueParser::from(|text: &str| {
             text.parse::<i64>().map(Value::from).map_err(|_| "not a whole number")
         }),
         Kind::Number => ValueParser::from(|text: &str| {
             let number = text.parse::<f64>().ok().and_then(serde_json::Number::from_f64);
             number.map(Value::Number).ok_or("not a number")
         }),
-        Kind::Object(_) | Kind::FreeObject => ValueParser::from(json_object),
+        Kind::Object(_) | Kind::StringMap => ValueParser::from(json_object),
         Kind::Array(items) if !matches!(items.kind, Kind::String(_)) => {
             ValueParser::from(json_list)
         }

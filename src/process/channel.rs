@@ -9,7 +9,8 @@ use rustix::io::Errno;
 use rustix::pipe::PipeFlags;
 
 use super::utf8::Utf8Gate;
-use super::{Masker, Secrets, Stream};
+use super::{Masker, Secrets};
+use crate::contract::OutputStream;
 
 /// The most that is read before it is passed on.
 const READ_BYTES: usize = 64 * 1024;
@@ -25,7 +26,7 @@ const COPIED_BELOW: usize = READ_BYTES / 4;
 /// The reading end of one stream.
 #[derive(Debug)]
 pub(crate) struct Channel {
-    pub(crate) stream: Stream,
+    pub(crate) stream: OutputStream,
     pipe: Option<OwnedFd>,
     /// Bytes that were read and not yet passed on.
     fresh: Vec<u8>,
@@ -47,7 +48,10 @@ enum State {
 
 impl Channel {
     /// A channel, and the end that the child writes to.
-    pub(crate) fn new(stream: Stream, secrets: &Secrets) -> rustix::io::Result<(Self, OwnedFd)> {
+    pub(crate) fn new(
+        stream: OutputStream,
+        secrets: &Secrets,
+    ) -> rustix::io::Result<(Self, OwnedFd)> {
         let (reading, writing) = rustix::pipe::pipe_with(PipeFlags::CLOEXEC)?;
         // Only our end: the child's must block, as every program expects.
         rustix::fs::fcntl_setfl(&reading, OFlags::RDONLY | OFlags::NONBLOCK)?;
@@ -180,7 +184,7 @@ mod tests {
     #[test]
     fn what_is_passed_on_is_masked_and_whole_and_the_end_brings_the_rest() {
         let secrets = Secrets::new([("TOKEN", "hunter2!")]);
-        let (mut channel, end) = Channel::new(Stream::Stdout, &secrets).unwrap();
+        let (mut channel, end) = Channel::new(OutputStream::Stdout, &secrets).unwrap();
         assert_eq!(channel.read(), Readiness::Drained);
         assert!(!channel.is_waiting());
         assert_eq!(written(&mut channel, &end, b"a hunt"), b"a ");
@@ -196,7 +200,7 @@ mod tests {
 
     #[test]
     fn a_stranger_who_goes_on_writing_is_not_read_for_ever() {
-        let (mut channel, end) = Channel::new(Stream::Stdout, &Secrets::default()).unwrap();
+        let (mut channel, end) = Channel::new(OutputStream::Stdout, &Secrets::default()).unwrap();
         rustix::fs::fcntl_setfl(&end, OFlags::WRONLY | OFlags::NONBLOCK).unwrap();
         let size = rustix::pipe::fcntl_getpipe_size(&end).unwrap();
         channel.expect_no_more();
@@ -210,7 +214,7 @@ mod tests {
 
     #[test]
     fn a_small_piece_takes_no_more_memory_than_its_bytes() {
-        let (mut channel, end) = Channel::new(Stream::Stdout, &Secrets::default()).unwrap();
+        let (mut channel, end) = Channel::new(OutputStream::Stdout, &Secrets::default()).unwrap();
         rustix::io::write(&end, b"small").unwrap();
         channel.read();
         let before = channel.fresh.capacity();

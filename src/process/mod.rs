@@ -22,7 +22,7 @@ pub use budget::{Budget, TimeLimit, TooLate};
 pub use environment::{Environment, EnvironmentError, Requested};
 pub use interrupt::Interrupt;
 pub use output::{FullOutput, Output};
-pub use run::{Call, Finished, Listener, NotTaken, RunError, Stream, Unreported, open_null, run};
+pub use run::{Call, Finished, RunError, Unreported, open_null, run};
 pub use run::{StopCause, StopSignal, Stopped};
 pub use secrets::{Masker, SHORTEST_SECRET, Secrets};
 pub use signal::signal_name;

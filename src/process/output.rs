@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use super::spool::{Spool, SpoolFile};
 use super::utf8::{is_continuation, unfinished_character};
-use crate::text::cut;
+use workspace_fs::text::cut;
 
 /// Collects the output of one call, both streams in the order of arrival.
 ///

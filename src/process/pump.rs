@@ -12,9 +12,8 @@ use super::channel::{Channel, Readiness};
 use super::delivery::Delivery;
 use super::input::{Appetite, Input};
 use super::output::Transcript;
-use super::{
-    Budget, Finished, Interrupt, Listener, Spool, StopCause, StopSignal, Stopped, Unreported,
-};
+use super::{Budget, Finished, Interrupt, Spool, StopCause, StopSignal, Stopped, Unreported};
+use crate::contract::EventSink;
 
 /// How long small pieces wait for more to join them.
 const COALESCE: Duration = Duration::from_millis(3);
@@ -116,7 +115,7 @@ impl<'a> Pump<'a> {
         channels: [Channel; 2],
         input: Option<Input>,
         terms: Terms<'a>,
-        listener: &'a mut dyn Listener,
+        sink: &'a dyn EventSink,
     ) -> Self {
         let Terms { budget, quiet_every, interrupt } = terms;
         Self {
@@ -125,7 +124,7 @@ impl<'a> Pump<'a> {
             end: None,
             channels,
             input,
-            delivery: Delivery::new(listener),
+            delivery: Delivery::new(sink),
             budget,
             interrupt,
             cancel: Cancel::Possible,
@@ -198,7 +197,7 @@ impl<'a> Pump<'a> {
         ended || stuck
     }
 
-    /// Whether output is read although the listener has not taken what came before: nothing may
+    /// Whether output is read although the sink has not taken what came before: nothing may
     /// hold up the end of a call that has to end.
     fn is_in_a_hurry(&self) -> bool {
         self.stop.is_some() || Instant::now() >= self.budget.time_up
@@ -417,7 +416,7 @@ impl<'a> Pump<'a> {
         }
     }
 
-    /// Passes on what a channel holds, if anything, unless the listener has to be waited for.
+    /// Passes on what a channel holds, if anything, unless the sink has to be waited for.
     fn flush(&mut self, index: usize, transcript: &mut Transcript) {
         if !self.channels[index].is_waiting() || !self.may_pass() {
             return;

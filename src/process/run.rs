@@ -7,7 +7,6 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use bytes::Bytes;
 use rustix::fs::{Mode, OFlags};
 use rustix::pipe::PipeFlags;
 use sandbox::{Command, Jail, Limits, LostCall, ProcessId, Report, StartError};
@@ -16,6 +15,10 @@ use super::channel::Channel;
 use super::input::Input;
 use super::pump::{Pump, Terms};
 use super::{Budget, Interrupt, Output, Secrets, Spool};
+use crate::contract::{Event, EventSink, OutputStream};
+
+/// How long a full window may hold up the first event; nothing is served meanwhile.
+const FIRST: Duration = Duration::from_millis(250);
 
 /// A command and everything about how it runs.
 #[derive(Debug)]
@@ -37,7 +40,7 @@ pub struct Call<'a> {
     pub limits: Option<Limits>,
     /// How long it may run.
     pub budget: Budget,
-    /// After how much silence, and how often from then on, the listener hears of it.
+    /// After how much silence, and how often from then on, an event says so.
     pub quiet_every: Duration,
     /// Ends it early.
     pub interrupt: &'a Interrupt,
@@ -47,47 +50,6 @@ pub struct Call<'a> {
     pub spool: Arc<Spool>,
     /// What must not be shown of it.
     pub secrets: &'a Secrets,
-}
-
-/// A child's output stream.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Stream {
-    /// File descriptor 1.
-    Stdout,
-    /// File descriptor 2.
-    Stderr,
-}
-
-/// Hears of a command while it runs.
-pub trait Listener {
-    /// The program runs, under this process id.
-    fn started(&mut self, pid: ProcessId);
-
-    /// Takes the next piece of output, of 64 KiB at most, and waits at most until `deadline` for
-    /// room. A piece never ends inside a UTF-8 character of its stream.
-    ///
-    /// # Errors
-    /// [`NotTaken`]; the piece is offered again after [`NotTaken::Later`].
-    fn output(&mut self, stream: Stream, piece: Bytes, deadline: Instant) -> Result<(), NotTaken>;
-
-    /// The command runs and has written nothing for this long. Waits at most until `deadline` for
-    /// room, and is not told whether there was any.
-    fn quiet(&mut self, silence: Duration, deadline: Instant);
-}
-
-impl Stream {
-    pub(crate) const fn index(self) -> usize {
-        self as usize
-    }
-}
-
-/// Why a piece was not taken.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum NotTaken {
-    /// There was no room in time.
-    Later,
-    /// Nobody listens any more. The command is ended, as by an [`Interrupt`].
-    Never,
 }
 
 /// What became of a command that was started.
@@ -103,11 +65,11 @@ pub struct Finished {
     pub stdout_bytes: u64,
     /// How many bytes it wrote to descriptor 2.
     pub stderr_bytes: u64,
-    /// How many bytes of its standard output the listener took.
+    /// How many bytes of its standard output the sink took.
     pub streamed_stdout_bytes: u64,
-    /// How many bytes of its standard error the listener took.
+    /// How many bytes of its standard error the sink took.
     pub streamed_stderr_bytes: u64,
-    /// How many the listener did not take before the call had to end.
+    /// How many the sink did not take before the call had to end.
     pub unstreamed_bytes: u64,
     /// From its start to the end of everything that it started.
     pub duration: Duration,
@@ -127,7 +89,7 @@ pub struct Stopped {
 pub enum StopCause {
     /// Its time was up.
     TimeUp,
-    /// The call was cancelled, or nobody listened any more.
+    /// The call was cancelled, or its sink was closed.
     Cancelled,
 }
 
@@ -181,11 +143,13 @@ pub enum Unreported {
     Stuck(Duration),
 }
 
-/// Runs a command in the jail until it and everything that it started has ended.
+/// Runs a command in the jail until it and everything that it started has ended. `sink` is handed
+/// its output, masked, in pieces of at most 64 KiB that end inside no UTF-8 character; and progress:
+/// that it started, that it is silent. A sink that is closed ends it, as an [`Interrupt`] does.
 ///
 /// # Errors
 /// [`RunError`] when it was not started; everything after that is in [`Finished`].
-pub fn run(jail: &Jail, call: Call<'_>, listener: &mut dyn Listener) -> Result<Finished, RunError> {
+pub fn run(jail: &Jail, call: Call<'_>, sink: &dyn EventSink) -> Result<Finished, RunError> {
     let pipe = |error: rustix::io::Errno| RunError::Pipe(error.into());
     let (stdin, input) = match call.stdin {
         Some(text) => {
@@ -194,8 +158,8 @@ pub fn run(jail: &Jail, call: Call<'_>, listener: &mut dyn Listener) -> Result<F
         }
         None => (no_input(call.null).map_err(pipe)?, None),
     };
-    let (stdout, stdout_end) = Channel::new(Stream::Stdout, call.secrets).map_err(pipe)?;
-    let (stderr, stderr_end) = Channel::new(Stream::Stderr, call.secrets).map_err(pipe)?;
+    let (stdout, stdout_end) = Channel::new(OutputStream::Stdout, call.secrets).map_err(pipe)?;
+    let (stderr, stderr_end) = Channel::new(OutputStream::Stderr, call.secrets).map_err(pipe)?;
     let started = Instant::now();
     let running = jail.start(Command {
         program: call.program.to_owned(),
@@ -207,12 +171,21 @@ pub fn run(jail: &Jail, call: Call<'_>, listener: &mut dyn Listener) -> Result<F
         stderr: stderr_end,
         limits: call.limits,
     })?;
-    listener.started(running.pid());
+    // A sink that is closed shows at the next piece of output, or cancels the call.
+    let _ = sink.emit_until(started_as(running.pid()), Some(Instant::now() + FIRST));
     let channels = [stdout, stderr];
     let terms =
         Terms { budget: call.budget, quiet_every: call.quiet_every, interrupt: call.interrupt };
-    let pump = Pump::new(running, channels, input, terms, listener);
+    let pump = Pump::new(running, channels, input, terms, sink);
     Ok(pump.run(started, call.output_bytes, call.spool))
+}
+
+fn started_as(pid: ProcessId) -> Event {
+    let message = match pid {
+        ProcessId::Machine(number) => format!("started (pid {number})"),
+        ProcessId::Jail(number) => format!("started (pid {number}) in the jail"),
+    };
+    Event::Progress { message, fraction: None }
 }
 
 /// Opens what [`Call::null`] wants.

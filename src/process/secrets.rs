@@ -7,6 +7,10 @@ use std::sync::Arc;
 
 use memchr::memmem::Finder;
 
+use spelt::Spelt;
+
+mod spelt;
+
 /// The values that must not be shown, each with the name that stands in for it. Clones share them.
 #[derive(Clone, Default)]
 pub struct Secrets {
@@ -16,6 +20,8 @@ pub struct Secrets {
 struct Secret {
     label: String,
     value: Finder<'static>,
+    /// Where it has characters that messages spell out.
+    spelt: Option<Spelt>,
 }
 
 /// Shorter values are left alone: they turn up by chance, and masking them would garble output
@@ -43,6 +49,7 @@ impl Secrets {
                 let secret = |value: &[u8]| Secret {
                     label: label.clone(),
                     value: Finder::new(value).into_owned(),
+                    spelt: Spelt::of(value),
                 };
                 parts(value.as_ref().trim_ascii()).map(secret).collect::<Vec<_>>()
             })
@@ -62,9 +69,23 @@ impl Secrets {
         Masker { secrets: self.clone(), held: Vec::new(), covered: 0 }
     }
 
-    /// Masks a text that is whole. It is borrowed where there was nothing to mask.
+    /// Masks a text that is whole, also where it spells a value's characters out. It is borrowed
+    /// where there was nothing to mask.
     #[must_use]
     pub fn mask_text<'a>(&self, text: &'a str) -> Cow<'a, str> {
+        let mut masked = self.mask_plain(text);
+        for secret in &*self.entries {
+            let Some(spelt) = &secret.spelt else { continue };
+            let mut from = 0;
+            while let Some(found) = spelt.find(&masked, from) {
+                from = found.start + secret.label.len();
+                masked.to_mut().replace_range(found, &secret.label);
+            }
+        }
+        masked
+    }
+
+    fn mask_plain<'a>(&self, text: &'a str) -> Cow<'a, str> {
         let bytes = text.as_bytes();
         if self.entries.iter().all(|secret| secret.value.find(bytes).is_none()) {
             return Cow::Borrowed(text);

@@ -13,7 +13,7 @@ use super::registry::{Registry, Setup, ToolFactory};
 use crate::process::{Environment, EnvironmentError, Requested, Secrets};
 use crate::tools::error::chain;
 use crate::tools::{Category, ToolError};
-use crate::workspace::{Access, LockTable, RootError, RootFault, RootsSpec, Workspace};
+use workspace_fs::{Access, LockTable, RootError, RootFault, RootsSpec, Workspace};
 
 /// Previews run on file workers too, so there are more of those than calls.
 const PREVIEWS: usize = 8;

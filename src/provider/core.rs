@@ -4,8 +4,6 @@ use std::io;
 use std::sync::{Arc, PoisonError, RwLock};
 use std::time::Instant;
 
-use rustix::io::Errno;
-
 use super::config::{Config, ConfigureError, Fault, Surroundings};
 use super::configured::{Configured, Report};
 use super::dispatch;
@@ -21,7 +19,7 @@ use super::validate;
 use crate::process::Secrets;
 use crate::tools::view::View;
 use crate::tools::{Payload, Tool, ToolError, ToolSpec};
-use crate::workspace::LockTable;
+use workspace_fs::LockTable;
 
 /// One call of a tool, as a kernel asks for it.
 #[derive(Clone, Debug, Default)]
@@ -146,7 +144,6 @@ impl Provider {
         let Some(configured) = self.in_force() else {
             return Err(not_configured());
         };
-        enough_memory("start the call")?;
         let tool = configured.registry.tool(&call.tool)?.clone();
         validate::arguments(tool.spec().name, &tool.spec().input, &call.arguments)?;
         let session = self.sessions.session(&call.session_id);
@@ -170,7 +167,6 @@ impl Provider {
         // Arguments come before the configuration: a kernel probes with none, maybe too early.
         validate::arguments(tool.spec().name, &tool.spec().input, &call.arguments)?;
         let configured = configured.ok_or_else(not_configured)?;
-        enough_memory("show what the call would do")?;
         let session = self.sessions.session(&call.session_id);
         dispatch::preview(configured, tool, session, call).await
     }
@@ -216,20 +212,6 @@ fn secrets_of(config: &Config) -> Secrets {
         secrets
             .map(|secret| (secret.name().to_owned(), secret.expose().as_encoded_bytes().to_vec())),
     )
-}
-
-/// Refuses what would begin while those that have begun need the memory that is left.
-///
-/// # Errors
-/// `execution_failed`, retryable.
-fn enough_memory(action: &str) -> Result<(), ToolError> {
-    if !sandbox::memory::is_short() {
-        return Ok(());
-    }
-    Err(ToolError::from_io(action, "", Errno::NOMEM.into()).with_hint(
-        "this process may not have more memory (ulimit -v, RLIMIT_AS); try again when other calls \
-         have ended",
-    ))
 }
 
 /// Sentences for the log, where there are any.

@@ -1,6 +1,8 @@
 //! Runs a call on a file worker: hand-over, deadline, panic guard, the last word on its outcome.
 
 use std::any::Any;
+use std::error::Error;
+use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -11,7 +13,6 @@ use tokio::sync::oneshot;
 
 use super::Call;
 use super::configured::Configured;
-use super::handover::{Ticket, refused, submit_soon};
 use super::masking::{self, Masked};
 use super::running::{Running, Slot};
 use super::stream::{Delivery, EventStream, Lead, Outcome, Producer, Timing, channel};
@@ -20,7 +21,7 @@ use crate::tools::view::View;
 use crate::tools::{
     CancelToken, Context, EmitError, Event, EventSink, Payload, Phase, Tool, ToolError, ToolKind,
 };
-use crate::workspace::Session;
+use workspace_fs::Session;
 
 /// Longest time by which a call is ended before the kernel's deadline, so that its answer still
 /// gets there. At the deadline a kernel drops the stream with all that was not delivered.
@@ -31,7 +32,7 @@ const PREVIEW: Duration = Duration::from_secs(10);
 /// Starts a call whose arguments were checked.
 ///
 /// # Errors
-/// When there is no room for it.
+/// When too many calls run, or the machine has no thread for it.
 pub(crate) fn invoke(
     configured: &Arc<Configured>,
     tool: Arc<dyn Tool>,
@@ -50,7 +51,6 @@ pub(crate) fn invoke(
     stream.set_kind(spec.kind);
     let label = Arc::new(Label { call_id: call.id, session_id: call.session_id, tool: spec.name });
     let late = label.clone();
-    stream.on_undelivered(move |outcome| late.log_unwanted(&outcome, started.elapsed()));
     let work = Work {
         configured: configured.clone(),
         tool,
@@ -62,7 +62,8 @@ pub(crate) fn invoke(
         label,
         started,
     };
-    hand_over(configured, Job { work, producer, slot });
+    configured.jail.submit(Box::new(move || work.run(producer, slot))).map_err(no_worker)?;
+    stream.on_undelivered(move |outcome| late.log_unwanted(&outcome, started.elapsed()));
     Ok(stream)
 }
 
@@ -83,6 +84,9 @@ pub(crate) async fn preview(
     let (answer, answered) = oneshot::channel();
     let held = configured.clone();
     let job = move || {
+        if cancel.is_cancelled() {
+            return;
+        }
         let context = Context {
             workspace: &held.workspace,
             session: &session,
@@ -99,10 +103,7 @@ pub(crate) async fn preview(
         // Nobody may be there any more.
         let _ = answer.send(view);
     };
-    let ticket = Ticket::new(job);
-    submit_soon(&configured.jail, || ticket.job(|job| job()))
-        .await
-        .map_err(|refusal| refused(configured.config.max_concurrent_calls, refusal))?;
+    configured.jail.submit(Box::new(job)).map_err(no_worker)?;
     let answered = async {
         answered.await.unwrap_or_else(|lost| {
             Err(ToolError::unknown("the preview ended without an answer", lost.to_string()))
@@ -116,51 +117,6 @@ pub(crate) async fn preview(
     };
     drop(guard);
     view
-}
-
-/// A call with everything that has to be let go of when it ends.
-struct Job {
-    work: Work,
-    producer: Producer,
-    slot: Slot,
-}
-
-impl Job {
-    fn run(self) {
-        self.work.run(self.producer, self.slot);
-    }
-
-    fn refuse(self, error: ToolError) {
-        drop(self.slot);
-        self.producer.finish(Err(error));
-    }
-}
-
-/// Hands an admitted call to a worker. Only the first offer is made here: the thread that serves
-/// the kernel never waits.
-fn hand_over(configured: &Arc<Configured>, job: Job) {
-    let ticket = Ticket::new(job);
-    let refusal = match configured.jail.submit(ticket.job(Job::run)) {
-        Ok(()) => return,
-        Err(refusal) => refusal,
-    };
-    let configured = configured.clone();
-    let most = configured.config.max_concurrent_calls;
-    if !matches!(refusal, SubmitError::Busy { .. }) {
-        return give_up(&ticket, most, refusal);
-    }
-    tokio::spawn(async move {
-        let offer = || ticket.job(Job::run);
-        if let Err(refusal) = submit_soon(&configured.jail, offer).await {
-            give_up(&ticket, most, refusal);
-        }
-    });
-}
-
-fn give_up(ticket: &Ticket<Job>, most: usize, refusal: SubmitError) {
-    if let Some(job) = ticket.take() {
-        job.refuse(refused(most, refusal));
-    }
 }
 
 /// A call on its way to a worker.
@@ -181,7 +137,8 @@ impl Work {
         let label = &self.label;
         let span = label.span(Lead::of(self.tool.spec()));
         let _entered = span.enter();
-        let sink = Masked { sink: &producer, secrets: &self.configured.secrets };
+        let tool = label.tool;
+        let sink = Masked { sink: &producer, secrets: &self.configured.secrets, tool };
         let outcome = guarded(label.tool, || {
             let context = Context {
                 workspace: &self.configured.workspace,
@@ -222,10 +179,11 @@ impl Work {
     fn settle(&self, outcome: Outcome) -> Outcome {
         let spec = self.tool.spec();
         let secrets = &self.configured.secrets;
-        let payload =
-            outcome.map_err(|error| masking::error(secrets, self.configured.named_jail(error)))?;
-        let mut payload = masking::payload(secrets, payload);
-        payload.entry("tool").or_insert_with(|| Value::from(spec.name));
+        let payload = outcome.map_err(|error| {
+            let error = masking::error(secrets, self.configured.named_jail(error));
+            if error.has_so_far() { error.with_detail("tool", spec.name) } else { error }
+        })?;
+        let payload = masking::of_tool(spec.name, masking::payload(secrets, payload));
         if self.cancel.is_cancelled() {
             return Err(cancelled_after_success(spec.kind, &payload));
         }
@@ -237,6 +195,25 @@ impl Work {
             }
         }
     }
+}
+
+/// The failure of a call that the jail has no worker for.
+fn no_worker(refusal: SubmitError) -> ToolError {
+    tracing::warn!(error = &refusal as &dyn Error, "no worker took a call");
+    let code = match &refusal {
+        SubmitError::Confine(source) => source.raw_os_error(),
+        _ => None,
+    };
+    match (&refusal, code) {
+        (SubmitError::Worker(_), _) => ToolError::too_many_calls(refusal.to_string())
+            .with_hint("the machine has no thread left; try again later"),
+        // Such as a lack of descriptors, which passes.
+        (_, Some(code)) => {
+            ToolError::from_io("confine a file worker", "", io::Error::from_raw_os_error(code))
+        }
+        (_, None) => ToolError::execution_failed(refusal.to_string()),
+    }
+    .with_source(refusal)
 }
 
 /// The error for a call that ended before its tool was asked.

@@ -1,7 +1,9 @@
 //! The values of secrets, kept out of everything that leaves the provider.
 //!
-//! Commands' output is masked as it streams. But a command may write a secret into a file, and a
-//! caller may name one: what a file tool reads, an error repeats and a preview shows passes here.
+//! Commands' output is masked as it streams, by [`Masker`](crate::process::Masker), because a secret
+//! may be cut by the end of a piece. All else passes here: a command may write a secret into a file,
+//! and a caller may name one, so that a file tool reads it, an error repeats it, a preview shows it.
+//! Tools mask nothing but what they cut; see [`Context::secrets`](crate::tools::Context::secrets).
 
 use std::borrow::Cow;
 use std::time::Instant;
@@ -13,25 +15,35 @@ use crate::process::Secrets;
 use crate::tools::view::{DiffLine, Hunk, View};
 use crate::tools::{EmitError, Event, EventSink, Payload, ToolError};
 
-/// Takes a call's events and passes them on masked.
+/// Takes a call's events and passes them on masked, a partial result with its tool's name.
 pub(super) struct Masked<'a> {
     pub(super) sink: &'a dyn EventSink,
     pub(super) secrets: &'a Secrets,
+    pub(super) tool: &'static str,
 }
 
 impl EventSink for Masked<'_> {
     fn emit_until(&self, event: Event, deadline: Option<Instant>) -> Result<(), EmitError> {
         let masked = match event {
-            Event::Partial(partial) => Event::Partial(payload(self.secrets, partial)),
+            Event::Partial(partial) => {
+                Event::Partial(of_tool(self.tool, payload(self.secrets, partial)))
+            }
             Event::Progress { mut message, fraction } => {
                 mask(self.secrets, &mut message);
                 Event::Progress { message, fraction }
             }
-            // Masked where it is read, because a secret may be cut by the end of a piece.
+            // Masked where it is read.
             event @ (Event::Output { .. } | Event::Exit { .. }) => event,
         };
         self.sink.emit_until(masked, deadline)
     }
+}
+
+/// A result, or a part of one, with the name of the tool that made it: whoever stored it finds the
+/// tool again that can show it.
+pub(super) fn of_tool(tool: &'static str, mut payload: Payload) -> Payload {
+    payload.insert("tool".to_owned(), Value::from(tool));
+    payload
 }
 
 /// Masks every text of a result.
@@ -152,9 +164,9 @@ mod tests {
         }
         let secrets = Secrets::new([("TOKEN", "hunter2!")]);
         let seen = Seen::default();
-        let sink = Masked { sink: &seen, secrets: &secrets };
+        let sink = Masked { sink: &seen, secrets: &secrets, tool: "t" };
         let partial = |text: &str| {
-            let Value::Object(partial) = json!({"matches": [{"text": text}]}) else {
+            let Value::Object(partial) = json!({"tool": "t", "matches": [{"text": text}]}) else {
                 unreachable!()
             };
             Event::Partial(partial)

@@ -9,7 +9,6 @@ pub mod validate;
 mod configured;
 mod core;
 mod dispatch;
-mod handover;
 mod identity;
 mod masking;
 mod nearest;

@@ -49,7 +49,10 @@ impl Running {
             return Err(ToolError::cancelled("the provider is shutting down"));
         }
         if inner.calls.len() >= most {
-            return Err(too_many(most));
+            let message = format!("{most} calls run already");
+            return Err(ToolError::too_many_calls(message).with_hint(
+                "wait for one of them to end and try again; max_concurrent_calls sets the limit",
+            ));
         }
         let number = inner.next;
         inner.next += 1;
@@ -95,10 +98,4 @@ impl Drop for Slot {
             self.running.idle.notify_waiters();
         }
     }
-}
-
-/// The refusal of a call because `most` run already.
-pub(crate) fn too_many(most: usize) -> ToolError {
-    ToolError::too_many_calls(format!("{most} calls run already"))
-        .with_hint("wait for one of them to end and try again; max_concurrent_calls sets the limit")
 }

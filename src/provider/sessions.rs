@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use xxhash_rust::xxh3::xxh3_128;
 
-use crate::workspace::Session;
+use workspace_fs::Session;
 
 /// Sessions that are remembered. The least recently used one is forgotten first; a session that
 /// is forgotten has read nothing, which can only make a write more careful.

@@ -8,10 +8,10 @@
 use std::collections::VecDeque;
 use std::future::Future as _;
 use std::pin::Pin;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, Waker};
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use futures_util::Stream;
 use serde_json::Value;
@@ -79,21 +79,11 @@ pub(crate) fn channel(lead: Lead, timing: Timing, cancel: CancelToken) -> (Produ
         cancel,
         phase: Phase::default(),
         sent_bytes: AtomicU64::new(0),
-        ended: AtomicBool::new(false),
     });
     let expiry = timing.stream.map_or(Expiry::Never, Expiry::At);
     let producer =
         Producer { shared: shared.clone(), lead, deadline: timing.tool, answer: Answer::Owed };
-    (
-        producer,
-        EventStream {
-            shared,
-            expiry,
-            undelivered: None,
-            patience: Patience::of(lead),
-            kind: ToolKind::DataSource,
-        },
-    )
+    (producer, EventStream { shared, expiry, undelivered: None, kind: ToolKind::DataSource })
 }
 
 /// Called with an outcome that the reader did not wait for.
@@ -106,26 +96,7 @@ pub struct EventStream {
     shared: Arc<Shared>,
     expiry: Expiry,
     undelivered: Option<Undelivered>,
-    patience: Patience,
     kind: ToolKind,
-}
-
-/// Whether the reader may still look a moment for the outcome before it sleeps.
-#[derive(PartialEq)]
-enum Patience {
-    Fresh,
-    Spent,
-}
-
-impl Patience {
-    /// A tool with nothing to say but its outcome often has it before a thread could be put to
-    /// sleep and woken again. With one processor nobody would make progress meanwhile.
-    fn of(lead: Lead) -> Self {
-        static MANY: OnceLock<bool> = OnceLock::new();
-        let many =
-            MANY.get_or_init(|| std::thread::available_parallelism().is_ok_and(|n| n.get() > 1));
-        if lead == Lead::TerminalOnly && *many { Patience::Fresh } else { Patience::Spent }
-    }
 }
 
 enum Expiry {
@@ -140,8 +111,6 @@ struct Shared {
     cancel: CancelToken,
     phase: Phase,
     sent_bytes: AtomicU64,
-    /// Whether there is an outcome, to look at without the lock. A hint: the state decides.
-    ended: AtomicBool,
 }
 
 struct State {
@@ -166,18 +135,7 @@ enum Reader {
     Gone,
 }
 
-/// How long a reader looks for the outcome of a call before it sleeps.
-const LOOK: Duration = Duration::from_micros(50);
-
 impl Shared {
-    /// Offers the processor to others between looks: the worker may need this very one.
-    fn look_for_the_end(&self) {
-        let start = Instant::now();
-        while !self.ended.load(Ordering::Acquire) && start.elapsed() < LOOK {
-            std::thread::yield_now();
-        }
-    }
-
     fn lock(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -264,11 +222,6 @@ impl Stream for EventStream {
                 Ending::Ready(outcome) => return Poll::Ready(Some(StreamItem::End(outcome))),
                 Ending::Taken => return Poll::Ready(None),
                 Ending::Open => state.ending = Ending::Open,
-            }
-            if std::mem::replace(&mut this.patience, Patience::Spent) == Patience::Fresh {
-                drop(state);
-                this.shared.look_for_the_end();
-                continue;
             }
             if let Reader::Present(waker) = &mut state.reader {
                 match waker {
@@ -377,7 +330,6 @@ fn end(shared: &Shared, outcome: Outcome) -> Delivery {
     state.ending = Ending::Ready(outcome);
     let waker = state.take_waker();
     drop(state);
-    shared.ended.store(true, Ordering::Release);
     if let Some(waker) = waker {
         waker.wake();
     }
@@ -455,3 +407,6 @@ fn weight(value: &Value) -> usize {
         _ => 0,
     }
 }
+
+#[cfg(test)]
+mod tests;

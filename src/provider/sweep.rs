@@ -6,7 +6,7 @@ use std::sync::mpsc::sync_channel;
 use std::time::Duration;
 
 use super::configured::Configured;
-use crate::workspace::{Budget, Swept};
+use workspace_fs::{Budget, Swept};
 
 /// How long a Configure waits for the sweep. In all but the largest trees it is over by then, so that
 /// the first call finds the roots clean; else it goes on beside the calls.

@@ -11,8 +11,6 @@ use super::nearest::{argument_suggestion, suggestion};
 const MOST_LISTED: usize = 20;
 /// Longest piece of a wrong value that a message repeats, in characters.
 const MOST_SHOWN: usize = 40;
-/// Largest whole number that a double holds exactly.
-const EXACT: i64 = 1 << 53;
 
 /// Checks the arguments of a call of `tool`, with all problems in one message.
 ///
@@ -113,7 +111,14 @@ impl Check {
                 self.object(place, properties, object);
                 true
             }
-            (Kind::FreeObject, Value::Object(_)) | (Kind::Boolean, Value::Bool(_)) => true,
+            (Kind::StringMap, Value::Object(object)) => {
+                let text = Schema::new(Kind::String(&[]), "");
+                for (name, item) in object {
+                    self.value(&Place::Property(place, name), &text, item);
+                }
+                true
+            }
+            (Kind::Boolean, Value::Bool(_)) => true,
             (Kind::String(words), Value::String(text)) => {
                 if !words.is_empty() && !words.contains(&text.as_str()) {
                     self.problem(|| {
@@ -124,8 +129,9 @@ impl Check {
                 true
             }
             (Kind::Number, Value::Number(_)) => true,
-            (Kind::Whole { min }, Value::Number(number)) => {
-                number.as_i64().is_some_and(|number| (*min..=EXACT).contains(&number))
+            (Kind::Whole { .. } | Kind::Range { .. }, Value::Number(number)) => {
+                let number = number.as_i64().zip(schema.kind.range());
+                number.is_some_and(|(number, range)| range.contains(&number))
             }
             (Kind::Array(items), Value::Array(list)) => {
                 for (index, item) in list.iter().enumerate() {
@@ -164,12 +170,13 @@ impl Place<'_> {
 
 fn wanted(kind: &Kind) -> String {
     match kind {
-        Kind::Object(_) | Kind::FreeObject => "an object".to_owned(),
+        Kind::Object(_) | Kind::StringMap => "an object".to_owned(),
         Kind::String([]) => "a string".to_owned(),
         Kind::String(words) => format!("one of {}", words.join(", ")),
         Kind::Number => "a number".to_owned(),
         Kind::Whole { min: i64::MIN } => "a whole number".to_owned(),
         Kind::Whole { min } => format!("a whole number ≥ {min}"),
+        Kind::Range { min, max } => format!("a whole number from {min} to {max}"),
         Kind::Boolean => "true or false".to_owned(),
         Kind::Array(_) => "a list".to_owned(),
     }
@@ -184,7 +191,9 @@ fn came(kind: &Kind, value: &Value) -> String {
         Value::String(text) => {
             let shown = format!("{:?}", shorten(text));
             match kind {
-                Kind::Number | Kind::Whole { .. } if text.trim().parse::<f64>().is_ok() => {
+                Kind::Number | Kind::Whole { .. } | Kind::Range { .. }
+                    if text.trim().parse::<f64>().is_ok() =>
+                {
                     format!("the string {shown}; write the number without quotes")
                 }
                 Kind::Boolean if matches!(text.as_str(), "true" | "false") => {
@@ -194,7 +203,7 @@ fn came(kind: &Kind, value: &Value) -> String {
                     format!("the string {shown}; give the list itself, without quotes around it")
                 }
                 Kind::Array(_) => format!("the string {shown}; put it in [ ]"),
-                Kind::Object(_) | Kind::FreeObject if text.trim_start().starts_with('{') => {
+                Kind::Object(_) | Kind::StringMap if text.trim_start().starts_with('{') => {
                     format!("the string {shown}; give the object itself, without quotes around it")
                 }
                 _ => format!("the string {shown}"),
@@ -237,7 +246,7 @@ mod tests {
             Property::optional("mode", Kind::String(&["content", "files"]), ""),
             Property::optional("edits", Kind::Array(Box::new(edit)), ""),
             Property::optional("share", Kind::Number, ""),
-            Property::optional("extra", Kind::FreeObject, ""),
+            Property::optional("extra", Kind::StringMap, ""),
         ])
     }
 
@@ -249,7 +258,7 @@ mod tests {
     #[test]
     fn what_fits_passes() {
         let full = json!({"path": "a", "limit": 1, "mode": "files", "share": 0.5,
-            "edits": [{"old": "x", "all": false}], "extra": {"free": [null]}});
+            "edits": [{"old": "x", "all": false}], "extra": {"free": "x"}});
         assert_eq!(problems(full), Vec::<String>::new());
         assert_eq!(problems(json!({"path": ""})), Vec::<String>::new());
     }
@@ -301,6 +310,27 @@ mod tests {
         assert_eq!(
             problems(json!({"path": {"a": 1}})),
             ["path must be a string, not an object; write it out as one string"]
+        );
+    }
+
+    #[test]
+    fn a_range_has_two_ends_and_a_map_holds_strings() {
+        let schema = Schema::object(vec![
+            Property::optional("share", Kind::Range { min: 0, max: 100 }, ""),
+            Property::optional("names", Kind::StringMap, ""),
+        ]);
+        let problems = |value: Value| {
+            Check::new(Unknown::Refused).run(&schema, value.as_object().unwrap()).listed
+        };
+        for share in [0, 100] {
+            assert_eq!(problems(json!({"share": share, "names": {"a": ""}})), [""; 0]);
+        }
+        assert_eq!(
+            problems(json!({"share": 101, "names": {"a": "b", "c": 1}})),
+            [
+                "share must be a whole number from 0 to 100, not 101",
+                "names.c must be a string, not 1",
+            ]
         );
     }
 

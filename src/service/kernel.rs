@@ -1,7 +1,7 @@
 //! The kernel's side of the log, for tests and examples: what a kernel serves on its broker.
 
+use goplugin::Services;
 use serde_json::Value;
-use tonic::service::Routes;
 use tonic::{Request, Response, Status};
 
 use crate::tools::Payload;
@@ -47,20 +47,20 @@ pub struct KernelEvent {
 
 /// A callback service that hands every log entry to `on_log`, and keeps no events. Serve it on the
 /// broker under [`super::plugin::KERNEL_CALLBACKS`].
-pub fn kernel_callbacks(on_log: impl Fn(KernelLogEntry) + Send + Sync + 'static) -> Routes {
-    routes(Callbacks { on_log: Box::new(on_log), on_emit: None })
+pub fn kernel_callbacks(on_log: impl Fn(KernelLogEntry) + Send + Sync + 'static) -> Services {
+    services(Callbacks { on_log: Box::new(on_log), on_emit: None })
 }
 
 /// [`kernel_callbacks`] that hands every event to `on_emit` besides, as if it were kept.
 pub fn kernel_callbacks_keeping(
     on_log: impl Fn(KernelLogEntry) + Send + Sync + 'static,
     on_emit: impl Fn(KernelEvent) + Send + Sync + 'static,
-) -> Routes {
-    routes(Callbacks { on_log: Box::new(on_log), on_emit: Some(Box::new(on_emit)) })
+) -> Services {
+    services(Callbacks { on_log: Box::new(on_log), on_emit: Some(Box::new(on_emit)) })
 }
 
-fn routes(callbacks: Callbacks) -> Routes {
-    Routes::new(server::KernelCallbackServiceServer::new(callbacks))
+fn services(callbacks: Callbacks) -> Services {
+    Services::new().with(server::KernelCallbackServiceServer::new(callbacks))
 }
 
 struct Callbacks {

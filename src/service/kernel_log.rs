@@ -37,8 +37,6 @@ const MOST_TEXT: usize = 8 * 1024;
 const PATIENCE: Duration = Duration::from_secs(5);
 /// Entries in a row that the kernel may fail to take before it counts as gone.
 const MOST_FAILURES: u32 = 3;
-/// Whose entries are carried: ours, not those of the libraries that carry them.
-const OWN_TARGET: &str = "provider_workspace";
 
 /// Why the kernel could not be reached.
 pub type DialError = Box<dyn Error + Send + Sync>;
@@ -194,7 +192,7 @@ async fn carry(shared: Arc<Shared>, dial: Dial) {
         }
         let lost = (lost > 0).then(|| Entry {
             level: Level::WARN,
-            target: OWN_TARGET,
+            target: module_path!(),
             message: format!("{lost} log entries were lost: the kernel took them too slowly"),
             fields: Map::new(),
             time: SystemTime::now(),
@@ -236,8 +234,9 @@ fn level(level: Level) -> LogLevel {
     }
 }
 
-/// Feeds a [`KernelLog`] with this crate's own entries of level INFO and above, each with the fields
-/// of the spans that it is in: that is how a tool's entry says which call and session it belongs to.
+/// Feeds a [`KernelLog`] with the entries of level INFO and above that the subscriber lets pass, each
+/// with the fields of the spans that it is in: that is how a tool's entry says which call and session
+/// it belongs to.
 #[derive(Debug)]
 pub struct KernelLogLayer {
     log: KernelLog,
@@ -248,8 +247,7 @@ struct SpanFields(Map<String, Value>);
 
 impl<S: Subscriber + for<'lookup> LookupSpan<'lookup>> Layer<S> for KernelLogLayer {
     fn on_new_span(&self, attributes: &Attributes<'_>, id: &Id, context: Context<'_, S>) {
-        let is_own = attributes.metadata().target().starts_with(OWN_TARGET);
-        if is_own && let Some(span) = context.span(id) {
+        if let Some(span) = context.span(id) {
             let mut fields = Fields::default();
             attributes.record(&mut fields);
             span.extensions_mut().insert(SpanFields(fields.others));
@@ -258,7 +256,7 @@ impl<S: Subscriber + for<'lookup> LookupSpan<'lookup>> Layer<S> for KernelLogLay
 
     fn on_event(&self, event: &Event<'_>, context: Context<'_, S>) {
         let metadata = event.metadata();
-        if *metadata.level() > Level::INFO || !metadata.target().starts_with(OWN_TARGET) {
+        if *metadata.level() > Level::INFO {
             return;
         }
         let mut fields = Fields::default();

@@ -15,7 +15,6 @@ pub mod observe;
 pub mod pb;
 mod persisted;
 pub mod plugin;
-mod room;
 mod status;
 mod timeout;
 mod tool_service;

@@ -1,23 +1,17 @@
-//! The generated messages and services, nested as their packages are.
-#![expect(missing_docs, clippy::allow_attributes, reason = "generated code")]
+//! The protocol's own messages, clients and servers, generated from `proto/pluggableharness` and
+//! nested as their packages are. For whoever speaks the protocol below this crate's types, such as a
+//! checker of providers.
+#![expect(missing_docs, reason = "the .proto files say what there is to say")]
+#![expect(clippy::allow_attributes, reason = "generated code allows what it needs")]
 
 macro_rules! packages {
-    ($($name:ident = $package:literal),+ $(,)?) => {
+    ($($name:ident),+ $(,)?) => {
         $(pub mod $name {
             pub mod v1 {
-                tonic::include_proto!($package);
+                include!(concat!("generated/pluggableharness.", stringify!($name), ".v1.rs"));
             }
         })+
     };
 }
 
-packages! {
-    common = "pluggableharness.common.v1",
-    config = "pluggableharness.config.v1",
-    event = "pluggableharness.event.v1",
-    kernel = "pluggableharness.kernel.v1",
-    log = "pluggableharness.log.v1",
-    render = "pluggableharness.render.v1",
-    schema = "pluggableharness.schema.v1",
-    tool = "pluggableharness.tool.v1",
-}
+packages!(common, config, event, kernel, log, render, schema, tool);

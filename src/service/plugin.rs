@@ -7,14 +7,14 @@ use std::io::{self, Write as _};
 use std::process::ExitCode;
 use std::sync::Arc;
 
-use tonic::service::Routes;
+use goplugin::server::{self, CookieCheck, HandshakeEnvironment, ServeError, hclog, serve};
+use goplugin::{Broker, Cookie, Services};
 use tracing::level_filters::LevelFilter;
 use tracing_subscriber::Layer as _;
+use tracing_subscriber::filter::{FilterExt as _, Targets};
 use tracing_subscriber::layer::SubscriberExt as _;
 use tracing_subscriber::util::SubscriberInitExt as _;
 
-use crate::goplugin::Cookie;
-use crate::goplugin::server::{self, CookieCheck, HandshakeEnvironment, ServeError, hclog, serve};
 use crate::provider::{Identity, Provider, Registry, Surroundings};
 use crate::telemetry::{Settings, SettingsFault, Telemetry};
 
@@ -53,11 +53,36 @@ pub enum PluginError {
     Serve(#[from] ServeError),
 }
 
-/// A provider's whole `main`: it is started as the helper of a jail, by a kernel, or by hand.
+/// What a program decides about how it serves.
+#[derive(Clone, Debug)]
+pub struct ServeOptions {
+    /// Which targets are logged, and how much of each; the level that the operator chooses
+    /// ([`LOG_VARIABLE`]) bounds them all. By default every target is logged, except that the
+    /// crates that carry the connection are heard from WARN up ([`hclog::targets`]).
+    pub log_targets: Targets,
+}
+
+impl Default for ServeOptions {
+    fn default() -> Self {
+        Self { log_targets: hclog::targets() }
+    }
+}
+
+/// A provider's whole `main`: it is started as the helper of a jail, by a host, or by hand. It is
+/// [`main_with`] and the default options.
+pub fn main(provider: impl FnOnce() -> Provider, by_hand: impl FnOnce() -> ExitCode) -> ExitCode {
+    main_with(ServeOptions::default, provider, by_hand)
+}
+
+/// [`main`] of a program that decides more.
 ///
 /// Nothing may come before it: a helper has no use for anything, and what another process of the
 /// user should not see may be read only after this process is closed to others.
-pub fn main(provider: impl FnOnce() -> Provider, by_hand: impl FnOnce() -> ExitCode) -> ExitCode {
+pub fn main_with(
+    options: impl FnOnce() -> ServeOptions,
+    provider: impl FnOnce() -> Provider,
+    by_hand: impl FnOnce() -> ExitCode,
+) -> ExitCode {
     if sandbox::is_spawner_invocation() {
         return sandbox::spawner_main();
     }
@@ -68,14 +93,11 @@ pub fn main(provider: impl FnOnce() -> Provider, by_hand: impl FnOnce() -> ExitC
     }
     let environment = HandshakeEnvironment::from_process(&COOKIE);
     match environment.launched_by_host(&COOKIE) {
-        CookieCheck::Launched => {
-            sandbox::memory::keep_reserve();
-            match run(environment, provider()) {
-                Ok(()) => ExitCode::SUCCESS,
-                // The host has been told.
-                Err(_) => ExitCode::FAILURE,
-            }
-        }
+        CookieCheck::Launched => match run(environment, options(), provider()) {
+            Ok(()) => ExitCode::SUCCESS,
+            // The host has been told.
+            Err(_) => ExitCode::FAILURE,
+        },
         CookieCheck::Missing | CookieCheck::Wrong => by_hand(),
     }
 }
@@ -97,12 +119,16 @@ pub fn only_for_kernels() -> ExitCode {
 ///
 /// # Errors
 /// [`PluginError`].
-pub fn run(environment: HandshakeEnvironment, provider: Provider) -> Result<(), PluginError> {
+pub fn run(
+    environment: HandshakeEnvironment,
+    options: ServeOptions,
+    provider: Provider,
+) -> Result<(), PluginError> {
     let kernel_log = KernelLog::default();
     let mut faults = Vec::new();
     let identity = provider.describe();
     let telemetry = telemetry(identity, &mut faults);
-    log_to_host(identity.name, &kernel_log, telemetry.as_ref())?;
+    log_to_host(identity.name, options.log_targets, &kernel_log, telemetry.as_ref())?;
     for fault in faults {
         tracing::warn!("{fault}; spans and figures of calls go without it");
     }
@@ -140,12 +166,12 @@ async fn serve_provider(
     let provider = Arc::new(provider);
     let service = ToolService::new(provider.clone(), kernel_log.clone()).into_server();
     let log = kernel_log.clone();
-    let services = |broker: crate::goplugin::Broker| {
+    let services = |broker: Broker| {
         log.dial_with(move || {
             let broker = broker.clone();
             async move { broker.dial(KERNEL_CALLBACKS).await.map_err(Into::into) }
         });
-        Routes::new(service)
+        Services::new().with(service)
     };
     serve(settings, services, |reason| async move {
         tracing::debug!(?reason, "stopping");
@@ -169,6 +195,7 @@ fn telemetry(identity: Identity, faults: &mut Vec<SettingsFault>) -> Option<Tele
 
 fn log_to_host(
     name: &'static str,
+    targets: Targets,
     kernel_log: &KernelLog,
     telemetry: Option<&Telemetry>,
 ) -> Result<(), PluginError> {
@@ -181,11 +208,11 @@ fn log_to_host(
     let registry = tracing_subscriber::registry();
     let installed = match telemetry {
         // One level for all: what is below it costs a look at one number.
-        None => registry.with(level).with(lines).with(entries).try_init(),
-        // Calls are collected whatever level is logged.
+        None => registry.with(level).with(targets).with(lines).with(entries).try_init(),
+        // Calls are collected whatever is logged.
         Some(telemetry) => registry
-            .with(lines.with_filter(level))
-            .with(entries.with_filter(level))
+            .with(lines.with_filter(level.and(targets.clone())))
+            .with(entries.with_filter(level.and(targets)))
             .with(telemetry.layer())
             .try_init(),
     };

@@ -1,5 +1,6 @@
 //! Stories over a real connection, with small tools and a small kernel made for them.
 
+use std::convert::Infallible;
 use std::sync::{Arc, Mutex, mpsc};
 use std::time::Duration;
 
@@ -9,8 +10,9 @@ use serde_json::json;
 use tokio::net::UnixStream;
 use tokio::sync::mpsc as async_mpsc;
 use tonic::Code;
-use tonic::transport::{Channel, Endpoint, Server, server::Router};
-use tower::service_fn;
+use tonic::body::Body;
+use tonic::transport::{Channel, Endpoint, Server};
+use tower::{Service, service_fn};
 use tracing_subscriber::layer::SubscriberExt as _;
 
 use super::*;
@@ -19,10 +21,18 @@ use crate::provider::{Call, Provider, Surroundings};
 use crate::tools::view::View;
 use crate::tools::{Context, Event, OutputStream, Payload, ToolError, ToolKind};
 
-/// A client of `router`, on a connection of its own.
-async fn connect(router: Router) -> Channel {
+/// A client of `service`, on a connection of its own.
+async fn connect<S>(service: S) -> Channel
+where
+    S: Service<http::Request<Body>, Response = http::Response<Body>, Error = Infallible>
+        + Clone
+        + Send
+        + 'static,
+    S::Future: Send,
+{
     let (near, far) = UnixStream::pair().unwrap();
-    tokio::spawn(router.serve_with_incoming(tokio_stream::once(Ok::<_, std::io::Error>(far))));
+    let incoming = tokio_stream::once(Ok::<_, std::io::Error>(far));
+    tokio::spawn(Server::builder().serve_with_incoming(service, incoming));
     let near = Mutex::new(Some(near));
     let connector = service_fn(move |_| {
         let stream = near.lock().unwrap().take();
@@ -42,7 +52,7 @@ async fn client_with(
         Surroundings::of_this_process("COOKIE")
     }));
     let service = ToolService::new(provider.clone(), log).into_server();
-    (ToolClient::new(connect(Server::builder().add_service(service)).await), provider)
+    (ToolClient::new(connect(service).await), provider)
 }
 
 async fn client(
@@ -255,7 +265,7 @@ async fn what_a_kernel_stored_is_shown() {
 async fn the_kernel_is_told_what_happened_to_a_cancelled_call() {
     let (told, mut heard) = async_mpsc::unbounded_channel();
     let kernel = kernel_callbacks(move |entry| told.send(entry).unwrap());
-    let channel = connect(Server::builder().add_routes(kernel)).await;
+    let channel = connect(kernel).await;
     let log = KernelLog::default();
     log.dial_with(move || {
         let channel = channel.clone();

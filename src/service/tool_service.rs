@@ -7,12 +7,11 @@ use std::thread;
 
 use futures_util::{Stream, StreamExt as _};
 use prost::Message as _;
-use sandbox::memory::start_thread;
 use tokio::sync::oneshot;
 use tonic::metadata::MetadataMap;
 use tonic::{Request, Response, Status};
 
-use crate::provider::config::ATTRIBUTES;
+use crate::provider::config;
 use crate::provider::{Call, EventStream, Provider, StreamItem};
 use crate::telemetry::{CallSpan, Ending, Operation, call_span};
 use crate::tools::ToolError;
@@ -81,7 +80,7 @@ impl server::ToolService for ToolService {
         Ok(Response::new(wire::GetSchemaResponse {
             tools: self.provider.schema().iter().map(tool_schema).collect(),
             slash_commands: Vec::new(),
-            config_schema: Some(config_schema(ATTRIBUTES)),
+            config_schema: Some(config_schema(&config::properties())),
             supported_hook_points: Vec::new(),
         }))
     }
@@ -97,15 +96,13 @@ impl server::ToolService for ToolService {
         // Opening roots and building the jail blocks. The runtime's own threads for that panic where
         // none can be started.
         let (say, answered) = oneshot::channel();
-        let thread = thread::Builder::new().name("configure".to_owned());
-        start_thread(|begins| {
-            thread.spawn(move || {
-                drop(begins);
-                // The kernel may be gone.
-                let _ = say.send(provider.configure(&config));
-            })
-        })
-        .map_err(|error| status(&ToolError::from_io("start a thread to configure", "", error)))?;
+        let work = move || {
+            // The host may be gone.
+            let _ = say.send(provider.configure(&config));
+        };
+        thread::Builder::new().name("configure".to_owned()).spawn(work).map_err(|error| {
+            status(&ToolError::from_io("start a thread to configure", "", error))
+        })?;
         answered
             .await
             .map_err(|lost| {

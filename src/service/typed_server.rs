@@ -17,7 +17,6 @@ use tower::Service;
 use crate::tools::ToolError;
 
 use super::MOST_MESSAGE_BYTES;
-use super::room::guarded;
 use super::status::status;
 
 /// A gRPC service whose refusals all carry this protocol's error.
@@ -51,7 +50,7 @@ where
     }
 
     fn call(&mut self, request: http::Request<Body>) -> Self::Future {
-        self.inner.call(guarded(request)).map(|answer| answer.map(typed))
+        self.inner.call(request).map(|answer| answer.map(typed))
     }
 }
 

@@ -3,19 +3,19 @@
 
 pub mod common {
     pub mod v1 {
-        tonic::include_proto!("opentelemetry.proto.common.v1");
+        include!("generated/opentelemetry.proto.common.v1.rs");
     }
 }
 
 pub mod collector {
     pub mod trace {
         pub mod v1 {
-            tonic::include_proto!("opentelemetry.proto.collector.trace.v1");
+            include!("generated/opentelemetry.proto.collector.trace.v1.rs");
         }
     }
     pub mod metrics {
         pub mod v1 {
-            tonic::include_proto!("opentelemetry.proto.collector.metrics.v1");
+            include!("generated/opentelemetry.proto.collector.metrics.v1.rs");
         }
     }
 }

@@ -12,10 +12,9 @@ use super::{Category, Context, Payload, Tool, ToolError, ToolSpec};
 use crate::process::{
     self, Budget, Call, Environment, Finished, Interrupt, RunError, Spool, TooLate,
 };
-use crate::text::name;
+use workspace_fs::text::name;
 
 mod arguments;
-mod events;
 mod folder;
 mod notice;
 mod outcome;
@@ -139,11 +138,11 @@ impl Tool for Bash {
     }
 
     fn render_call(&self, arguments: &Payload) -> View {
-        show::call(arguments, self.settings.environment.secrets())
+        show::call(arguments)
     }
 
     fn render_result(&self, payload: &Payload) -> View {
-        show::result(payload, self.settings.environment.secrets())
+        show::result(payload)
     }
 }
 
@@ -172,9 +171,8 @@ impl<'a> Start<'a> {
     ) -> Result<(Finished, &'a Path), ToolError> {
         let mut missing = None;
         for shell in &self.settings.shells {
-            let mut events = events::Events(context.sink);
             let call = self.call(shell, arguments, interrupt);
-            match process::run(&self.ready.jail, call, &mut events) {
+            match process::run(&self.ready.jail, call, context.sink) {
                 Ok(finished) => return Ok((finished, shell)),
                 Err(RunError::Start(StartError::Stage { stage: Stage::Program, source }))
                     if source.raw_os_error() != Some(rustix::io::Errno::TOOBIG.raw_os_error()) =>
@@ -235,7 +233,7 @@ impl<'a> Start<'a> {
                 )
                 .with_source(source)
             }
-            RunError::Start(StartError::Stage { stage: Stage::WorkingFolder, source }) => {
+            RunError::Start(StartError::Stage { stage: Stage::WorkingDirectory, source }) => {
                 let failed = ToolError::from_io(&format!("run in {cwd}"), &cwd, source);
                 match failed.category() {
                     Category::PermissionDenied => failed.with_hint(

@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicU8, Ordering};
 use std::time::{Duration, Instant};
 
 use crate::process::Secrets;
-use crate::workspace::{Session, Workspace};
+use workspace_fs::{Session, Workspace};
 
 use super::schema::Schema;
 use super::view::View;
@@ -17,7 +17,8 @@ pub trait Tool: Send + Sync {
     /// What the tool says of itself.
     fn spec(&self) -> &ToolSpec;
 
-    /// Does the work. The result satisfies [`ToolSpec::output`].
+    /// Does the work. The result satisfies [`ToolSpec::output`] with the field `tool`, which the
+    /// provider adds.
     ///
     /// # Errors
     /// A [`ToolError`] for everything that is not a success.
@@ -111,8 +112,8 @@ pub struct Context<'a> {
     pub deadline: Option<Instant>,
     /// Where the call stands between "can still be stopped" and "cannot".
     pub phase: &'a Phase,
-    /// What no one may see. All that a tool hands in is masked anyway; a tool that cuts texts has
-    /// to mask them before, because half a secret is not recognised.
+    /// What no one may see. All that a tool returns, emits or shows is masked by the provider; a
+    /// tool masks only what it cuts, before it does, because half a secret is not recognised.
     pub secrets: &'a Secrets,
 }
 

@@ -5,13 +5,12 @@ mod show;
 
 use std::path::Path;
 
-use sandbox::memory::{Room, can_fail, is_limited, room};
 use serde_json::Value;
 
-use crate::text::name;
-use crate::workspace::{
+use workspace_fs::text::name;
+use workspace_fs::{
     AccessTime, Action, Ended, Fault, Guard, Knowledge, Mode, OpenFile, PathArgument, Place,
-    Replacement, Stamp, Target, Version, VersionHasher, WorkspaceError, Written,
+    Replacement, Stamp, Target, Version, VersionHasher, Written,
 };
 
 use super::{Category, Context, Payload, ToolError};
@@ -52,10 +51,10 @@ impl Base {
         if expected > MAX_FILE {
             return Err(too_large(size));
         }
-        let (mut content, mut room) = (Vec::new(), expected + 1);
+        let (mut content, mut capacity) = (Vec::new(), expected + 1);
         loop {
-            can_fail(|| content.try_reserve_exact(room - content.len()))
-                .map_err(|_| no_memory(&format!("{action} {}", name::shown(path)), path))?;
+            let more = capacity - content.len();
+            reserve(&mut content, more, action, path)?;
             if file.append(&mut content)? == Ended::Yes {
                 break;
             }
@@ -63,7 +62,7 @@ impl Base {
             if content.len() > MAX_FILE {
                 return Err(too_large(content.len() as u64));
             }
-            room = (content.len() * 2).clamp(64 * 1024, MAX_FILE + 1);
+            capacity = (content.len() * 2).clamp(64 * 1024, MAX_FILE + 1);
         }
         if content.len() > MAX_FILE {
             return Err(too_large(content.len() as u64));
@@ -78,29 +77,19 @@ impl Base {
     }
 }
 
-/// Room for a list of the lines of these texts, which is made to tell what changed: after the change,
-/// when it is too late to fail. To be kept until then.
+/// Asks for memory for so many more bytes of a file, in a way that can fail: a request chooses how
+/// many they are.
 ///
 /// # Errors
-/// When there is no memory for it.
-pub(super) fn room_to_tell<'t>(
-    texts: impl Iterator<Item = &'t [u8]>,
-    action: &str,
-    path: &str,
-) -> Result<Room, ToolError> {
-    /// A line's place, in a list that grows by doubling and is copied when it does.
-    const LINE: usize = 48;
-    let bytes = if is_limited() {
-        texts.map(|text| text.len() + LINE * memchr::memchr_iter(b'\n', text).count()).sum()
-    } else {
-        0
-    };
-    room(bytes).ok_or_else(|| no_memory(&format!("{action} {}", name::shown(path)), path))
+/// When there is not so much.
+fn reserve(content: &mut Vec<u8>, more: usize, action: &str, path: &str) -> Result<(), ToolError> {
+    content.try_reserve_exact(more).map_err(|_| no_memory(action, path))
 }
 
-/// The error of a file that this process, or the machine, has no memory for at present.
+/// The error of a file that does not fit into this process's memory at present.
 pub(super) fn no_memory(action: &str, path: &str) -> ToolError {
-    ToolError::from_io(action, path, rustix::io::Errno::NOMEM.into())
+    let action = format!("{action} {}", name::shown(path));
+    ToolError::from_io(&action, path, rustix::io::Errno::NOMEM.into())
         .with_hint("try again later, or change it with bash, for example with sed")
 }
 
@@ -169,10 +158,44 @@ pub(super) fn is_stale(known: &Knowledge, version: Option<Version>, stamp: Stamp
     }
 }
 
-/// A file that is about to be changed, under its lock.
-pub(super) struct Writing<'w> {
+/// Where a change goes: the place that a path led to, and the file there, opened from its handle.
+pub(super) struct Destination<'w> {
+    context: &'w Context<'w>,
     place: Place<'w>,
     current: Option<OpenFile>,
+}
+
+impl<'w> Destination<'w> {
+    /// Opens what is at `place`. Its access time stays: what is read to be changed is not used.
+    fn open(context: &'w Context<'w>, place: Place<'w>, path: &str) -> Result<Self, ToolError> {
+        place.check_writable(context.workspace, path)?;
+        let current = match place.target {
+            Target::Missing { .. } => None,
+            Target::Found { .. } => Some(place.open(path, Action::Write, AccessTime::Keep)?),
+        };
+        Ok(Self { context, place, current })
+    }
+
+    /// The file as it is; absent where there is none.
+    pub(super) fn current(&self) -> Option<&OpenFile> {
+        self.current.as_ref()
+    }
+
+    /// The file as it is.
+    ///
+    /// # Errors
+    /// When there is none; then similar names in the same folder are named.
+    pub(super) fn existing(&self, path: &str) -> Result<&OpenFile, ToolError> {
+        self.current().ok_or_else(|| {
+            let argument = argument(self.context, path);
+            self.context.workspace.not_found(&self.place, argument, Action::Write).into()
+        })
+    }
+}
+
+/// A file that is about to be changed, under its lock.
+pub(super) struct Writing<'w> {
+    pub(super) destination: Destination<'w>,
     lock: Guard,
 }
 
@@ -187,24 +210,18 @@ pub(super) struct Committed {
 ///
 /// # Errors
 /// When the path cannot be written, or the lock is not free in time.
-pub(super) fn begin<'w>(context: &Context<'w>, path: &str) -> Result<Writing<'w>, ToolError> {
+pub(super) fn begin<'w>(context: &'w Context<'w>, path: &str) -> Result<Writing<'w>, ToolError> {
     let workspace = context.workspace;
     let argument = argument(context, path);
     let (place, lock) = context
         .waiting(|wait| workspace.lock_place(argument, Action::Write, Mode::Exclusive, wait))?;
-    let current = open(context, path, &place)?;
-    Ok(Writing { place, current, lock })
+    Ok(Writing { destination: Destination::open(context, place, path)?, lock })
 }
 
 impl Writing<'_> {
-    /// The file as it is; absent where there is none.
-    pub(super) fn current(&self) -> Option<&OpenFile> {
-        self.current.as_ref()
-    }
-
-    /// The path that it has without links.
+    /// The path that the file has without links.
     pub(super) fn path(&self) -> &Path {
-        &self.place.path
+        &self.destination.place.path
     }
 
     /// Gives the file its new content. The call can be stopped while the content is put on the
@@ -213,13 +230,8 @@ impl Writing<'_> {
     /// # Errors
     /// When the call was stopped, someone else changed the file since it was opened, or the system
     /// fails. Then the file is as it was.
-    pub(super) fn commit(
-        self,
-        context: &Context<'_>,
-        path: &str,
-        content: &[&[u8]],
-    ) -> Result<Committed, ToolError> {
-        let Self { place, current, lock } = self;
+    pub(super) fn commit(self, path: &str, content: &[&[u8]]) -> Result<Committed, ToolError> {
+        let Self { destination: Destination { context, place, current }, lock } = self;
         let base = current.as_ref();
         let should_stop = || context.check().is_err();
         let new = Replacement { text: path, base, content, should_stop: &should_stop };
@@ -238,41 +250,16 @@ fn argument<'a>(context: &Context<'a>, path: &'a str) -> PathArgument<'a> {
     PathArgument { text: path, working_directory: context.working_directory }
 }
 
-/// The file at `path` for a preview: nothing is locked, and not even its access time changes. None
-/// where nothing is there yet.
+/// The destination of a change for its preview: nothing is locked, and not even the access time of
+/// what is there changes.
 ///
 /// # Errors
 /// As a change of the file would fail.
-pub(super) fn look(context: &Context<'_>, path: &str) -> Result<Option<OpenFile>, ToolError> {
+pub(super) fn look<'w>(context: &'w Context<'w>, path: &str) -> Result<Destination<'w>, ToolError> {
     let place = context.workspace.locate(argument(context, path), Action::Write)?;
-    let current = open(context, path, &place)?;
-    place.check_permitted(path)?;
-    Ok(current)
-}
-
-/// Opens what is at `place`. Its access time stays: what is read to be changed is not being used.
-fn open(
-    context: &Context<'_>,
-    path: &str,
-    place: &Place<'_>,
-) -> Result<Option<OpenFile>, ToolError> {
-    place.check_writable(context.workspace, path)?;
-    if let Target::Missing { .. } = place.target {
-        return Ok(None);
-    }
-    let opened = context.workspace.open_file(argument(context, path), AccessTime::Keep);
-    opened.map(Some).map_err(|error| WorkspaceError { action: Action::Write, ..error }.into())
-}
-
-/// The error of a file that is not there and should be.
-pub(super) fn missing(context: &Context<'_>, path: &str) -> ToolError {
-    match context.workspace.locate_existing(argument(context, path), Action::Write) {
-        Err(error) => error.into(),
-        // It has just been made.
-        Ok(_) => {
-            ToolError::not_found(format!("cannot write {}: it did not exist", name::shown(path)))
-        }
-    }
+    let destination = Destination::open(context, place, path)?;
+    destination.place.check_permitted(path)?;
+    Ok(destination)
 }
 
 /// A version that is not the expected one. `current` is absent where there is no file.
@@ -289,5 +276,26 @@ pub(super) fn not_applied(error: ToolError) -> ToolError {
     match error.category() {
         Category::Cancelled | Category::Timeout => error.with_detail("applied", false),
         _ => error,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_that_does_not_fit_into_memory_is_refused_and_one_that_does_is_not() {
+        let mut content = b"old".to_vec();
+        reserve(&mut content, 4096, "edit", "a.txt").unwrap();
+        assert!(content.capacity() >= 4099);
+        for more in [isize::MAX as usize - 3, usize::MAX - 3] {
+            let error =
+                reserve(&mut content, more, "edit", "a.txt").expect_err("so much is nowhere");
+            assert_eq!(error.category(), Category::ExecutionFailed);
+            assert!(error.is_retryable(), "{error:?}");
+            assert!(error.message().contains("memory"), "{error:?}");
+            assert!(error.hint().is_some_and(|hint| hint.contains("bash")), "{error:?}");
+        }
+        assert_eq!(content, b"old");
     }
 }

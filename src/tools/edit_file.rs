@@ -2,20 +2,19 @@
 
 mod spec;
 
-use sandbox::memory::Room;
 use serde_json::Value;
 
-use crate::text::diff::{self, Diff, Side};
-use crate::text::edit::{Bounds, Count, Edit, EditError, Edited, Refusal, Scope, apply};
-use crate::text::encoding::{Detected, Encoding, detect};
-use crate::text::lines::Unit;
-use crate::text::name;
-use crate::text::patch::Patch;
-use crate::workspace::{Extent, Knowledge, OpenFile, VersionHasher};
+use workspace_fs::text::diff::{self, Diff, Side};
+use workspace_fs::text::edit::{Bounds, Count, Edit, EditError, Edited, Refusal, Scope, apply};
+use workspace_fs::text::encoding::{Detected, Encoding, detect};
+use workspace_fs::text::lines::Unit;
+use workspace_fs::text::name;
+use workspace_fs::text::patch::Patch;
+use workspace_fs::{Extent, Knowledge, OpenFile, VersionHasher};
 
 use super::change::{self, Base, MAX_FILE, PREVIEW_LINES};
 use super::view::{Style, View};
-use super::{Category, Context, Payload, Tool, ToolError, ToolSpec};
+use super::{Context, Payload, Tool, ToolError, ToolSpec};
 
 /// The tool.
 #[derive(Debug)]
@@ -119,7 +118,6 @@ struct Prepared {
     base: Base,
     encoding: Encoding,
     edited: Edited,
-    _room: Room,
 }
 
 impl Prepared {
@@ -139,12 +137,7 @@ impl Prepared {
         let should_stop = || context.check().is_err();
         let bounds = Bounds { size: MAX_FILE, should_stop: &should_stop };
         match apply(body, encoding, &arguments.edits, bounds) {
-            Ok(edited) => {
-                let changed = edited.patch.changes().iter();
-                let changed = changed.flat_map(|change| [&body[change.old.clone()], &*change.text]);
-                let room = change::room_to_tell(changed, "edit", path)?;
-                Ok(Self { base, encoding, edited, _room: room })
-            }
+            Ok(edited) => Ok(Self { base, encoding, edited }),
             Err(error) => {
                 context.check()?;
                 let known = context.session.knows(file.path());
@@ -194,7 +187,7 @@ fn refused(path: &str, error: &EditError, content: Content) -> ToolError {
             "{message}\nThe file has changed since this session read it."
         )),
         Refusal::NotFound(_) => ToolError::not_found(message),
-        Refusal::NoMemory(_) => change::no_memory(&format!("edit {}", name::shown(path)), path),
+        Refusal::NoMemory(_) => change::no_memory("edit", path),
         _ => ToolError::invalid_arguments(message),
     };
     let new = new.with_detail("path", path);
@@ -230,12 +223,10 @@ impl Tool for EditFile {
 
     fn preview(&self, arguments: &Payload, context: &Context<'_>) -> Result<View, ToolError> {
         let arguments = Arguments::of(arguments)?;
-        let file = match change::look(context, arguments.path) {
-            Ok(Some(file)) => file,
-            Ok(None) => return Ok(change::failure(&change::missing(context, arguments.path))),
-            Err(error) => return Ok(change::failure(&error)),
-        };
-        Ok(match Prepared::of(&arguments, &file, context) {
+        let prepared = change::look(context, arguments.path).and_then(|destination| {
+            Prepared::of(&arguments, destination.existing(arguments.path)?, context)
+        });
+        Ok(match prepared {
             Ok(prepared) => {
                 let diff = prepared.diff(PREVIEW_LINES);
                 let notes: &[String] =
@@ -273,23 +264,16 @@ fn edit(arguments: &Arguments<'_>, context: &Context<'_>) -> Result<Payload, Too
     let mut attempts = 1;
     loop {
         match edit_once(arguments, context) {
-            Err(error) if is_race(&error) && attempts < ATTEMPTS => attempts += 1,
+            Err(error) if error.is_race() && attempts < ATTEMPTS => attempts += 1,
             outcome => return outcome,
         }
     }
 }
 
-/// Whether the file was no longer the expected one when it was to be replaced.
-fn is_race(error: &ToolError) -> bool {
-    let states_version = error.details().contains_key("current_version");
-    error.category() == Category::ConcurrencyConflict && !error.is_retryable() && !states_version
-}
-
 fn edit_once(arguments: &Arguments<'_>, context: &Context<'_>) -> Result<Payload, ToolError> {
     let path = arguments.path;
     let writing = change::begin(context, path)?;
-    let Some(file) = writing.current() else { return Err(change::missing(context, path)) };
-    let prepared = Prepared::of(arguments, file, context)?;
+    let prepared = Prepared::of(arguments, writing.destination.existing(path)?, context)?;
     let bom = prepared.encoding.bom();
     let pieces: Vec<&[u8]> =
         std::iter::once(bom).chain(prepared.edited.patch.segments(prepared.body())).collect();
@@ -299,7 +283,6 @@ fn edit_once(arguments: &Arguments<'_>, context: &Context<'_>) -> Result<Payload
 
     let (diff, told) = change::told(|lines| prepared.diff(lines), prepared.side());
     let mut payload = Payload::new();
-    payload.insert("tool".to_owned(), spec::NAME.into());
     payload.insert("path".to_owned(), path.into());
     payload.insert("replacements".to_owned(), prepared.edited.replacements.into());
     if version == prepared.base.version {
@@ -309,7 +292,7 @@ fn edit_once(arguments: &Arguments<'_>, context: &Context<'_>) -> Result<Payload
     }
 
     let resolved = writing.path().to_owned();
-    let committed = writing.commit(context, path, &pieces)?;
+    let committed = writing.commit(path, &pieces)?;
     let written = committed.written;
     // What the session knows is brought up to date, unless it was out of date: then it has still
     // not seen what someone else changed.

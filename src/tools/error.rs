@@ -11,7 +11,7 @@ use serde_json::{Map, Value};
 
 use super::hidden::{one_line, without_controls};
 use super::shorten::shorten;
-use crate::workspace::plain_reason;
+use workspace_fs::plain_reason;
 
 /// A failed call: what went wrong, where, and what to do about it.
 #[derive(Debug)]
@@ -21,7 +21,19 @@ pub struct ToolError {
     message: String,
     details: Map<String, Value>,
     source: Option<Box<dyn Error + Send + Sync>>,
+    reason: Reason,
     log: Log,
+}
+
+/// What a tool itself has to tell from other failures of the same category and kind.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Reason {
+    /// Another program changed the file while the call was changing it.
+    Race,
+    /// The call was ended, and the details hold what its result would have held by then.
+    EndedEarly,
+    /// Anything else.
+    Other,
 }
 
 /// Whether the log has a failure already, so that one that nobody takes is not told there twice.
@@ -139,7 +151,8 @@ pub(super) const LONGEST_PATH: usize = 4096;
 impl ToolError {
     fn new(category: Category, kind: ToolErrorKind, message: impl Into<String>) -> Self {
         let message = told(message.into());
-        Self { category, kind, message, details: Map::new(), source: None, log: Log::Owed }
+        let (details, reason) = (Map::new(), Reason::Other);
+        Self { category, kind, message, details, source: None, reason, log: Log::Owed }
     }
 
     /// The arguments are wrong.
@@ -182,7 +195,13 @@ impl ToolError {
         Self::new(Category::ConcurrencyConflict, ToolErrorKind::Validation, message)
     }
 
-    /// The kernel closed the stream.
+    /// Another program changed the file between a call's look at it and its replacement. What is
+    /// made of the file as it is now may succeed.
+    pub(crate) fn race(message: impl Into<String>) -> Self {
+        Self { reason: Reason::Race, ..Self::version_mismatch(message) }
+    }
+
+    /// The host closed the stream.
     pub fn cancelled(message: impl Into<String>) -> Self {
         Self::new(Category::Cancelled, ToolErrorKind::Internal, message)
     }
@@ -229,6 +248,15 @@ impl ToolError {
         self
     }
 
+    /// Adds what the result of a call that was ended would have held by then, as details. The
+    /// provider says in them which tool it was, as in a result.
+    #[must_use]
+    pub fn with_so_far(mut self, result: Map<String, Value>) -> Self {
+        self.details.extend(result);
+        self.reason = Reason::EndedEarly;
+        self
+    }
+
     /// Adds what the caller or the operator can do about it.
     #[must_use]
     pub fn with_hint(self, hint: impl Into<String>) -> Self {
@@ -254,6 +282,16 @@ impl ToolError {
     #[must_use]
     pub fn is_logged(&self) -> bool {
         self.log == Log::Told
+    }
+
+    /// Whether another program changed the file meanwhile.
+    pub(crate) fn is_race(&self) -> bool {
+        self.reason == Reason::Race
+    }
+
+    /// Whether the details hold what the result would have held.
+    pub(crate) fn has_so_far(&self) -> bool {
+        self.reason == Reason::EndedEarly
     }
 
     /// The protocol's category.

@@ -2,8 +2,8 @@
 
 use rustix::io::Errno;
 
-use crate::text::name;
-use crate::workspace::{Action, Fault, LONGEST_WAIT, Wait, WorkspaceError};
+use workspace_fs::text::name;
+use workspace_fs::{Action, Fault, LONGEST_WAIT, Wait, WorkspaceError};
 
 use super::error::LONGEST_PATH;
 use super::hidden::one_line;
@@ -36,7 +36,7 @@ impl From<WorkspaceError> for ToolError {
                 ToolError::execution_failed(message)
             }
             Fault::Locked(_) => ToolError::lock_busy(message),
-            Fault::Changed => ToolError::version_mismatch(message),
+            Fault::Changed => ToolError::race(message),
             Fault::Stopped => ToolError::cancelled(message),
             Fault::Shared { .. } => ToolError::execution_failed(message),
             Fault::Torn { recovery, source } => {
@@ -97,7 +97,7 @@ impl Context<'_> {
 mod tests {
     use super::*;
     use crate::tools::Category;
-    use crate::workspace::{PathArgument, RootsSpec, Workspace};
+    use workspace_fs::{PathArgument, RootsSpec, Workspace};
 
     #[test]
     fn an_error_keeps_its_category_and_says_what_to_do() {
@@ -107,7 +107,7 @@ mod tests {
         let workspace = Workspace::open(&spec).unwrap();
         let read = |text: &str| {
             let path = PathArgument { text, working_directory: None };
-            let error = workspace.open_file(path, crate::workspace::AccessTime::Touch).unwrap_err();
+            let error = workspace.open_file(path, workspace_fs::AccessTime::Touch).unwrap_err();
             ToolError::from(error)
         };
         for (path, category) in [

@@ -9,9 +9,9 @@ mod spec;
 
 use serde_json::Value;
 
-use crate::text::name;
-use crate::workspace::tree::{IgnoreRules, PathGlob, Selection};
-use crate::workspace::{Action, Fault, FileKind, PathArgument, Place, Target};
+use workspace_fs::text::name;
+use workspace_fs::tree::{IgnoreRules, PathGlob, Selection};
+use workspace_fs::{Action, Fault, FileKind, PathArgument, Place, Target};
 
 use super::change;
 use super::view::View;
@@ -161,7 +161,6 @@ impl Tool for Glob {
         };
         let found = search.run(context)?;
         let mut payload = Payload::new();
-        payload.insert("tool".to_owned(), spec::NAME.into());
         payload.insert("pattern".to_owned(), arguments.text.into());
         if let Some(path) = arguments.path {
             payload.insert("path".to_owned(), path.into());

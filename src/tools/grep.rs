@@ -23,13 +23,13 @@ use super::change;
 use super::prefix::Prefix;
 use super::view::View;
 use super::{Context, Payload, Tool, ToolError, ToolSpec};
-use crate::workspace::tree::{self, Counts, Ended, Named, Options, Pace, Selection, Skip, Start};
-use crate::workspace::{Action, PathArgument};
 use arguments::{Arguments, HERE};
 use collect::{Hits, Interest, Lines};
 use notice::Told;
 use report::{Full, Listed, Pages};
 use search::Search;
+use workspace_fs::tree::{self, Counts, Ended, Named, Options, Pace, Selection, Skip, Start};
+use workspace_fs::{Action, PathArgument};
 
 /// The tool.
 #[derive(Debug)]
@@ -177,7 +177,6 @@ fn result(
     let notice = Told { listed: &listed, arguments, end, counts, named, next }.notice();
     let mut payload = Payload::new();
     let mut put = |name: &str, value: Value| payload.insert(name.to_owned(), value);
-    put("tool", spec::NAME.into());
     put("pattern", arguments.wanted.pattern.into());
     if arguments.path != HERE {
         put("path", arguments.path.into());

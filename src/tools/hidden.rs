@@ -3,10 +3,10 @@
 use std::borrow::Cow;
 use std::fmt::Write as _;
 
-pub(super) use crate::text::hidden::is_hidden;
+pub(super) use workspace_fs::text::hidden::is_hidden;
 
 /// Text for the inside of a sentence: whatever it holds, it stays on its line and steers no terminal.
-/// A path is told by [`name::shown`](crate::text::name::shown) instead, which can be given back.
+/// A path is told by [`name::shown`](workspace_fs::text::name::shown) instead, which can be given back.
 pub(super) fn one_line(text: &str) -> Cow<'_, str> {
     spelt_out(text, |c| matches!(c, '\n' | '\t') || is_hidden(c))
 }

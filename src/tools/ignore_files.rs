@@ -1,6 +1,6 @@
 //! What is told of ignore files, alike in every search.
 
-use crate::workspace::tree::{Counts, MOST_RULE_BYTES, MOST_RULES};
+use workspace_fs::tree::{Counts, MOST_RULE_BYTES, MOST_RULES};
 
 /// That rules do not count because there are too many of them.
 pub(super) fn cut(counts: Counts) -> Option<String> {

@@ -8,7 +8,6 @@ pub mod bash;
 pub mod cancel;
 pub mod edit_file;
 pub mod error;
-pub mod event;
 pub mod glob;
 pub mod grep;
 pub mod read_file;
@@ -27,17 +26,14 @@ mod language;
 mod prefix;
 mod stored;
 
+pub use crate::contract::{EmitError, Event, EventSink, OutputStream, Payload};
 pub use bash::{Bash, BashSettings};
 pub use call::{Concurrency, RiskClass, ToolKind};
 pub use call::{Context, Phase, Tool, ToolSpec};
 pub use cancel::CancelToken;
 pub use edit_file::EditFile;
 pub use error::{Category, ToolError, ToolErrorKind};
-pub use event::{EmitError, Event, EventSink, OutputStream};
 pub use glob::Glob;
 pub use grep::Grep;
 pub use read_file::ReadFile;
 pub use write_file::{Overwrite, WriteFile};
-
-/// Arguments and results: a JSON object.
-pub type Payload = serde_json::Map<String, serde_json::Value>;

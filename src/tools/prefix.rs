@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use crate::text::name;
+use workspace_fs::text::name;
 
 /// The start of a search, as the paths below it begin: as the caller wrote it, so that they can be
 /// given to other tools as they are.

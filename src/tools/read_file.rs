@@ -6,10 +6,10 @@ mod spec;
 
 use serde_json::Value;
 
-use crate::text::encoding::Encoding;
-use crate::text::name;
-use crate::text::window::{Full, MAX_LINE, Numbering};
-use crate::workspace::{
+use workspace_fs::text::encoding::Encoding;
+use workspace_fs::text::name;
+use workspace_fs::text::window::{Full, MAX_LINE, Numbering};
+use workspace_fs::{
     AccessTime, Action, Extent, Fault, FileKind, Knowledge, OpenFile, PathArgument, Target,
 };
 
@@ -118,7 +118,7 @@ impl Tool for ReadFile {
 }
 
 /// A folder is a slip that a model makes: it means to list.
-fn suggest_listing(error: crate::workspace::WorkspaceError) -> ToolError {
+fn suggest_listing(error: workspace_fs::WorkspaceError) -> ToolError {
     if !matches!(*error.fault, Fault::IsFolder) {
         return error.into();
     }
@@ -169,7 +169,6 @@ fn result(path: &str, request: Request, file: &OpenFile, text: Text) -> Payload 
     let Text { encoding, window, start, more, ending, total, version } = text;
     let mut payload = Payload::new();
     let mut put = |name: &str, value: Value| payload.insert(name.to_owned(), value);
-    put("tool", spec::NAME.into());
     put("path", path.into());
     put("content", window.content.into());
     if window.lines > 0 {

@@ -2,7 +2,8 @@
 
 use std::borrow::Cow;
 
-use crate::text::cut::beginning;
+use crate::process::Secrets;
+use workspace_fs::text::cut::beginning;
 
 /// The text, or its first `most` bytes and an ellipsis where it is longer.
 pub(crate) fn shorten(text: &str, most: usize) -> Cow<'_, str> {
@@ -12,9 +13,22 @@ pub(crate) fn shorten(text: &str, most: usize) -> Cow<'_, str> {
     Cow::Owned(format!("{}…", beginning(text, most)))
 }
 
+/// [`shorten`] for a text that may hold a secret. The provider masks all that leaves it, so a tool
+/// masks nothing but what it cuts: half a secret is not recognised any more.
+pub(crate) fn shorten_masked(text: &str, most: usize, secrets: &Secrets) -> String {
+    shorten(&secrets.mask_text(text), most).into_owned()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn no_half_of_a_secret_is_left() {
+        let secrets = Secrets::new([("KEY", "hunter2!")]);
+        assert_eq!(shorten_masked("a hunter2!", 8, &secrets), "a [KEY]");
+        assert_eq!(shorten_masked("a hunter2! b", 8, &secrets), "a [KEY] …");
+    }
 
     #[test]
     fn a_character_is_never_cut() {

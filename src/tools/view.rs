@@ -1,6 +1,6 @@
 //! What a person sees: the tree that Preview and Render return, free of any wire type.
 
-pub use crate::text::diff::{Hunk, Line as DiffLine, Op as DiffOp};
+pub use workspace_fs::text::diff::{Hunk, Line as DiffLine, Op as DiffOp};
 
 use super::Payload;
 

@@ -7,15 +7,14 @@
 
 mod spec;
 
-use sandbox::memory::Room;
 use serde_json::Value;
 
-use crate::text::diff::{self, Diff, Side};
-use crate::text::encoding::{Detected, Encoding, detect};
-use crate::text::lines::{Ending, Unit};
-use crate::text::name;
-use crate::text::patch::Patch;
-use crate::workspace::{Extent, OpenFile, Version};
+use workspace_fs::text::diff::{self, Diff, Side};
+use workspace_fs::text::encoding::{Detected, Encoding, detect};
+use workspace_fs::text::lines::{Ending, Unit};
+use workspace_fs::text::name;
+use workspace_fs::text::patch::Patch;
+use workspace_fs::{Extent, OpenFile, Version};
 
 use super::change::{self, Base, MAX_FILE, PREVIEW_LINES};
 use super::language::language_of;
@@ -71,7 +70,6 @@ struct Prepared<'a> {
     /// What the old content is.
     was: Detected,
     content: &'a str,
-    _room: Room,
 }
 
 /// What a write replaces.
@@ -100,7 +98,7 @@ impl<'a> Prepared<'a> {
                 );
                 return Err(change::conflict(message, path, None));
             }
-            return Self::new(Old::Nothing, content, path);
+            return Ok(Self::new(Old::Nothing, content));
         };
         let known = context.session.knows(file.path());
         let size = file.stat().size;
@@ -118,7 +116,7 @@ impl<'a> Prepared<'a> {
         };
         if let (Some(_), Some(version)) = (expected, version) {
             change::expect(expected, version, "write", path)?;
-            return Self::new(old, content, path);
+            return Ok(Self::new(old, content));
         }
         let stamp = file.stat().stamp();
         if known.is_some_and(|known| change::is_stale(&known, version, stamp)) {
@@ -133,21 +131,15 @@ impl<'a> Prepared<'a> {
         if overwrite == Overwrite::AfterRead && !read {
             return Err(unread(path, version));
         }
-        Self::new(old, content, path)
+        Ok(Self::new(old, content))
     }
 
-    fn new(old: Old, content: &'a str, path: &str) -> Result<Self, ToolError> {
+    fn new(old: Old, content: &'a str) -> Self {
         let was = match &old {
             Old::Content(base) => detect(&base.content),
             Old::Nothing | Old::Large(_) => Detected::Text(Encoding::Utf8),
         };
-        let before = match &old {
-            Old::Content(base) => &*base.content,
-            Old::Nothing | Old::Large(_) => &[],
-        };
-        let texts = [before, content.as_bytes()].into_iter();
-        let room = change::room_to_tell(texts, "write", path)?;
-        Ok(Self { old, was, content, _room: room })
+        Self { old, was, content }
     }
 
     fn is_new(&self) -> bool {
@@ -268,8 +260,9 @@ impl Tool for WriteFile {
 
     fn preview(&self, arguments: &Payload, context: &Context<'_>) -> Result<View, ToolError> {
         let arguments = Arguments::of(arguments)?;
-        let prepared = change::look(context, arguments.path)
-            .and_then(|file| Prepared::of(&arguments, file.as_ref(), self.overwrite, context));
+        let prepared = change::look(context, arguments.path).and_then(|destination| {
+            Prepared::of(&arguments, destination.current(), self.overwrite, context)
+        });
         Ok(match prepared {
             Ok(prepared) => {
                 let verb = if prepared.is_new() { "Create" } else { "Overwrite" };
@@ -303,7 +296,8 @@ impl WriteFile {
     ) -> Result<Payload, ToolError> {
         let Arguments { path, content, .. } = *arguments;
         let writing = change::begin(context, path)?;
-        let prepared = Prepared::of(arguments, writing.current(), self.overwrite, context)?;
+        let prepared =
+            Prepared::of(arguments, writing.destination.current(), self.overwrite, context)?;
         let mut notices = prepared.notes();
         let version = Version::of(content.as_bytes());
         let written = if prepared.is_unchanged() {
@@ -313,7 +307,7 @@ impl WriteFile {
             0
         } else {
             let resolved = writing.path().to_owned();
-            let committed = writing.commit(context, path, &[content.as_bytes()])?;
+            let committed = writing.commit(path, &[content.as_bytes()])?;
             let written = committed.written;
             context.session.record_own_write(&resolved, version, written.stat.stamp());
             notices.extend(change::notice(written.how));
@@ -323,7 +317,6 @@ impl WriteFile {
         notices.extend(told.notes.iter().cloned());
 
         let mut payload = Payload::new();
-        payload.insert("tool".to_owned(), spec::NAME.into());
         payload.insert("path".to_owned(), path.into());
         payload.insert("created".to_owned(), prepared.is_new().into());
         payload.insert("bytes_written".to_owned(), written.into());

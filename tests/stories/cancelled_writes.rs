@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::fs;
 use std::time::{Duration, Instant};
 
-use provider_workspace::goplugin::host::{Launch, LogLine};
+use goplugin::host::{Launch, LogLine};
 use provider_workspace::provider::Call;
 use provider_workspace::service::Failure;
 use provider_workspace::service::plugin::LOG_VARIABLE;

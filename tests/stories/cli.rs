@@ -19,7 +19,6 @@ pub(crate) fn trials() -> Vec<Trial> {
         doctor_says_what_is_enforced_and_fails_where_roots_are_missing,
         a_reader_that_leaves_ends_the_command_as_sigpipe_would,
         an_output_that_takes_nothing_is_a_failure,
-        what_is_written_to_a_closed_output_is_not_written,
         a_relative_cwd_starts_from_the_current_folder,
         a_call_whose_time_is_up_ends_with_124,
         whoever_reads_json_gets_failures_as_json_too,
@@ -177,21 +176,6 @@ fn an_output_that_takes_nothing_is_a_failure() {
     let full = std::fs::OpenOptions::new().write(true).open("/dev/full").unwrap();
     let status = shell.command(&["schema"]).stdout(full).stderr(Stdio::null()).status().unwrap();
     assert_eq!(status.code(), Some(1));
-}
-
-/// A closed output is none, and /dev/null is one, however it was opened.
-fn what_is_written_to_a_closed_output_is_not_written() {
-    let shell = Shell::new();
-    let status = |redirection: &str| {
-        let line = format!("exec \"$0\" call read_file a.txt {redirection}");
-        let mut command = std::process::Command::new("/bin/sh");
-        command.args(["-c", &line, PROGRAM]).current_dir(shell.path()).output().unwrap()
-    };
-    let closed = status(">&-");
-    assert_eq!(closed.status.code(), Some(1));
-    assert!(text(&closed.stderr).contains("standard output is closed"), "{closed:?}");
-    assert!(status("1<>/dev/null").status.success());
-    assert!(status(">/dev/null").status.success());
 }
 
 fn a_relative_cwd_starts_from_the_current_folder() {

@@ -4,12 +4,14 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-use provider_workspace::provider::config::{
-    ATTRIBUTES, Attribute, AttributeKind, AttributePresence,
-};
+use provider_workspace::provider::config::properties;
+use provider_workspace::service::kernel_callbacks;
+use provider_workspace::service::plugin::KERNEL_CALLBACKS;
+use provider_workspace::tools::schema::{Kind, Presence, Property};
 use serde_json::{Map, Value, json};
+use tokio::sync::mpsc;
 
-use crate::harness::{PROGRAM, Story};
+use crate::harness::{PATIENCE, PROGRAM, Story};
 use crate::trials::{Need, Trial, example};
 
 const KERNEL: Need = Need::Example("kernel");
@@ -19,6 +21,7 @@ pub(crate) fn trials() -> Vec<Trial> {
     trials![
         the_kernel_plans_previews_asks_invokes_renders_and_ends needs [KERNEL],
         the_minimal_provider_is_one needs [KERNEL, MINIMAL],
+        what_the_minimal_provider_logs_reaches_its_host_by_both_ways needs [MINIMAL],
         the_minimal_provider_breaks_no_rule needs [MINIMAL],
         the_kernel_says_what_it_misses needs [KERNEL],
         every_block_of_the_agent_s_file_configures,
@@ -92,6 +95,44 @@ async fn the_minimal_provider_is_one() {
     assert_in_order(&told, &["minimal ", "call-0 count_words", "no-such-file", "ended"]);
 }
 
+/// A provider that is made of this library logs like this library's own.
+async fn what_the_minimal_provider_logs_reaches_its_host_by_both_ways() {
+    let program = example("minimal_provider");
+    let (line, mut lines) = mpsc::unbounded_channel();
+    let log = move |logged| drop(line.send(logged));
+    let mut story = Story::launched_as(&program, |launch| launch.on_log(log)).await;
+    let (entry, mut entries) = mpsc::unbounded_channel();
+    let callbacks = kernel_callbacks(move |logged| drop(entry.send(logged)));
+    story.plugin.serve_callbacks(KERNEL_CALLBACKS, callbacks).await.unwrap();
+    story.configure(json!({})).await.unwrap();
+    story.write("poem.txt", "Roses are red,\n");
+    story.result("count_words", json!({"path": "poem.txt"})).await;
+
+    let line = first(&mut lines, |line| line.message == "counted").await;
+    assert_eq!((line.level, line.module.as_deref()), (tracing::Level::INFO, Some("minimal")));
+    assert_eq!(
+        (&line.fields["words"], &line.fields["session_id"]),
+        (&json!(3), &json!("session-1"))
+    );
+    let entry = first(&mut entries, |entry| entry.message == "counted").await;
+    assert_eq!((entry.level.as_str(), entry.logger.as_str()), ("info", "minimal_provider"));
+    assert_eq!(entry.session_id.as_deref(), Some("session-1"));
+    story.end().await;
+}
+
+/// The first of what comes that is wanted.
+async fn first<T>(coming: &mut mpsc::UnboundedReceiver<T>, is_wanted: impl Fn(&T) -> bool) -> T {
+    let wanted = async {
+        loop {
+            let one = coming.recv().await.unwrap();
+            if is_wanted(&one) {
+                return one;
+            }
+        }
+    };
+    tokio::time::timeout(PATIENCE, wanted).await.unwrap()
+}
+
 fn the_minimal_provider_breaks_no_rule() {
     let program = example("minimal_provider");
     let conform = ["conform", program.to_str().unwrap(), "--limit", "60"];
@@ -145,7 +186,7 @@ async fn every_block_of_the_agent_s_file_configures() {
     // The last one has every key, and its values are the defaults.
     let last = &blocks.last().unwrap().config;
     let defaults: BTreeMap<_, _> =
-        ATTRIBUTES.iter().map(|attribute| (attribute.name, default(attribute))).collect();
+        properties().iter().map(|property| (property.name, default(property))).collect();
     assert_eq!(
         last.keys().map(String::as_str).collect::<Vec<_>>(),
         Vec::from_iter(defaults.keys().copied())
@@ -158,14 +199,14 @@ async fn every_block_of_the_agent_s_file_configures() {
 }
 
 /// What holds where a key is left out.
-fn default(attribute: &Attribute) -> Option<Value> {
-    if let AttributeKind::Object(keys) = attribute.kind {
-        let with_default = |key: &Attribute| Some((key.name.to_owned(), default(key)?));
+fn default(property: &Property) -> Option<Value> {
+    if let Kind::Object(keys) = &property.schema.kind {
+        let with_default = |key: &Property| Some((key.name.to_owned(), default(key)?));
         return Some(Value::Object(keys.iter().filter_map(with_default).collect()));
     }
-    match attribute.presence {
-        AttributePresence::Default(text) => Some(serde_json::from_str(text).unwrap()),
-        AttributePresence::Required | AttributePresence::Unset => None,
+    match property.presence {
+        Presence::Default(text) => Some(serde_json::from_str(text).unwrap()),
+        Presence::Required | Presence::Optional => None,
     }
 }
 

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use provider_workspace::goplugin::host::{Exit, Launch, Plugin};
+use goplugin::host::{Exit, Launch, Plugin};
 use provider_workspace::provider::Call;
 use provider_workspace::service::plugin::{COOKIE, PROTOCOL_VERSION};
 use provider_workspace::service::{ClientError, Failure, ToolClient};
@@ -34,8 +34,13 @@ impl Story {
 
     /// Launched in another way than plainly.
     pub(crate) async fn launched_with(change: impl FnOnce(Launch) -> Launch) -> Self {
+        Self::launched_as(Path::new(PROGRAM), change).await
+    }
+
+    /// Another program, launched in another way than plainly.
+    pub(crate) async fn launched_as(program: &Path, change: impl FnOnce(Launch) -> Launch) -> Self {
         let folder = Self::folder();
-        let launch = change(launch_in(PROGRAM, folder.path()));
+        let launch = change(launch_in(program.to_str().unwrap(), folder.path()));
         Self::start(folder, launch).await
     }
 

@@ -17,6 +17,7 @@ pub(crate) fn trials() -> Vec<Trial> {
         a_long_string_that_stands_everywhere_is_told_at_once,
         a_path_of_megabytes_is_not_repeated,
         arguments_of_a_thousand_levels_are_refused_by_name,
+        a_secret_is_masked_also_where_it_is_spelt_out,
         a_secret_comes_back_by_no_way_round,
     ]
 }
@@ -123,6 +124,58 @@ async fn arguments_of_a_thousand_levels_are_refused_by_name() {
     let levels = (0..20).fold(json!(1), |inner, _| json!([inner]));
     let failure = story.failure("read_file", json!({"path": levels})).await;
     assert!(failure.message.contains("path must be a string"), "{}", failure.message);
+    story.end().await;
+}
+
+/// A secret with characters that are not shown as they are stays one wherever they are spelt out, and
+/// what is no secret is spelt out.
+async fn a_secret_is_masked_also_where_it_is_spelt_out() {
+    const SECRET: &str = "pa\u{202e}55word \u{1b}x\"y\\z";
+    /// What of it stays as it is in every spelling.
+    const PIECE: &str = "55word";
+    const OTHER: &str = "pu\u{202e}blic \u{1b}x\"y\\z";
+    let mut story = Story::launched_with(|launch| launch.env("TOKEN", SECRET)).await;
+    story.configure(json!({"secret_env": ["TOKEN"]})).await.unwrap();
+    story.write("a.txt", "text\n");
+    for (text, is_secret) in [(SECRET, true), (OTHER, false)] {
+        let wrongs = [
+            ("read_file", json!({"path": text})),
+            ("read_file", json!({"path": format!("dir/{text}.txt\n")})),
+            ("read_file", json!({"path": "a.txt", "limit": text})),
+            ("read_file", json!({"path": "a.txt", text: 1})),
+            ("grep", json!({"pattern": format!("({text}")})),
+            ("grep", json!({"pattern": "x", "glob": format!("{{{text}")})),
+            ("glob", json!({"pattern": format!("{{{text}")})),
+            ("edit_file", json!({"path": "a.txt", "old_string": text, "new_string": ""})),
+            ("write_file", json!({"path": format!("{text}/../../b"), "content": ""})),
+            ("bash", json!({"command": "true", "cwd": text})),
+        ];
+        for (tool, arguments) in wrongs {
+            let failure = story.failure(tool, arguments.clone()).await;
+            let told = format!("{} {:?}", failure.message, failure.details);
+            assert_eq!(told.contains("[TOKEN]"), is_secret, "{tool} {arguments}: {told}");
+            assert!(!told.contains(PIECE), "{tool} {arguments}: {told}");
+        }
+        let shown = [
+            (
+                "bash",
+                json!({"command": format!("echo {text}"), "description": text, "stdin": text}),
+            ),
+            ("write_file", json!({"path": format!("{text}.txt"), "content": text})),
+            ("edit_file", json!({"path": text, "old_string": "a", "new_string": "b"})),
+            ("grep", json!({"pattern": "x", "path": "a.txt", "glob": text})),
+        ];
+        for (tool, arguments) in shown {
+            let preview = story.client.preview(call(tool, arguments.clone())).await.unwrap();
+            let named = call(tool, arguments.clone());
+            let stored = story.client.render("1", persisted_call(&named)).await.unwrap();
+            for view in [preview, stored] {
+                let told = format!("{view:?}");
+                assert_eq!(told.contains("[TOKEN]"), is_secret, "{tool} {arguments}: {told}");
+                assert!(!told.contains(PIECE), "{tool} {arguments}: {told}");
+            }
+        }
+    }
     story.end().await;
 }
 

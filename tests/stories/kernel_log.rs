@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use provider_workspace::goplugin::host::{Launch, Multiplex, Security};
+use goplugin::host::{Launch, Multiplex, Security};
 use provider_workspace::service::kernel_callbacks;
 use provider_workspace::service::plugin::KERNEL_CALLBACKS;
 use serde_json::json;

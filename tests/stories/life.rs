@@ -3,7 +3,7 @@
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::process::{Command, Stdio};
 
-use provider_workspace::goplugin::host::{Launch, Multiplex, Security};
+use goplugin::host::{Launch, Multiplex, Security};
 use provider_workspace::service::plugin::COOKIE;
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::json;

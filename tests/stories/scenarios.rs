@@ -23,11 +23,11 @@ use std::path::{Path, PathBuf};
 
 use provider_workspace::provider::Call;
 use provider_workspace::service::Failure;
-use provider_workspace::text::encoding::{Detected, Encoding, detect};
 use provider_workspace::tools::Payload;
 use provider_workspace::tools::view::{DiffOp, Hunk, View};
 use rustix::fs::{Mode, OFlags};
 use serde_json::Value;
+use workspace_fs::text::encoding::{Detected, Encoding, detect};
 
 use crate::harness::{Story, call};
 use crate::trials::Trial;

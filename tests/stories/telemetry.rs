@@ -3,8 +3,8 @@
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 
+use goplugin::host::Launch;
 use prost::Message;
-use provider_workspace::goplugin::host::Launch;
 use serde_json::json;
 use tokio::sync::mpsc;
 
@@ -238,9 +238,9 @@ async fn grpc_collector() -> (SocketAddr, mpsc::UnboundedReceiver<Received>) {
     let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
     let (told, received) = mpsc::unbounded_channel();
-    let server = tonic::transport::Server::builder().add_service(Collector(told));
+    let server = tonic::transport::Server::builder();
     let incoming = tonic::transport::server::TcpIncoming::from(listener);
-    tokio::spawn(server.serve_with_incoming(incoming));
+    tokio::spawn(server.serve_with_incoming(Collector(told), incoming));
     (address, received)
 }
 

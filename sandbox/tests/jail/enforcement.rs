@@ -78,7 +78,7 @@ fn a_missing_root_is_an_error_that_names_it() {
 fn a_jail_over_everything_is_built_without_namespaces_and_says_why() {
     let story = Story::begin(Namespaces::Auto, |policy, _| policy.roots.push("/".into()));
     assert_eq!(story.level, Level::Kernel);
-    assert!(story.jail.enforcement().left_open[0].contains("grants the root folder"));
+    assert!(story.jail.enforcement().left_open[0].contains("grants the root directory"));
     assert_eq!(story.succeeds("cat $OUTSIDE/secret"), "SECRET");
 }
 

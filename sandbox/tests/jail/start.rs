@@ -43,12 +43,12 @@ fn a_start_that_fails_says_where_and_why(level: Level) {
     let plain = failure(story, |command| command.program = story.root.join("plain"));
     assert_eq!(plain, (Stage::Program, libc::EACCES));
     let gone = failure(story, |command| command.cwd = story.root.join("gone"));
-    assert_eq!(gone, (Stage::WorkingFolder, libc::ENOENT));
+    assert_eq!(gone, (Stage::WorkingDirectory, libc::ENOENT));
     let file = failure(story, |command| command.cwd = story.root.join("plain"));
-    assert_eq!(file, (Stage::WorkingFolder, libc::ENOTDIR));
+    assert_eq!(file, (Stage::WorkingDirectory, libc::ENOTDIR));
     let outside = failure(story, |command| command.cwd = story.outside.clone());
     let errno = story.refusal(libc::ENOENT, libc::EACCES);
-    assert_eq!(outside, (Stage::WorkingFolder, errno));
+    assert_eq!(outside, (Stage::WorkingDirectory, errno));
     let long = failure(story, |command| command.argv.push("a".repeat(300_000).into()));
     assert_eq!(long, (Stage::Program, libc::E2BIG));
     let (mut command, _out, _err) = story.command("true");

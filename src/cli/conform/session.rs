@@ -6,10 +6,10 @@ use std::time::Duration;
 
 use super::processes::Process;
 use super::runs::Run;
-use crate::goplugin::host::{LogLine, Plugin};
 use crate::service::observe::{Observer, Sent, SentContext};
 use crate::service::{KernelEvent, KernelLogEntry};
 use crate::tools::Payload;
+use goplugin::host::{LogLine, Plugin};
 
 /// The session that every call belongs to.
 pub(crate) const SESSION: &str = "conform-session";

@@ -16,14 +16,14 @@ use super::runs::{self, Ending, Run};
 use super::session::{Said, Session};
 use super::settings::{Samples, Settings};
 use super::shapes;
-use crate::goplugin::Cookie;
-use crate::goplugin::host::{Environment, Launch, LaunchError, OutputChunk, Plugin};
 use crate::service::kernel_callbacks_keeping;
 use crate::service::observe::{
     Details, Observer, Origin, Refusal, SeenError, SeenEvent, SeenTool, SeenTree,
 };
 use crate::service::plugin::{COOKIE, KERNEL_CALLBACKS, PROTOCOL_VERSION};
 use crate::tools::Payload;
+use goplugin::Cookie;
+use goplugin::host::{Environment, Launch, LaunchError, OutputChunk, Plugin};
 
 pub(crate) const RESOURCE: i32 = 1;
 pub(crate) const DATA_SOURCE: i32 = 2;

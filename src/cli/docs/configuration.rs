@@ -1,13 +1,18 @@
-//! `docs/configuration.md`, from the table that the decoder and the advertised schema are made from.
+//! `docs/configuration.md`, from the schema that the decoder reads and a host is told.
 
 use super::MADE;
-use super::markdown::{code, prose, table};
-use crate::provider::config::{ATTRIBUTES, Attribute, AttributeKind, AttributePresence};
+use super::markdown::{code, table};
+use super::properties::rows;
+use crate::provider::config::properties;
 use crate::service::plugin::LOG_VARIABLE;
+use crate::tools::schema::Presence;
 
 pub(super) fn page() -> String {
-    let mut rows = Vec::new();
-    add("", ATTRIBUTES, &mut rows);
+    let presence = |presence| match presence {
+        Presence::Required => "must be written".to_owned(),
+        Presence::Default(json) => code(json),
+        Presence::Optional => "unset".to_owned(),
+    };
     format!(
         "# Configuration\n{MADE}\nThe keys of the provider's block in a kernel's `agent.hcl`; by \
          hand `--root`, `--read-only-root` and `--config JSON` set them. \
@@ -17,7 +22,7 @@ pub(super) fn page() -> String {
          ## Environment\n\n{}\n\
          The command line also obeys `NO_COLOR`, `CLICOLOR_FORCE`, `CLICOLOR` and `TERM`, unless \
          `--color` says otherwise.\n",
-        table(&["key", "type", "default", "meaning"], &rows),
+        table(&["key", "type", "default", "meaning"], &rows(&properties(), &presence)),
         table(
             &["variable", "meaning"],
             &[vec![
@@ -28,37 +33,4 @@ pub(super) fn page() -> String {
             ]],
         ),
     )
-}
-
-fn add(prefix: &str, attributes: &[Attribute], rows: &mut Vec<Vec<String>>) {
-    for attribute in attributes {
-        let name = format!("{prefix}{}", attribute.name);
-        rows.push(vec![
-            code(&name),
-            type_name(attribute.kind),
-            match attribute.presence {
-                AttributePresence::Required => "must be written".to_owned(),
-                AttributePresence::Default(text) => code(text),
-                AttributePresence::Unset => "unset".to_owned(),
-            },
-            prose(attribute.description),
-        ]);
-        if let AttributeKind::Object(inner) = attribute.kind {
-            add(&format!("{name}."), inner, rows);
-        }
-    }
-}
-
-fn type_name(kind: AttributeKind) -> String {
-    match kind {
-        AttributeKind::Text => "text".to_owned(),
-        AttributeKind::Choice(words) => {
-            words.iter().map(|word| code(word)).collect::<Vec<_>>().join(", ")
-        }
-        AttributeKind::Whole { min, max } => format!("whole number, {min} to {max}"),
-        AttributeKind::Bool => "true or false".to_owned(),
-        AttributeKind::TextList => "list of texts".to_owned(),
-        AttributeKind::TextMap => "texts by name".to_owned(),
-        AttributeKind::Object(_) => "object".to_owned(),
-    }
 }

@@ -4,6 +4,7 @@
 mod configuration;
 mod errors;
 mod markdown;
+mod properties;
 mod tools;
 
 use std::process::ExitCode;

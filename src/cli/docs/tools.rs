@@ -1,9 +1,10 @@
 //! `docs/tools.md`, from what each tool says of itself.
 
 use super::MADE;
-use super::markdown::{block, code, prose, table};
+use super::markdown::{block, code, table};
+use super::properties::rows;
 use crate::cli::tool_args::specs;
-use crate::tools::schema::{Kind, Presence, Property, Schema};
+use crate::tools::schema::{Kind, Presence, Schema};
 use crate::tools::{Concurrency, RiskClass, ToolKind, ToolSpec};
 
 /// What to try by hand; a story runs each line, in this order, in a folder with the files of a small
@@ -108,45 +109,13 @@ fn section(spec: &ToolSpec) -> String {
 
 /// `must` is what is said of a field that has to be there.
 fn fields(schema: &Schema, must: &str) -> String {
-    let mut rows = Vec::new();
-    add_fields("", schema, must, &mut rows);
-    table(&["name", "type", "", "meaning"], &rows)
-}
-
-fn add_fields(prefix: &str, schema: &Schema, must: &str, rows: &mut Vec<Vec<String>>) {
-    let Kind::Object(properties) = &schema.kind else { return };
-    for Property { name, presence, schema } in properties {
-        let name = format!("{prefix}{name}");
-        rows.push(vec![
-            code(&name),
-            type_name(&schema.kind),
-            match presence {
-                Presence::Required => must.to_owned(),
-                Presence::Optional => String::new(),
-            },
-            prose(&schema.description),
-        ]);
-        match &schema.kind {
-            Kind::Array(items) => add_fields(&format!("{name}[]."), items, must, rows),
-            _ => add_fields(&format!("{name}."), schema, must, rows),
-        }
-    }
-}
-
-fn type_name(kind: &Kind) -> String {
-    match kind {
-        Kind::Object(_) | Kind::FreeObject => "object".to_owned(),
-        Kind::String([]) => "text".to_owned(),
-        Kind::String(words) => words.iter().map(|word| code(word)).collect::<Vec<_>>().join(", "),
-        Kind::Number => "number".to_owned(),
-        Kind::Whole { min: i64::MIN } => "whole number".to_owned(),
-        Kind::Whole { min } => format!("whole number ≥ {min}"),
-        Kind::Boolean => "true or false".to_owned(),
-        Kind::Array(items) => match &items.kind {
-            Kind::Object(_) => "list of objects".to_owned(),
-            kind => format!("list of {}", type_name(kind)),
-        },
-    }
+    let Kind::Object(properties) = &schema.kind else { return String::new() };
+    let presence = |presence| match presence {
+        Presence::Required => must.to_owned(),
+        Presence::Optional => String::new(),
+        Presence::Default(json) => code(json),
+    };
+    table(&["name", "type", "", "meaning"], &rows(properties, &presence))
 }
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! From values that fit the table to a configuration as it is meant.
+//! From values that fit the keys to a configuration as it is meant.
 
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use serde_json::Value;
 
-use super::table::{ATTRIBUTES, AttributeKind};
+use super::spec;
 use super::values::Values;
 use super::{Config, ConfigureError, Fault, Overwrite, Secret, Shell, Surroundings};
 use crate::process::{SHORTEST_SECRET as SHORTEST_MASKED, environment};
@@ -35,8 +35,7 @@ impl Config {
         surroundings: &Surroundings,
         faults: &mut Vec<Fault>,
     ) -> Self {
-        let values = Values::read(map, ATTRIBUTES, faults);
-        let limits = values.object("limits", object_attributes("limits"), faults);
+        let values = Values::read(map, &spec::properties(), faults);
         let paths = |name: &str, faults: &mut Vec<Fault>| {
             values
                 .texts(name)
@@ -80,10 +79,10 @@ impl Config {
             bash_max_timeout,
             bash_output_bytes: values.whole("bash_output_bytes").map_or(0, size),
             limits: sandbox::Limits {
-                memory_bytes: limits.whole("memory_bytes"),
-                processes: limits.whole("processes"),
-                file_size_bytes: limits.whole("file_size_bytes"),
-                open_files: limits.whole("open_files"),
+                memory_bytes: values.whole("limits.memory_bytes"),
+                processes: values.whole("limits.processes"),
+                file_size_bytes: values.whole("limits.file_size_bytes"),
+                open_files: values.whole("limits.open_files"),
             },
             max_concurrent_calls: values.whole("max_concurrent_calls").map_or(1, size),
             overwrite: if values.flag("read_before_write") {
@@ -215,7 +214,7 @@ fn timeouts(values: &Values, faults: &mut Vec<Fault>) -> (Duration, Duration) {
     (Duration::from_millis(usual), Duration::from_millis(longest))
 }
 
-/// The default of the table, which other systems may not have.
+/// The default, which other systems may not have.
 const USUAL_SHELL: &str = "/bin/bash";
 
 fn shell(values: &Values, faults: &mut Vec<Fault>) -> Shell {
@@ -253,17 +252,7 @@ fn absolute(text: &str, surroundings: &Surroundings) -> Result<PathBuf, String> 
     }
 }
 
-fn object_attributes(name: &str) -> &'static [super::Attribute] {
-    ATTRIBUTES
-        .iter()
-        .find_map(|attribute| match attribute.kind {
-            AttributeKind::Object(inner) if attribute.name == name => Some(inner),
-            _ => None,
-        })
-        .unwrap_or_default()
-}
-
-/// The table keeps every size far below what a 64-bit machine can address.
+/// The keys' ranges keep every size far below what a 64-bit machine can address.
 fn size(number: u64) -> usize {
     usize::try_from(number).unwrap_or(usize::MAX)
 }

@@ -2,7 +2,7 @@
 
 mod decode;
 mod fault;
-mod table;
+mod spec;
 mod values;
 
 #[cfg(test)]
@@ -17,7 +17,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 pub use fault::{ConfigureError, Fault, FaultKind};
-pub use table::{ATTRIBUTES, Attribute, AttributeKind, AttributePresence};
+pub use spec::properties;
 
 /// A configuration as it is meant: checked, with every default filled in.
 #[derive(Clone, Debug, PartialEq)]

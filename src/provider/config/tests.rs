@@ -2,6 +2,7 @@ use serde_json::{Value, json};
 
 use super::*;
 use crate::tools::Payload;
+use crate::tools::schema::{Kind, Presence, Property};
 
 fn surroundings() -> Surroundings {
     let variables = [("HOME", "/home/dev"), ("TOKEN", "s3cr3t-value"), ("PIN", "123")];
@@ -36,7 +37,7 @@ fn only_roots_are_needed_and_null_means_left_out() {
     assert_eq!(config.overwrite, Overwrite::Always);
 
     let nulls: Payload =
-        ATTRIBUTES.iter().map(|attribute| (attribute.name.to_owned(), Value::Null)).collect();
+        properties().iter().map(|property| (property.name.to_owned(), Value::Null)).collect();
     let mut with_roots = nulls.clone();
     with_roots.insert("roots".to_owned(), json!(["."]));
     assert_eq!(Config::decode(&with_roots, &surroundings()).unwrap(), config);
@@ -81,10 +82,10 @@ fn everything_wrong_is_told_at_once_with_the_nearest_key() {
         "network: must be one of deny, allow, not 3",
         "env.A: must be a text, not 1",
         "bash_timeout_ms: must be a whole number from 1 to 86400000, not a number in quotes",
-        "max_concurrent_calls: must be a whole number from 1 to 1024, not 1.5",
-        "read_before_write: must be true or false, not a text",
         r#"limits.memory: unknown key; did you mean "memory_bytes"?"#,
         "limits.open_files: must be a whole number from 16 to 9007199254740992, not -1",
+        "max_concurrent_calls: must be a whole number from 1 to 1024, not 1.5",
+        "read_before_write: must be true or false, not a text",
     ];
     assert_eq!(found, expected);
 }
@@ -131,28 +132,20 @@ fn empty_roots_are_a_fault_and_the_code_is_that_of_what_is_written() {
 }
 
 #[test]
-fn every_default_of_the_table_is_json_that_the_decoder_accepts() {
-    fn check(attributes: &[Attribute]) {
-        for attribute in attributes {
-            if let AttributePresence::Default(text) = attribute.presence {
-                serde_json::from_str::<Value>(text).unwrap();
-            }
-            if let AttributeKind::Object(inner) = attribute.kind {
-                check(inner);
-            }
+fn defaults_that_are_written_out_mean_what_they_mean_when_left_out() {
+    fn written_out(properties: &[Property]) -> Payload {
+        let mut written = Payload::new();
+        for Property { name, presence, schema } in properties {
+            let value = match (&schema.kind, presence) {
+                (Kind::Object(inner), _) => Value::Object(written_out(inner)),
+                (_, Presence::Default(json)) => serde_json::from_str(json).unwrap(),
+                _ => continue,
+            };
+            written.insert((*name).to_owned(), value);
         }
+        written
     }
-    check(ATTRIBUTES);
-    // Written out in full, the defaults mean what they mean when left out.
-    let mut written: Payload = ATTRIBUTES
-        .iter()
-        .filter_map(|attribute| match attribute.presence {
-            AttributePresence::Default(text) => {
-                Some((attribute.name.to_owned(), serde_json::from_str(text).unwrap()))
-            }
-            _ => None,
-        })
-        .collect();
+    let mut written = written_out(&properties());
     written.insert("roots".to_owned(), json!(["."]));
     let config = Config::decode(&written, &surroundings()).unwrap();
     assert_eq!(config, decode(json!({"roots": ["."]})).unwrap());

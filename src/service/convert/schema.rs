@@ -2,11 +2,10 @@
 
 use serde_json::{Map, Value, json};
 
-use crate::provider::config::{Attribute, AttributeKind, AttributePresence};
 use crate::service::pb::config::v1 as config;
 use crate::service::pb::schema::v1 as schema;
 use crate::service::pb::tool::v1 as wire;
-use crate::tools::schema::{Kind, Presence, Schema};
+use crate::tools::schema::{Kind, Presence, Property, Schema};
 use crate::tools::{Concurrency, RiskClass, ToolKind, ToolSpec};
 
 /// The wire form of what a tool says of itself.
@@ -55,12 +54,12 @@ fn shape(shape_of: &Schema) -> schema::Schema {
             }
             schema::SchemaType::Object
         }
-        Kind::FreeObject => schema::SchemaType::Object,
+        Kind::StringMap => schema::SchemaType::Object,
         Kind::String(words) => {
             wire.enum_values = words.iter().map(|&word| word.to_owned()).collect();
             schema::SchemaType::String
         }
-        Kind::Number | Kind::Whole { .. } => schema::SchemaType::Number,
+        Kind::Number | Kind::Whole { .. } | Kind::Range { .. } => schema::SchemaType::Number,
         Kind::Boolean => schema::SchemaType::Boolean,
         Kind::Array(items) => {
             wire.items = Some(Box::new(shape(items)));
@@ -72,35 +71,34 @@ fn shape(shape_of: &Schema) -> schema::Schema {
 }
 
 /// The wire form of the configuration's keys.
-pub(crate) fn config_schema(attributes: &[Attribute]) -> config::ConfigSchema {
-    config::ConfigSchema { attributes: attributes.iter().map(attribute).collect() }
+pub(crate) fn config_schema(properties: &[Property]) -> config::ConfigSchema {
+    config::ConfigSchema { attributes: properties.iter().map(attribute).collect() }
 }
 
-fn attribute(attribute_of: &Attribute) -> config::ConfigAttribute {
-    let kind = match attribute_of.kind {
-        AttributeKind::Text | AttributeKind::Choice(_) => config::AttrType::String,
-        AttributeKind::Whole { .. } => config::AttrType::Number,
-        AttributeKind::Bool => config::AttrType::Bool,
-        AttributeKind::TextList => config::AttrType::ListString,
-        AttributeKind::TextMap => config::AttrType::MapString,
-        AttributeKind::Object(_) => config::AttrType::Object,
+fn attribute(property: &Property) -> config::ConfigAttribute {
+    let Schema { kind, description } = &property.schema;
+    let mut wire = config::ConfigAttribute {
+        name: property.name.to_owned(),
+        required: property.presence == Presence::Required,
+        description: description.to_string(),
+        ..Default::default()
     };
-    let object_attributes = match attribute_of.kind {
-        AttributeKind::Object(inner) => inner.iter().map(attribute).collect(),
-        _ => Vec::new(),
-    };
-    config::ConfigAttribute {
-        name: attribute_of.name.to_owned(),
-        r#type: kind.into(),
-        required: attribute_of.presence == AttributePresence::Required,
-        sensitive: false,
-        description: attribute_of.description.to_owned(),
-        object_attributes,
-        default_json: match attribute_of.presence {
-            AttributePresence::Default(text) => Some(text.to_owned()),
-            AttributePresence::Required | AttributePresence::Unset => None,
-        },
+    if let Presence::Default(text) = property.presence {
+        wire.default_json = Some(text.to_owned());
     }
+    let kind = match kind {
+        Kind::String(_) => config::AttrType::String,
+        Kind::Number | Kind::Whole { .. } | Kind::Range { .. } => config::AttrType::Number,
+        Kind::Boolean => config::AttrType::Bool,
+        Kind::Array(_) => config::AttrType::ListString,
+        Kind::StringMap => config::AttrType::MapString,
+        Kind::Object(inner) => {
+            wire.object_attributes = config_schema(inner).attributes;
+            config::AttrType::Object
+        }
+    };
+    wire.set_type(kind);
+    wire
 }
 
 /// A wire schema in JSON Schema's own words.

@@ -3,11 +3,9 @@
 use std::path::{Component, Path, PathBuf};
 
 use super::Arguments;
-use crate::text::name;
 use crate::tools::{Context, ToolError};
-use crate::workspace::{
-    AccessTime, Action, Fault, FileKind, PathArgument, Target, lexically_clean,
-};
+use workspace_fs::text::name;
+use workspace_fs::{AccessTime, Action, Fault, FileKind, PathArgument, Target, lexically_clean};
 
 /// The longest `.git` file that is looked at.
 const POINTER_BYTES: usize = 4096 + 16;

@@ -6,8 +6,8 @@ use std::path::{Path, PathBuf};
 use sandbox::{Access, ExitStatus, Explanation, LimitHit, Limits, Subject, Waiting, WaitsOn};
 
 use crate::process::{FullOutput, SPOOL_FILE_BYTES};
-use crate::text::name;
-use crate::workspace::lexically_clean;
+use workspace_fs::lexically_clean;
+use workspace_fs::text::name;
 
 /// Where a jail's reasons come from: the jail itself, or a test.
 pub(super) trait Reasons {

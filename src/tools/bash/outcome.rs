@@ -6,18 +6,21 @@ use std::time::{Duration, Instant};
 use sandbox::{Access, ExitStatus, Jail, Subject};
 use serde_json::{Value, json};
 
-use super::{Arguments, BashSettings, events, folder, notice};
+use super::{Arguments, BashSettings, folder, notice};
 use crate::process::{
     Budget, Finished, FullOutput, StopCause, StopSignal, Stopped, TimeLimit, Unreported,
     signal_name,
 };
-use crate::text::name;
 use crate::tools::error::chain;
-use crate::tools::shorten::shorten;
-use crate::tools::{Context, Event, Payload, ToolError};
+use crate::tools::shorten::shorten_masked;
+use crate::tools::{Context, EmitError, Event, Payload, ToolError};
+use workspace_fs::text::name;
 
 /// How much of a command its result carries: enough to recognise it.
 const COMMAND_BYTES: usize = 2000;
+
+/// How long one attempt to hand over a last event may take before a cancel is looked at.
+const ATTEMPT: Duration = Duration::from_millis(20);
 
 /// How long the last events of a call that was ended may wait for room.
 const LAST_WORDS: Duration = Duration::from_millis(200);
@@ -43,7 +46,7 @@ impl Happened<'_> {
             Some(_) => Instant::now() + LAST_WORDS,
         };
         if let Ok(end) = &self.finished.end {
-            events::emit_last(context, &exit_event(end.status), patience);
+            emit_last(context, &exit_event(end.status), patience);
         }
         match (self.finished.stopped, &self.finished.end) {
             (Some(Stopped { cause: StopCause::Cancelled, signal }), _) => {
@@ -57,21 +60,19 @@ impl Happened<'_> {
                 Err(self.cancelled(context, report, StopSignal::None, patience))
             }
             (None, Ok(_)) => Ok(report),
-            (None, Err(lost)) => Err(with_details(
-                ToolError::unknown("it is not known how the command ended", chain(lost)),
-                report,
-            )),
+            (None, Err(lost)) => {
+                let error =
+                    ToolError::unknown("it is not known how the command ended", chain(lost));
+                Err(error.with_so_far(report))
+            }
         }
     }
 
     /// The result's payload, as far as its fields are known.
     fn payload(&self, context: &Context<'_>) -> Payload {
         let finished = &self.finished;
-        let secrets = self.settings.environment.secrets();
-        let command = secrets.mask_text(self.arguments.command);
         let mut fields = json!({
-            "tool": super::NAME,
-            "command": shorten(&command, COMMAND_BYTES),
+            "command": self.command(context),
             "output": finished.output.text,
             "stdout_bytes": finished.stdout_bytes,
             "stderr_bytes": finished.stderr_bytes,
@@ -93,12 +94,16 @@ impl Happened<'_> {
             add("full_output_path", name::of(path).into());
         }
         if let Some(notice) = self.notice(context) {
-            add("notice", secrets.mask_text(&notice).into());
+            add("notice", notice.into());
         }
         match fields {
             Value::Object(payload) => payload,
             _ => Payload::new(),
         }
+    }
+
+    fn command(&self, context: &Context<'_>) -> String {
+        shorten_masked(self.arguments.command, COMMAND_BYTES, context.secrets)
     }
 
     fn notice(&self, context: &Context<'_>) -> Option<String> {
@@ -166,7 +171,9 @@ impl Happened<'_> {
             None => hint,
         };
         let message = format!("the command was still running at {limit} and {how}");
-        with_details(ToolError::timeout(message).with_hint(hint), report)
+        ToolError::timeout(message)
+            .with_hint(hint)
+            .with_so_far(report)
             .with_detail("signals_sent", signal.names())
     }
 
@@ -186,9 +193,8 @@ impl Happened<'_> {
             (_, Ok(_)) => "the command was ended because the call was cancelled",
             (_, Err(_)) => "the command was sent SIGKILL because the call was cancelled",
         };
-        let secrets = self.settings.environment.secrets();
         tracing::warn!(
-            command = &*shorten(&secrets.mask_text(self.arguments.command), COMMAND_BYTES),
+            command = self.command(context),
             streamed_stdout_bytes = finished.streamed_stdout_bytes,
             streamed_stderr_bytes = finished.streamed_stderr_bytes,
             unstreamed_bytes = finished.unstreamed_bytes,
@@ -203,8 +209,20 @@ impl Happened<'_> {
         add("signals_sent", signal.names().into());
         add("streamed_stdout_bytes", finished.streamed_stdout_bytes.into());
         add("streamed_stderr_bytes", finished.streamed_stderr_bytes.into());
-        events::emit_last(context, &Event::Partial(partial.clone()), patience);
-        with_details(ToolError::cancelled(what).logged(), partial)
+        emit_last(context, &Event::Partial(partial.clone()), patience);
+        ToolError::cancelled(what).logged().with_so_far(partial)
+    }
+}
+
+/// Hands over one of a call's last events, and waits for room until `deadline`, unless the call is
+/// cancelled meanwhile.
+fn emit_last(context: &Context<'_>, event: &Event, deadline: Instant) {
+    loop {
+        let attempt = deadline.min(Instant::now() + ATTEMPT);
+        match context.sink.emit_until(event.clone(), Some(attempt)) {
+            Err(EmitError::TimedOut) if attempt < deadline && !context.cancel.is_cancelled() => {}
+            _ => return,
+        }
     }
 }
 
@@ -214,10 +232,6 @@ fn exit_event(status: ExitStatus) -> Event {
         ExitStatus::Signaled(signal) => Some(signal_name(signal)),
     };
     Event::Exit { code: status.shell_code(), signal }
-}
-
-fn with_details(error: ToolError, details: Payload) -> ToolError {
-    details.into_iter().fold(error, |error, (name, value)| error.with_detail(&name, value))
 }
 
 fn milliseconds(duration: Duration) -> u64 {

@@ -8,12 +8,11 @@ use serde_json::Value;
 
 use super::plain::{visible, without_escapes};
 use super::{Arguments, BashSettings};
-use crate::process::Secrets;
-use crate::text::name;
 use crate::tools::change::failure;
 use crate::tools::shorten::shorten;
 use crate::tools::view::{Fold, Style, View};
 use crate::tools::{Payload, ToolError};
+use workspace_fs::text::name;
 
 /// The longest line that stands for a command.
 const TITLE_BYTES: usize = 100;
@@ -25,12 +24,11 @@ pub(super) fn preview(
     jail: Option<&Jail>,
     cwd: Result<PathBuf, ToolError>,
 ) -> View {
-    let secrets = settings.environment.secrets();
     let mut parts = Vec::new();
     if let Err(error) = &cwd {
         parts.push(failure(error));
     }
-    parts.extend(command(arguments.command, secrets));
+    parts.extend(command(arguments.command));
     let fact = |name: &str, text: &str| View::text(format!("{name}: {text}"), Style::Dim);
     if let Ok(cwd) = cwd {
         parts.push(fact("folder", &name::of(&cwd)));
@@ -48,26 +46,25 @@ pub(super) fn preview(
     if let Some(stdin) = arguments.stdin {
         parts.push(View::Collapsible {
             summary: format!("stdin: {} bytes", stdin.len()),
-            children: vec![View::code(None, visible(&secrets.mask_text(stdin)))],
+            children: vec![View::code(None, visible(stdin))],
             initially: Fold::Closed,
         });
     }
     if let Some(description) = arguments.description {
         // Written by whoever asks for approval, so it is told as theirs.
-        let description = secrets.mask_text(description);
-        parts.push(View::text(format!("described as: {}", visible(&description)), Style::Italic));
+        parts.push(View::text(format!("described as: {}", visible(description)), Style::Italic));
     }
     View::Group(parts)
 }
 
 /// A call, from nothing but its arguments.
-pub(super) fn call(arguments: &Payload, secrets: &Secrets) -> View {
+pub(super) fn call(arguments: &Payload) -> View {
     let text = |name: &str| arguments.get(name).and_then(Value::as_str);
     let mut parts = Vec::new();
     if let Some(description) = text("description") {
-        parts.push(View::text(visible(&secrets.mask_text(description)), Style::Italic));
+        parts.push(View::text(visible(description), Style::Italic));
     }
-    parts.extend(command(text("command").unwrap_or_default(), secrets));
+    parts.extend(command(text("command").unwrap_or_default()));
     if let Some(cwd) = text("cwd") {
         parts.push(View::text(format!("folder: {}", name::shown(cwd)), Style::Dim));
     }
@@ -75,28 +72,27 @@ pub(super) fn call(arguments: &Payload, secrets: &Secrets) -> View {
 }
 
 /// A result of this or an older version: what is missing is not shown.
-pub(super) fn result(payload: &Payload, secrets: &Secrets) -> View {
+pub(super) fn result(payload: &Payload) -> View {
     let text = |name: &str| payload.get(name).and_then(Value::as_str);
     let number = |name: &str| payload.get(name).and_then(Value::as_f64);
     let (badge, style) = badge(number("exit_code"), text("signal"));
     let title = text("command").map(|command| {
         let first = command.lines().find(|line| !line.trim().is_empty()).unwrap_or_default();
         let more = if command.trim().lines().nth(1).is_some() { " …" } else { "" };
-        let title = secrets.mask_text(first);
-        format!("{}{more}", shorten(&visible(&title), TITLE_BYTES))
+        format!("{}{more}", shorten(&visible(first), TITLE_BYTES))
     });
     let summary = [title.as_deref(), Some(badge.as_str())].into_iter().flatten();
     let summary: Vec<&str> = summary.filter(|text| !text.is_empty()).collect();
 
     let mut children = Vec::new();
     if let Some(command_text) = text("command") {
-        children.extend(command(command_text, secrets));
+        children.extend(command(command_text));
     }
     match text("output") {
         Some("") => children.push(View::text("(no output)", Style::Dim)),
         Some(output) => {
             let plain = without_escapes(output);
-            children.push(View::code(None, visible(&secrets.mask_text(&plain))));
+            children.push(View::code(None, visible(&plain)));
         }
         None => {}
     }
@@ -117,7 +113,7 @@ pub(super) fn result(payload: &Payload, secrets: &Secrets) -> View {
         children.push(View::text(facts.join(" · "), Style::Dim));
     }
     if let Some(notice) = text("notice") {
-        children.push(View::text(visible(&secrets.mask_text(notice)), Style::Warning));
+        children.push(View::text(visible(notice), Style::Warning));
     }
     View::Collapsible {
         summary: if summary.is_empty() { super::NAME.to_owned() } else { summary.join(" — ") },
@@ -127,11 +123,10 @@ pub(super) fn result(payload: &Payload, secrets: &Secrets) -> View {
 }
 
 /// A command as it is, and a warning where not all of it could be seen.
-fn command(command: &str, secrets: &Secrets) -> Vec<View> {
-    let masked = secrets.mask_text(command);
-    let shown = visible(&masked);
+fn command(command: &str) -> Vec<View> {
+    let shown = visible(command);
     let mut parts = Vec::with_capacity(2);
-    if shown != masked {
+    if shown != command {
         let warning = "the command holds characters that cannot be seen; they are shown as \\u{…}";
         parts.push(View::text(warning, Style::Warning));
     }

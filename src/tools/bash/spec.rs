@@ -98,8 +98,7 @@ fn input(settings: &BashSettings) -> Schema {
 
 fn output(settings: &BashSettings) -> Schema {
     let whole = Kind::Whole { min: 0 };
-    Schema::object(vec![
-        Property::required("tool", Kind::String(&[]), "Always \"bash\"."),
+    let properties = vec![
         Property::required(
             "command",
             Kind::String(&[]),
@@ -142,5 +141,6 @@ fn output(settings: &BashSettings) -> Schema {
             "How many processes were still running when the call ended, and were killed.",
         ),
         Property::optional("notice", Kind::String(&[]), "What else there is to know."),
-    ])
+    ];
+    Schema::result(&[super::NAME], properties)
 }

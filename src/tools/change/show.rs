@@ -2,13 +2,13 @@
 
 use serde_json::Value;
 
-use crate::text::diff::{Diff, End, Shown, Side, parse_unified, unified};
-use crate::text::encoding::Encoding;
-use crate::text::name;
 use crate::tools::schema::{Kind, Property};
 use crate::tools::view::{Style, View};
 use crate::tools::{Payload, ToolError};
-use crate::workspace::{How, Version};
+use workspace_fs::text::diff::{Diff, End, Shown, Side, parse_unified, unified};
+use workspace_fs::text::encoding::Encoding;
+use workspace_fs::text::name;
+use workspace_fs::{How, Version};
 
 /// How many lines of hunks a preview shows.
 pub(in crate::tools) const PREVIEW_LINES: usize = 2000;

@@ -69,10 +69,9 @@ fn input() -> Schema {
 fn output() -> Schema {
     let count = || Kind::Whole { min: 0 };
     let mut properties = vec![
-        Property::required("tool", Kind::String(&[NAME]), "The tool that made this result."),
         Property::required("path", Kind::String(&[]), "The path as it was asked for."),
         Property::required("replacements", count(), "How many occurrences were replaced."),
     ];
     properties.extend(change::properties());
-    Schema::object(properties)
+    Schema::result(&[NAME], properties)
 }

@@ -7,8 +7,9 @@ use serde_json::json;
 use super::*;
 use crate::process::Secrets;
 use crate::tools::view::DiffOp;
-use crate::tools::{CancelToken, EmitError, Event, EventSink, Phase};
-use crate::workspace::{RootsSpec, Session, Workspace};
+use crate::tools::{CancelToken, Category, EmitError, Event, EventSink, Phase};
+use workspace_fs::lookups::of as lookups_of;
+use workspace_fs::{RootsSpec, Session, Workspace};
 
 /// A root with a file in it, and calls of the tool on it.
 struct Story {
@@ -149,12 +150,12 @@ fn a_miss_in_a_file_that_changed_says_so() {
     let story = Story::with("a", "one\n");
     let path = story.root.join("a");
     let known = Knowledge {
-        version: Some(crate::workspace::Version::of(b"two\n")),
+        version: Some(workspace_fs::Version::of(b"two\n")),
         stamp: story
             .workspace
             .open_file(
-                crate::workspace::PathArgument { text: "a", working_directory: None },
-                crate::workspace::AccessTime::Keep,
+                workspace_fs::PathArgument { text: "a", working_directory: None },
+                workspace_fs::AccessTime::Keep,
             )
             .unwrap()
             .stat()
@@ -231,4 +232,30 @@ fn an_ambiguous_string_is_told_with_all_its_lines() {
     assert_eq!(error.details()["lines"], json!((1..=33).collect::<Vec<_>>()));
     let empty = json!({"path": "a", "old_string": "", "new_string": "y"});
     assert!(story.call(&empty).unwrap_err().hint().unwrap().contains("write_file"));
+}
+
+#[test]
+fn an_edit_that_does_not_fit_into_memory_may_be_tried_again() {
+    let lack = Vec::<u8>::new().try_reserve_exact(usize::MAX).expect_err("so much is nowhere");
+    let error = EditError { index: 1, of: 2, reason: Refusal::NoMemory(lack) };
+    let refused = refused("a.txt", &error, Content::AsRead);
+    assert_eq!(refused.category(), Category::ExecutionFailed);
+    assert!(refused.is_retryable() && refused.message().contains("memory"), "{refused:?}");
+}
+
+#[test]
+fn an_edit_resolves_its_path_once() {
+    let story = Story::with("top", "a\n");
+    fs::create_dir_all(story.root.join("src/deep")).unwrap();
+    fs::write(story.root.join("src/deep/f"), "one\n").unwrap();
+    let arguments = json!({"path": "src/deep/f", "old_string": "one", "new_string": "two"});
+    let (shown, lookups) = lookups_of(|| story.preview(&arguments));
+    assert_eq!((hunks(&shown.unwrap()), lookups), (1, 1));
+    let (edited, lookups) = lookups_of(|| story.call(&arguments));
+    assert_eq!((edited.unwrap()["replacements"].as_u64(), lookups), (Some(1), 1));
+    assert_eq!(story.content("src/deep/f"), "two\n");
+    // A file in the root itself is found from the root's own handle.
+    let arguments = json!({"path": "top", "old_string": "a", "new_string": "b"});
+    let (edited, lookups) = lookups_of(|| story.call(&arguments));
+    assert_eq!((edited.is_ok(), lookups), (true, 0));
 }

@@ -7,8 +7,8 @@ use super::outcome::{More, Outcome};
 use super::pattern::Kinds;
 use crate::tools::prefix::Prefix;
 use crate::tools::{Context, ToolError};
-use crate::workspace::FileKind;
-use crate::workspace::tree::{
+use workspace_fs::FileKind;
+use workspace_fs::tree::{
     self, Counts, Ended, Entry, Options, Pace, PathGlob, Seen, Selection, Skip, Start, Stop, Visit,
 };
 

@@ -10,11 +10,10 @@ use time::OffsetDateTime;
 use time::format_description::well_known::Rfc3339;
 
 use super::find::{Match, Page, Sort};
-use super::spec::NAME;
 use crate::tools::prefix::Prefix;
 use crate::tools::{Event, EventSink, Payload};
-use crate::workspace::FileKind;
-use crate::workspace::tree::{Found, Report};
+use workspace_fs::FileKind;
+use workspace_fs::tree::{Found, Report};
 
 /// Takes the matches in the order of paths.
 pub(super) struct List<'a> {
@@ -225,7 +224,6 @@ impl Partial<'_> {
         }
         self.last = Some(Instant::now());
         let mut payload = Payload::new();
-        payload.insert("tool".to_owned(), NAME.into());
         payload.insert("paths".to_owned(), std::mem::take(&mut self.unsent).into());
         match self.sink.emit(Event::Partial(payload)) {
             Ok(()) => ControlFlow::Continue(()),

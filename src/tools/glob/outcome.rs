@@ -4,7 +4,7 @@ use serde_json::Value;
 
 use super::Arguments;
 use crate::tools::{Payload, ignore_files};
-use crate::workspace::tree::{Counts, Skip};
+use workspace_fs::tree::{Counts, Skip};
 
 /// What a search gave.
 pub(super) struct Outcome {

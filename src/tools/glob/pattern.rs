@@ -1,7 +1,7 @@
 //! What a glob pattern means: the folders that it spells out, and the rest to be matched there.
 
-use crate::text::name;
 use crate::tools::ToolError;
+use workspace_fs::text::name;
 
 /// A pattern in its parts.
 #[derive(Debug, PartialEq, Eq)]

@@ -2,12 +2,12 @@
 
 use serde_json::Value;
 
-use crate::text::name;
 use crate::tools::Payload;
 use crate::tools::hidden::one_line;
 use crate::tools::shorten::shorten;
 use crate::tools::stored::{items, path_of, text};
 use crate::tools::view::{ListOrder, Style, View};
+use workspace_fs::text::name;
 
 /// How much of a pattern is shown, in bytes.
 const MOST_PATTERN: usize = 200;

@@ -98,8 +98,7 @@ fn output() -> Schema {
             "When it was last changed, as RFC 3339 in UTC; absent where the system does not tell.",
         ),
     ]);
-    Schema::object(vec![
-        Property::required("tool", Kind::String(&[NAME]), "The tool that made this result."),
+    let properties = vec![
         Property::required("pattern", text(), "The pattern as it was asked for."),
         Property::optional("path", text(), "The folder to start from, as it was asked for."),
         Property::required("paths", Kind::Array(Box::new(path)), "What was found, in order."),
@@ -110,5 +109,6 @@ fn output() -> Schema {
             "The offset to go on with, where there is more.",
         ),
         Property::optional("notice", text(), "What else to know."),
-    ])
+    ];
+    Schema::result(&[NAME], properties)
 }

@@ -10,7 +10,7 @@ use serde_json::json;
 use super::*;
 use crate::process::Secrets;
 use crate::tools::{CancelToken, Category, EmitError, Event, EventSink, Phase};
-use crate::workspace::{RootsSpec, Session, Workspace};
+use workspace_fs::{RootsSpec, Session, Workspace};
 
 /// A root with files in it, and calls of the tool on them.
 struct Story {

@@ -5,7 +5,7 @@ use serde_json::Value;
 use crate::tools::hidden::one_line;
 use crate::tools::shorten::shorten;
 use crate::tools::{Payload, ToolError};
-use crate::workspace::tree::{IgnoreRules, PathGlob, Selection};
+use workspace_fs::tree::{IgnoreRules, PathGlob, Selection};
 
 /// What a result lists.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -11,7 +11,7 @@ use super::matcher::Stoppable;
 use super::snippet::{Snippet, without_ending};
 use super::steps::Stopped;
 use crate::process::Secrets;
-use crate::workspace::tree::Stop;
+use workspace_fs::tree::Stop;
 
 /// A line that matches.
 #[derive(Debug)]

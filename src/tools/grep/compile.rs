@@ -10,8 +10,6 @@ use std::sync::mpsc::{self, RecvTimeoutError};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use sandbox::memory;
-
 use super::arguments::Wanted;
 use super::matcher::Compiled;
 use crate::tools::{Context, ToolError};
@@ -45,14 +43,7 @@ impl Wanted<'_> {
             // Nobody may be waiting any more.
             let _ = say.send(wanted.compile_here());
         };
-        let thread = thread::Builder::new().name("compile".to_owned());
-        let started = memory::start_thread(|begins| {
-            thread.spawn(move || {
-                drop(begins);
-                job();
-            })
-        });
-        if started.is_err() {
+        if thread::Builder::new().name("compile".to_owned()).spawn(job).is_err() {
             return self.compile_here();
         }
         let deadline = context.search_deadline();

@@ -6,10 +6,9 @@ use serde_json::Value;
 
 use super::arguments::{Mode, Page};
 use super::collect::{Hit, Hits, MOST_KEPT};
-use super::spec::NAME;
 use crate::tools::prefix::Prefix;
 use crate::tools::{Context, Event, Payload};
-use crate::workspace::tree::{Counts, Found, Report};
+use workspace_fs::tree::{Counts, Found, Report};
 
 /// Looks at a file once more, for those hits of it that were only counted: how many to skip.
 pub(super) type Again<'a> = dyn FnMut(&[u8], usize) -> Option<Hits> + 'a;
@@ -177,7 +176,6 @@ impl<'a> Pages<'a> {
             return ControlFlow::Continue(());
         }
         let mut partial = Payload::new();
-        partial.insert("tool".to_owned(), NAME.into());
         partial.insert(self.listed.name().to_owned(), self.listed.list[told..].to_vec().into());
         if self.context.sink.emit(Event::Partial(partial)).is_err() {
             self.listed.list.truncate(told);

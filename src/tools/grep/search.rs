@@ -10,8 +10,8 @@ use super::arguments::{Around, Mode};
 use super::collect::{Collector, Hits, Interest, Lines};
 use super::matcher::{self, Compiled};
 use crate::process::Secrets;
-use crate::workspace::FileKind;
-use crate::workspace::tree::{Content, Entry, Seen, Skip, Stop, Visit};
+use workspace_fs::FileKind;
+use workspace_fs::tree::{Content, Entry, Seen, Skip, Stop, Visit};
 
 /// Files up to this size are read whole before they are searched.
 const SMALL: usize = 256 * 1024;

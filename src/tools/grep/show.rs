@@ -5,12 +5,12 @@ use std::collections::BTreeMap;
 
 use serde_json::Value;
 
-use crate::text::name;
 use crate::tools::Payload;
 use crate::tools::hidden::{one_line, visible};
 use crate::tools::shorten::shorten;
 use crate::tools::stored::{as_whole, items, path_of, text, whole};
 use crate::tools::view::{Fold, ListOrder, Style, View};
+use workspace_fs::text::name;
 
 /// What stands around a match. A view has no node for a part of a line.
 const MARKS: [char; 2] = ['»', '«'];

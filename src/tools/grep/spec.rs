@@ -132,8 +132,7 @@ fn output() -> Schema {
     let list = |name, items: Schema, what: &'static str| {
         Property::optional(name, Kind::Array(Box::new(items)), what)
     };
-    Schema::object(vec![
-        Property::required("tool", Kind::String(&[NAME]), "The tool that made this result."),
+    let properties = vec![
         Property::optional("pattern", text(), "The pattern as it was asked for."),
         Property::optional("path", text(), "Where the search started, as it was asked for."),
         list("matches", hit, "With mode content: the matching lines."),
@@ -161,5 +160,6 @@ fn output() -> Schema {
             "How many files were not searched, or not to their end.",
         ),
         Property::optional("notice", text(), "What else to know."),
-    ])
+    ];
+    Schema::result(&[NAME], properties)
 }

@@ -7,11 +7,11 @@
 use std::cell::Cell;
 use std::ops::ControlFlow;
 
-use crate::text::encoding::{Detected, Encoding, SAMPLE_BYTES, detect};
-use crate::text::lines::{Ending, LineEnding, Unit};
-use crate::text::window::{Collector, Full, Numbering, Window};
 use crate::tools::{Context, ToolError};
-use crate::workspace::{OpenFile, Version, VersionHasher};
+use workspace_fs::text::encoding::{Detected, Encoding, SAMPLE_BYTES, detect};
+use workspace_fs::text::lines::{Ending, LineEnding, Unit};
+use workspace_fs::text::window::{Collector, Full, Numbering, Window};
+use workspace_fs::{OpenFile, Version, VersionHasher};
 
 /// Which lines are wanted.
 #[derive(Clone, Copy, Debug)]

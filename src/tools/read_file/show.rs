@@ -1,10 +1,10 @@
 //! `read_file` calls and results as a person sees them.
 
-use crate::text::name;
 use crate::tools::Payload;
 use crate::tools::language::language_of;
 use crate::tools::stored::{text, whole};
 use crate::tools::view::{Style, View};
+use workspace_fs::text::name;
 
 /// One line that says what is read.
 pub(super) fn call(arguments: &Payload) -> View {

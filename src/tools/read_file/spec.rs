@@ -64,8 +64,7 @@ fn input() -> Schema {
 fn output() -> Schema {
     let text = || Kind::String(&[]);
     let count = || Kind::Whole { min: 0 };
-    Schema::object(vec![
-        Property::required("tool", Kind::String(&[NAME]), "The tool that made this result."),
+    let properties = vec![
         Property::required("path", text(), "The path as it was asked for."),
         Property::required("content", text(), "The lines."),
         Property::optional(
@@ -107,5 +106,6 @@ fn output() -> Schema {
             "Identifies the whole content, where all of it was read; an expected_version.",
         ),
         Property::optional("notice", text(), "What else to know."),
-    ])
+    ];
+    Schema::result(&[NAME], properties)
 }

@@ -8,10 +8,10 @@ use serde_json::json;
 
 use super::*;
 use crate::process::Secrets;
-use crate::text::encoding::SAMPLE_BYTES;
 use crate::tools::view::Style;
 use crate::tools::{CancelToken, Category, EmitError, Event, EventSink, Phase};
-use crate::workspace::{RootsSpec, Session, Version, Workspace};
+use workspace_fs::text::encoding::SAMPLE_BYTES;
+use workspace_fs::{RootsSpec, Session, Version, Workspace};
 
 /// A root with files in it, and calls of the tool on them.
 struct Story {
@@ -88,7 +88,7 @@ fn a_small_file_is_shown_whole() {
     assert_eq!(
         Value::Object(payload),
         json!({
-            "tool": "read_file", "path": "a.txt", "content": "     1\tone\n     2\ttwo\n",
+            "path": "a.txt", "content": "     1\tone\n     2\ttwo\n",
             "start_line": 1, "end_line": 2, "total_lines": 2, "truncated": false,
             "encoding": "utf-8", "line_ending": "lf", "size_bytes": 8, "version": version,
         })

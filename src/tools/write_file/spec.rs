@@ -47,7 +47,6 @@ fn input() -> Schema {
 
 fn output() -> Schema {
     let mut properties = vec![
-        Property::required("tool", Kind::String(&[NAME]), "The tool that made this result."),
         Property::required("path", Kind::String(&[]), "The path as it was asked for."),
         Property::required("created", Kind::Boolean, "Whether the file is new."),
         Property::required(
@@ -57,5 +56,5 @@ fn output() -> Schema {
         ),
     ];
     properties.extend(change::properties());
-    Schema::object(properties)
+    Schema::result(&[NAME], properties)
 }

@@ -3,17 +3,17 @@ use super::*;
 fn notes(old: &[u8], content: &str) -> Vec<String> {
     let base =
         Base { content: old.to_vec(), version: Version::of(old), stamp: stamp_of_something() };
-    Prepared::new(Old::Content(base), content, "f").unwrap().notes()
+    Prepared::new(Old::Content(base), content).notes()
 }
 
-fn stamp_of_something() -> crate::workspace::Stamp {
+fn stamp_of_something() -> workspace_fs::Stamp {
     let folder = tempfile::tempdir().unwrap();
     std::fs::write(folder.path().join("a"), "").unwrap();
     let roots = vec![folder.path().display().to_string()];
-    let spec = crate::workspace::RootsSpec { roots, ..Default::default() };
-    let workspace = crate::workspace::Workspace::open(&spec).unwrap();
-    let path = crate::workspace::PathArgument { text: "a", working_directory: None };
-    workspace.open_file(path, crate::workspace::AccessTime::Keep).unwrap().stat().stamp()
+    let spec = workspace_fs::RootsSpec { roots, ..Default::default() };
+    let workspace = workspace_fs::Workspace::open(&spec).unwrap();
+    let path = workspace_fs::PathArgument { text: "a", working_directory: None };
+    workspace.open_file(path, workspace_fs::AccessTime::Keep).unwrap().stat().stamp()
 }
 
 #[test]

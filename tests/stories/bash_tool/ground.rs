@@ -11,10 +11,10 @@ use provider_workspace::tools::{
     Bash, BashSettings, CancelToken, Context, EmitError, Event, EventSink, OutputStream, Payload,
     Phase, Tool, ToolError,
 };
-use provider_workspace::workspace::{RootsSpec, Session, Workspace};
 use sandbox::{Jail, Policy};
 use serde_json::{Value, json};
 use tempfile::TempDir;
+use workspace_fs::{RootsSpec, Session, Workspace};
 
 /// Long enough for anything that is not stuck, on a loaded machine too.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
@@ -33,6 +33,7 @@ struct Stage {
     root: PathBuf,
     workspace: Workspace,
     session: Session,
+    secrets: Secrets,
 }
 
 pub(crate) type Outcome = Result<Payload, ToolError>;
@@ -74,8 +75,10 @@ impl Ground {
         let jail = Arc::new(Jail::build(&settings.policy).unwrap());
         let workspace = workspace(&settings.policy);
         let workspace = workspace.with_own_folder(&jail.private().spool).unwrap();
+        let secrets = settings.environment.secrets().clone();
         let bash = Bash::new(settings, jail.clone());
-        let stage = Stage { bash, root: root.clone(), workspace, session: Session::default() };
+        let stage =
+            Stage { bash, root: root.clone(), workspace, session: Session::default(), secrets };
         Self { root, outside, jail, stage: Arc::new(stage), _folders: folders }
     }
 
@@ -134,7 +137,7 @@ impl Ground {
                 cancel: &cancel,
                 deadline,
                 phase: &phase,
-                secrets: &Secrets::default(),
+                secrets: &stage.secrets,
             };
             let outcome = stage.bash.run(&arguments, &context);
             // The answer comes last, so that nothing of the call is left when it is there.
@@ -159,7 +162,7 @@ impl Ground {
                 cancel: &CancelToken::new(),
                 deadline: None,
                 phase: &Phase::default(),
-                secrets: &Secrets::default(),
+                secrets: &stage.secrets,
             };
             answer.send(tool.run(&arguments, &context)).unwrap();
         };
@@ -178,7 +181,7 @@ impl Ground {
             cancel: &CancelToken::new(),
             deadline: None,
             phase: &Phase::default(),
-            secrets: &Secrets::default(),
+            secrets: &self.stage.secrets,
         };
         self.stage.bash.preview(&arguments, &context)
     }

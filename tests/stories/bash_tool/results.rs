@@ -52,7 +52,8 @@ fn a_result_has_every_field_that_its_schema_requires() {
     let ground = Ground::new();
     let result = ground.result("echo out; echo err >&2");
     let Kind::Object(properties) = &ground.bash().spec().output.kind else { panic!() };
-    for property in properties {
+    // The provider adds which tool it was.
+    for property in properties.iter().filter(|property| property.name != "tool") {
         let there = result.contains_key(property.name);
         assert_eq!(there, property.presence == Presence::Required, "{}", property.name);
     }
@@ -60,7 +61,7 @@ fn a_result_has_every_field_that_its_schema_requires() {
         assert!(properties.iter().any(|property| property.name == name), "{name}");
     }
     assert_eq!((&result["stdout_bytes"], &result["stderr_bytes"]), (&json!(4), &json!(4)));
-    assert_eq!((&result["tool"], &result["truncated"]), (&json!("bash"), &json!(false)));
+    assert_eq!(result["truncated"], false);
     assert_eq!(result["cwd"], ground.root.to_str().unwrap());
 }
 

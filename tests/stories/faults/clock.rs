@@ -4,7 +4,7 @@ use std::path::Path;
 use std::process::Command;
 use std::time::{Duration, Instant};
 
-use provider_workspace::goplugin::host::{Launch, Security};
+use goplugin::host::{Launch, Security};
 use provider_workspace::provider::Call;
 use serde_json::json;
 

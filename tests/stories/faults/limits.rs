@@ -1,7 +1,5 @@
 //! Limits that are reached: descriptors, memory.
 
-mod memory;
-
 use std::os::unix::net::UnixStream;
 
 use provider_workspace::service::Failure;
@@ -13,11 +11,10 @@ use crate::harness::{PATIENCE, PROGRAM, Story};
 use crate::trials::Trial;
 
 pub(crate) fn trials() -> Vec<Trial> {
-    let own = trials![
+    trials![
         a_provider_without_descriptors_says_try_again,
         a_provider_without_memory_refuses_what_does_not_fit,
-    ];
-    [own, memory::trials()].into_iter().flatten().collect()
+    ]
 }
 
 /// Out of descriptors, every call is answered: with what it was asked for, or with a failure that
@@ -90,7 +87,7 @@ fn leftovers(story: &Story) -> Vec<String> {
     names
 }
 
-/// What does not fit into memory is refused, and the provider lives on.
+/// A file that does not fit into memory is refused, and the provider lives on.
 async fn a_provider_without_memory_refuses_what_does_not_fit() {
     let mut story = Story::configured().await;
     // Read whole, but not copied; and not even read.

@@ -3,8 +3,8 @@
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 
-use provider_workspace::text::name;
 use serde_json::json;
+use workspace_fs::text::name;
 
 use super::{glob, grep};
 use crate::harness::Story;
@@ -89,8 +89,7 @@ async fn an_odd_folder_is_a_folder() {
 
 /// A secret in a file or a name is told as its own name.
 async fn secrets_are_masked_in_what_is_found() {
-    let launch =
-        |launch: provider_workspace::goplugin::host::Launch| launch.env("TOKEN", "s3cr3t-value");
+    let launch = |launch: goplugin::host::Launch| launch.env("TOKEN", "s3cr3t-value");
     let mut story = Story::launched_with(launch).await;
     story.write("f", "the key is s3cr3t-value, here\n");
     story.write("s3cr3t-value.txt", "x\n");

@@ -5,8 +5,8 @@ use std::process::Command;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use provider_workspace::text::name;
 use serde_json::{Value, json};
+use workspace_fs::text::name;
 
 use super::{Searched, tree};
 use crate::harness::Story;

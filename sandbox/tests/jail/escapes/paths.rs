@@ -281,7 +281,7 @@ fn a_command_does_not_start_outside(level: Level) {
     };
     let (root, outside) = (arena.place.root.as_path(), arena.place.outside.as_path());
     for (cwd, program, stage) in [
-        (outside, root.join("program"), Stage::WorkingFolder),
+        (outside, root.join("program"), Stage::WorkingDirectory),
         (root, outside.join("program"), Stage::Program),
         (root, PathBuf::from("../outside/program"), Stage::Program),
     ] {

@@ -10,9 +10,9 @@ use super::super::processes::{self, Process};
 use super::super::session::{SESSION, Said, Session};
 use super::super::trial::{Callbacks, Trial};
 use super::{Life, cancel, launch};
-use crate::goplugin::host::{Exit, Shutdown};
 use crate::service::observe::Refusal;
 use crate::service::plugin::COOKIE;
+use goplugin::host::{Exit, Shutdown};
 
 /// What sockets that stay behind count as.
 #[derive(Clone, Copy, PartialEq)]

@@ -8,11 +8,11 @@ use super::super::processes;
 use super::super::session::Session;
 use super::super::trial::{Callbacks, Trial};
 use super::{Life, config, ends};
-use crate::goplugin::host::{LaunchError, Multiplex, Plugin, Security};
-use crate::goplugin::{Address, Cookie, LineError, MultiplexField};
 use crate::service::observe::{Observer, Refusal};
 use crate::service::plugin::{COOKIE, PROTOCOL_VERSION};
 use crate::tools::error::chain;
+use goplugin::host::{LaunchError, Multiplex, Plugin, Security};
+use goplugin::{Address, Cookie, LineError, MultiplexField};
 
 /// A version that no tool provider speaks.
 const NO_VERSION: u32 = 1_000_000;
@@ -278,7 +278,7 @@ fn crashing_key(message: &str, fields: &Map<String, Value>) -> Option<&'static s
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::goplugin::host::LogLine;
+    use goplugin::host::LogLine;
 
     #[test]
     fn lines_that_would_crash_a_host_are_found() {

@@ -19,14 +19,11 @@ fn texts(view: &View) -> Vec<String> {
 
 #[test]
 fn a_result_shows_command_badge_and_plain_output() {
-    let shown = result(
-        &payload(&json!({
-            "tool": "bash", "command": "cargo test\nmore", "exit_code": 101,
-            "output": "\u{1b}[31mfailed\u{1b}[0m\n", "duration_ms": 1234, "cwd": "/w",
-            "notice": "the network is closed",
-        })),
-        &Secrets::default(),
-    );
+    let shown = result(&payload(&json!({
+        "tool": "bash", "command": "cargo test\nmore", "exit_code": 101,
+        "output": "\u{1b}[31mfailed\u{1b}[0m\n", "duration_ms": 1234, "cwd": "/w",
+        "notice": "the network is closed",
+    })));
     let View::Collapsible { summary, initially: Fold::Open, .. } = &shown else { panic!() };
     assert_eq!(summary, "cargo test … — exit 101");
     let texts = texts(&shown);
@@ -37,7 +34,7 @@ fn a_result_shows_command_badge_and_plain_output() {
 
 #[test]
 fn a_result_that_went_well_starts_folded_and_a_signal_is_named() {
-    let of = |value: &Value| result(&payload(value), &Secrets::default());
+    let of = |value: &Value| result(&payload(value));
     let shown = of(&json!({"exit_code": 0, "output": ""}));
     assert!(matches!(shown, View::Collapsible { initially: Fold::Closed, .. }));
     let shown = of(&json!({"exit_code": 137, "signal": "SIGKILL"}));
@@ -52,21 +49,16 @@ fn an_old_or_odd_payload_is_shown_as_far_as_it_goes() {
         json!({"duration_ms": -1e300, "command": "", "cwd": null}),
         json!({"duration_ms": 1e300}),
     ] {
-        let View::Collapsible { summary, .. } = result(&payload(&value), &Secrets::default())
-        else {
-            panic!("{value}")
-        };
+        let View::Collapsible { summary, .. } = result(&payload(&value)) else { panic!("{value}") };
         assert_eq!(summary, "bash", "{value}");
     }
 }
 
 #[test]
-fn secrets_and_hidden_characters_never_show() {
-    let secrets = Secrets::new([("TOKEN", "hunter2!")]);
-    let arguments = payload(&json!({"command": "curl -H hunter2! \u{202e}x"}));
-    let shown = texts(&call(&arguments, &secrets)).join("\n");
-    assert!(shown.contains("[TOKEN]") && shown.contains("\\u{202e}"), "{shown}");
-    assert!(shown.contains("cannot be seen") && !shown.contains("hunter2!"), "{shown}");
+fn a_hidden_character_is_spelt_out_with_a_warning() {
+    let arguments = payload(&json!({"command": "curl \u{202e}x"}));
+    let shown = texts(&call(&arguments)).join("\n");
+    assert!(shown.contains("\\u{202e}") && shown.contains("cannot be seen"), "{shown}");
 }
 
 #[test]

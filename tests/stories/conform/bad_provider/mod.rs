@@ -13,11 +13,11 @@ use std::error::Error;
 use std::io::Write as _;
 use std::process::{Command, ExitCode, Stdio};
 
-use provider_workspace::goplugin::server::{
+use goplugin::Services;
+use goplugin::server::{
     CookieCheck, HandshakeEnvironment, HostWatch, Settings, StandardStreams, serve,
 };
 use provider_workspace::service::plugin::COOKIE;
-use tonic::service::Routes;
 
 pub(crate) use fault::VARIABLE;
 
@@ -98,10 +98,10 @@ async fn serve_with(fault: Fault, environment: HandshakeEnvironment) -> Result<(
         if prints {
             let _ = writeln!(std::io::stdout(), "{word}");
         }
-        let routes = Routes::new(provider.clone().into_server());
+        let services = Services::new().with(provider.clone().into_server());
         match fault.is("serves-any-service") {
-            true => routes.add_service(raw::AsModel(provider.into_server())),
-            false => routes,
+            true => services.with(raw::AsModel(provider.into_server())),
+            false => services,
         }
     };
     serve(settings, services, |_| async move { stopping.stop() }).await?;

@@ -38,10 +38,9 @@ pub(crate) async fn serve(provider: Provider, fault: &Fault) -> Result<(), Box<d
         }
     });
     writeln!(std::io::stdout(), "1|1|unix|{}|grpc|", socket.display())?;
-    tonic::transport::Server::builder()
-        .add_service(provider.into_server())
-        .serve_with_incoming(ReceiverStream::new(connections).map(Ok::<_, std::io::Error>))
-        .await?;
+    let connections = ReceiverStream::new(connections).map(Ok::<_, std::io::Error>);
+    let server = tonic::transport::Server::builder();
+    server.serve_with_incoming(provider.into_server(), connections).await?;
     Ok(())
 }
 

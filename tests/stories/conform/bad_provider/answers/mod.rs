@@ -9,10 +9,10 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
+use goplugin::Broker;
 use prost::Message as _;
 use prost_types::value::Kind;
 use prost_types::{Struct, Value};
-use provider_workspace::goplugin::Broker;
 use provider_workspace::service::plugin::KERNEL_CALLBACKS;
 use tokio::sync::mpsc;
 use tokio_stream::wrappers::ReceiverStream;

@@ -1,0 +1,348 @@
+//! Listening sockets: where they are made, who may connect, and that they are gone afterwards.
+//!
+//! This is the one part of the transport that names files: its sockets live in the folder that the
+//! host chose (or the temporary folder), and are made, given to a group and removed here.
+
+use std::hash::{BuildHasher, Hasher, RandomState};
+use std::io;
+use std::net::{Ipv4Addr, TcpListener as StdTcpListener};
+use std::ops::RangeInclusive;
+use std::os::fd::OwnedFd;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use rustix::fs::{Gid, Mode};
+use rustix::io::Errno;
+use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType};
+use tokio::net::{TcpListener, UnixListener};
+use tokio::sync::mpsc;
+use tokio::time::{sleep, timeout};
+
+use crate::duplex::Duplex;
+use crate::handshake::Address;
+use crate::tls::Tls;
+
+mod peer;
+mod sweep;
+
+pub(super) use peer::Peers;
+pub(super) use sweep::sweep;
+
+/// Start of every socket's file name, so that a later start knows its own leftovers. The process
+/// number and a random number follow.
+pub(super) const SOCKET_PREFIX: &str = "plugin-rs-";
+
+/// Longest path that fits into a socket address on Linux (108 bytes with the final NUL).
+const MAX_PATH: usize = 107;
+
+/// Connections that are accepted but not yet taken by the server.
+const QUEUE: usize = 64;
+
+/// A peer that connects and stays silent is dropped after this.
+const TLS_HANDSHAKE_LIMIT: Duration = Duration::from_secs(10);
+
+/// Why no socket could be made.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum ListenError {
+    /// The path does not fit into a socket address.
+    #[error("socket path {path} is longer than {MAX_PATH} bytes: set TMPDIR to a shorter folder")]
+    PathTooLong {
+        /// The whole path.
+        path: PathBuf,
+    },
+    /// The handshake line separates its fields by bars, so a path must not contain one.
+    #[error(
+        "socket folder {folder} contains '|' or a line break or is not UTF-8: set TMPDIR to another folder"
+    )]
+    PathUnwritable {
+        /// The folder.
+        folder: PathBuf,
+    },
+    /// The socket could not be bound.
+    #[error("cannot listen on {path} (TMPDIR or the host chooses the folder)")]
+    Bind {
+        /// The socket's path.
+        path: PathBuf,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// The group that the host names could not be given.
+    #[error("cannot give the socket to group {group:?}: {advice}")]
+    Group {
+        /// Name or number, as the host wrote it.
+        group: String,
+        /// What to do about it.
+        advice: &'static str,
+        /// What the system said.
+        source: Option<io::Error>,
+    },
+    /// PLUGIN_MIN_PORT is above PLUGIN_MAX_PORT.
+    #[error("PLUGIN_MIN_PORT {min} is above PLUGIN_MAX_PORT {max}")]
+    EmptyRange {
+        /// The lowest port that the host allows.
+        min: u16,
+        /// The highest.
+        max: u16,
+    },
+    /// All ports of the range are taken.
+    #[error("no free port on the loopback interface between {min} and {max}")]
+    NoPort {
+        /// The lowest port that the host allows.
+        min: u16,
+        /// The highest.
+        max: u16,
+        /// What the system said of the last one.
+        source: Option<io::Error>,
+    },
+    /// The socket could not be handed to the runtime.
+    #[error("cannot watch the socket")]
+    Register(#[source] io::Error),
+}
+
+/// Ports that a TCP listener may take. Both zero: the system picks.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct PortRange {
+    /// The lowest port.
+    pub(crate) min: u16,
+    /// The highest port.
+    pub(crate) max: u16,
+}
+
+impl PortRange {
+    fn ports(self) -> Result<RangeInclusive<u16>, ListenError> {
+        if self.min > self.max {
+            return Err(ListenError::EmptyRange { min: self.min, max: self.max });
+        }
+        Ok(self.min..=self.max)
+    }
+}
+
+/// How one side makes its listeners, the main one and those of the broker alike.
+#[derive(Clone, Debug)]
+pub(super) enum SocketRules {
+    /// Unix sockets in a folder, for one user or for one group as well.
+    Unix { folder: PathBuf, group: Option<String>, peers: Peers },
+    /// Ports of the loopback interface. Whoever connects cannot be told from others.
+    Tcp { ports: PortRange },
+}
+
+impl SocketRules {
+    pub(super) fn bind(&self) -> Result<Listener, ListenError> {
+        match self {
+            SocketRules::Unix { folder, group, peers } => {
+                bind_unix(folder, group.as_deref(), *peers)
+            }
+            SocketRules::Tcp { ports } => bind_tcp(*ports),
+        }
+    }
+}
+
+/// A bound socket.
+pub(super) struct Listener {
+    socket: Socket,
+    address: Address,
+    file: Option<SocketFile>,
+}
+
+enum Socket {
+    Unix(UnixListener, Peers),
+    Tcp(TcpListener),
+}
+
+/// A unix socket's file. It is removed when this is dropped, so whoever may outlive the tasks of the
+/// runtime has to hold it.
+#[must_use = "dropping this removes the socket's file"]
+pub(super) struct SocketFile(PathBuf);
+
+impl Drop for SocketFile {
+    fn drop(&mut self) {
+        // Gone already is as good; and there is nobody to tell about anything else.
+        let _ = rustix::fs::unlink(&self.0);
+    }
+}
+
+impl Listener {
+    pub(super) fn address(&self) -> &Address {
+        &self.address
+    }
+
+    async fn accept(&self) -> io::Result<Duplex> {
+        match &self.socket {
+            Socket::Unix(socket, peers) => loop {
+                let (stream, _) = socket.accept().await?;
+                let peer = stream.peer_cred()?;
+                if peers.admits(peer) {
+                    return Ok(Duplex::new(stream));
+                }
+                tracing::warn!(
+                    pid = peer.pid(),
+                    "the connection of a process that this one started was turned away"
+                );
+            },
+            Socket::Tcp(socket) => {
+                let (stream, _) = socket.accept().await?;
+                stream.set_nodelay(true)?;
+                Ok(Duplex::new(stream))
+            }
+        }
+    }
+
+    /// Accepts until the receiver is dropped.
+    pub(super) fn incoming(mut self) -> (mpsc::Receiver<Duplex>, Option<SocketFile>) {
+        let file = self.file.take();
+        let (sender, receiver) = mpsc::channel(QUEUE);
+        tokio::spawn(async move {
+            loop {
+                let accepted = tokio::select! {
+                    () = sender.closed() => return,
+                    accepted = self.accept() => accepted,
+                };
+                match accepted {
+                    Ok(connection) => {
+                        if sender.send(connection).await.is_err() {
+                            return;
+                        }
+                    }
+                    // Out of descriptors, or a peer that went away: neither ends a listener.
+                    Err(error) => {
+                        tracing::debug!(%error, "a connection could not be accepted");
+                        sleep(Duration::from_millis(20)).await;
+                    }
+                }
+            }
+        });
+        (receiver, file)
+    }
+}
+
+/// Connections after TLS, where there is TLS. Handshakes run side by side, so that a silent peer
+/// holds nobody up; one that fails costs its connection alone.
+pub(super) fn secured(mut raw: mpsc::Receiver<Duplex>, tls: Option<Tls>) -> mpsc::Receiver<Duplex> {
+    let Some(tls) = tls else { return raw };
+    let (sender, receiver) = mpsc::channel(QUEUE);
+    tokio::spawn(async move {
+        loop {
+            let connection = tokio::select! {
+                () = sender.closed() => return,
+                connection = raw.recv() => connection,
+            };
+            let Some(connection) = connection else { return };
+            let (tls, sender) = (tls.clone(), sender.clone());
+            tokio::spawn(async move {
+                match timeout(TLS_HANDSHAKE_LIMIT, tls.accept(connection)).await {
+                    Ok(Ok(connection)) => drop(sender.send(connection).await),
+                    Ok(Err(error)) => tracing::warn!(%error, "a TLS handshake was turned away"),
+                    Err(_) => tracing::warn!("a TLS handshake took too long"),
+                }
+            });
+        }
+    });
+    receiver
+}
+
+/// Connects to where the other side listens.
+pub(super) async fn connect(address: &Address) -> io::Result<Duplex> {
+    match address {
+        Address::Unix(path) => Ok(Duplex::new(tokio::net::UnixStream::connect(path).await?)),
+        Address::Tcp(address) => {
+            let stream = tokio::net::TcpStream::connect(address).await?;
+            stream.set_nodelay(true)?;
+            Ok(Duplex::new(stream))
+        }
+    }
+}
+
+fn bind_unix(folder: &Path, group: Option<&str>, peers: Peers) -> Result<Listener, ListenError> {
+    let folder = std::path::absolute(folder).unwrap_or_else(|_| folder.to_path_buf());
+    if folder.to_str().is_none_or(|text| text.contains(['|', '\n', '\r'])) {
+        return Err(ListenError::PathUnwritable { folder });
+    }
+    let name = format!("{SOCKET_PREFIX}{}-{:016x}", std::process::id(), random());
+    let path = folder.join(name);
+    let socket = listen_privately(&path).map_err(|errno| match errno {
+        Errno::NAMETOOLONG => ListenError::PathTooLong { path: path.clone() },
+        errno => ListenError::Bind { path: path.clone(), source: errno.into() },
+    })?;
+    let file = SocketFile(path.clone());
+    if let Some(group) = group {
+        open_to_group(&path, group)?;
+    }
+    let socket = std::os::unix::net::UnixListener::from(socket);
+    Ok(Listener {
+        socket: Socket::Unix(UnixListener::from_std(socket).map_err(ListenError::Register)?, peers),
+        address: Address::Unix(path),
+        file: Some(file),
+    })
+}
+
+/// Binds so that the file never exists with more rights than the owner's: on Linux it takes over
+/// the mode of the socket's own inode (`unix_bind`), which can be set before there is a file.
+fn listen_privately(path: &Path) -> Result<OwnedFd, Errno> {
+    let address = SocketAddrUnix::new(path)?;
+    let socket = unix_socket()?;
+    rustix::fs::fchmod(&socket, Mode::RUSR | Mode::WUSR)?;
+    rustix::net::bind(&socket, &address)?;
+    if let Err(errno) = rustix::net::listen(&socket, 128) {
+        let _ = rustix::fs::unlink(path);
+        return Err(errno);
+    }
+    Ok(socket)
+}
+
+/// What a host asks for by PLUGIN_UNIX_SOCKET_GROUP: a group's name or its number.
+fn open_to_group(path: &Path, group: &str) -> Result<(), ListenError> {
+    let failed = |advice, source| ListenError::Group { group: group.to_owned(), advice, source };
+    let gid = match group.parse() {
+        Ok(gid) => gid,
+        Err(_) => group_id(group)
+            .map_err(|error| failed("cannot read /etc/group", Some(error)))?
+            .ok_or_else(|| failed("/etc/group has no such name; give its number", None))?,
+    };
+    let refused = |errno: Errno| failed("is this user a member of it?", Some(errno.into()));
+    rustix::fs::chown(path, None, Some(Gid::from_raw(gid))).map_err(refused)?;
+    rustix::fs::chmod(path, Mode::RUSR | Mode::WUSR | Mode::RGRP | Mode::WGRP).map_err(refused)
+}
+
+fn group_id(name: &str) -> io::Result<Option<u32>> {
+    let table = std::fs::read_to_string("/etc/group")?;
+    Ok(table.lines().find_map(|line| {
+        let mut fields = line.split(':');
+        (fields.next() == Some(name)).then(|| fields.nth(1)?.parse().ok())?
+    }))
+}
+
+fn bind_tcp(range: PortRange) -> Result<Listener, ListenError> {
+    let mut last = None;
+    for port in range.ports()? {
+        match StdTcpListener::bind((Ipv4Addr::LOCALHOST, port)) {
+            Ok(socket) => {
+                socket.set_nonblocking(true).map_err(ListenError::Register)?;
+                let address = socket.local_addr().map_err(ListenError::Register)?;
+                return Ok(Listener {
+                    socket: Socket::Tcp(
+                        TcpListener::from_std(socket).map_err(ListenError::Register)?,
+                    ),
+                    address: Address::Tcp(address),
+                    file: None,
+                });
+            }
+            Err(error) => last = Some(error),
+        }
+    }
+    Err(ListenError::NoPort { min: range.min, max: range.max, source: last })
+}
+
+/// The standard library's hash keys come from the system's random source, which is all that a file
+/// name needs.
+fn random() -> u64 {
+    RandomState::new().build_hasher().finish()
+}
+
+fn unix_socket() -> Result<OwnedFd, Errno> {
+    let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
+    rustix::net::socket_with(AddressFamily::UNIX, SocketType::STREAM, flags, None)
+}
+
+#[cfg(test)]
+mod tests;

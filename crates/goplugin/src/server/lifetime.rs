@@ -1,0 +1,139 @@
+//! When a plugin ends: its host asks, its host dies, or a signal comes.
+
+use std::io;
+use std::os::fd::OwnedFd;
+use std::time::Duration;
+
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::process::{Signal as Number, getppid};
+use tokio::signal::unix::{Signal, SignalKind, signal};
+
+use crate::watch::ProcessWatch;
+
+/// How often the parent is looked at where the kernel gives no handle on it.
+const POLL_INTERVAL: Duration = Duration::from_millis(500);
+
+/// Why the plugin ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum StopReason {
+    /// The host called Shutdown.
+    Shutdown,
+    /// SIGTERM, SIGHUP or SIGQUIT.
+    Signal,
+    /// The process that launched us is gone.
+    HostDied,
+    /// The gRPC server ended by itself, which is a fault.
+    ServerEnded,
+}
+
+/// Whether the plugin follows its host into the grave. go-plugin itself does not: plugins of a
+/// host that crashed stay behind.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum HostWatch {
+    /// End when the parent process ends.
+    #[default]
+    Follow,
+    /// Stay. For hosts that hand a plugin on to another process, and for tests.
+    Ignore,
+}
+
+/// The signals that ask for an end, and handlers for those that must not bring it.
+pub(super) struct Signals {
+    terminate: Signal,
+    hangup: Signal,
+    quit: Signal,
+}
+
+impl Signals {
+    /// Takes over the signals. Handlers, not `SIG_IGN`: a child gets the default back at its exec,
+    /// but would inherit an ignored signal.
+    pub(super) fn install() -> io::Result<Self> {
+        // Ctrl-C reaches the whole foreground group; when a plugin ends is its host's decision.
+        // The handler stays when the stream of its events is dropped.
+        let _ = signal(SignalKind::interrupt())?;
+        // A file size limit: the write fails with EFBIG instead of killing the process.
+        let _ = signal(SignalKind::from_raw(Number::XFSZ.as_raw()))?;
+        Ok(Signals {
+            terminate: signal(SignalKind::terminate())?,
+            hangup: signal(SignalKind::hangup())?,
+            quit: signal(SignalKind::quit())?,
+        })
+    }
+
+    /// Waits for a signal that asks for an end.
+    pub(super) async fn stop_requested(&mut self) {
+        tokio::select! {
+            _ = self.terminate.recv() => {}
+            _ = self.hangup.recv() => {}
+            _ = self.quit.recv() => {}
+        }
+    }
+}
+
+/// Waits until the process that launched us is gone. `stdout` is the pipe on which it read the
+/// handshake line.
+///
+/// A parent that died before we looked for it has been replaced by a reaper, which may live for
+/// ever; but then nobody reads the pipe any more. So: take a handle on the parent, then look at the
+/// pipe. If it still has a reader, the handle is on the true host.
+pub(super) async fn host_died(stdout: &OwnedFd) {
+    let Some(parent) = getppid() else {
+        // The host lives in an outer process namespace: only the pipe can tell.
+        return reader_gone(stdout).await;
+    };
+    let watch = ProcessWatch::new(parent);
+    if has_no_reader(stdout) {
+        return;
+    }
+    let watched = match &watch {
+        Ok(watch) => watch.ended().await,
+        Err(_) => Err(io::ErrorKind::Unsupported.into()),
+    };
+    if watched.is_err() {
+        while getppid() == Some(parent) {
+            tokio::time::sleep(POLL_INTERVAL).await;
+        }
+    }
+}
+
+async fn reader_gone(pipe: &OwnedFd) {
+    while !has_no_reader(pipe) {
+        tokio::time::sleep(POLL_INTERVAL).await;
+    }
+}
+
+/// Whether `stdout` is a pipe or socket whose other end is closed. False for a file or a terminal.
+fn has_no_reader(stdout: &OwnedFd) -> bool {
+    let mut polled = [PollFd::new(stdout, PollFlags::empty())];
+    match poll(&mut polled, Some(&Timespec { tv_sec: 0, tv_nsec: 0 })) {
+        Ok(_) => polled[0].revents().intersects(PollFlags::ERR | PollFlags::HUP),
+        Err(_) => false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_pipe_without_a_reader_is_told_from_one_with() {
+        let (reader, writer) = rustix::pipe::pipe().unwrap();
+        assert!(!has_no_reader(&writer));
+        drop(reader);
+        assert!(has_no_reader(&writer));
+    }
+
+    #[tokio::test]
+    async fn a_parent_that_was_dead_from_the_start_is_noticed() {
+        let (reader, writer) = rustix::pipe::pipe().unwrap();
+        drop(reader);
+        host_died(&writer).await;
+    }
+
+    #[tokio::test]
+    async fn a_living_parent_keeps_us_up() {
+        let (_reader, writer) = rustix::pipe::pipe().unwrap();
+        let died = tokio::time::timeout(Duration::from_millis(50), host_died(&writer)).await;
+        assert!(died.is_err());
+    }
+}

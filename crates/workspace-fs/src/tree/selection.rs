@@ -1,0 +1,388 @@
+//! Which entries of a tree are looked at.
+
+use std::fmt;
+use std::sync::Arc;
+
+use globset::{GlobBuilder, GlobMatcher, GlobSet, GlobSetBuilder};
+use ignore::Match;
+use ignore::overrides::{Override, OverrideBuilder};
+use ignore::types::{Types, TypesBuilder};
+
+use super::rules::{Rules, as_path};
+use crate::FileKind;
+
+/// Whether ignore files count.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum IgnoreRules {
+    /// They do.
+    #[default]
+    Honour,
+    /// They do not.
+    Disregard,
+}
+
+/// Which entries of a tree are looked at. All that is asked for must hold.
+///
+/// Never among them: `.git`, and what a write of this program left behind.
+#[derive(Clone, Debug, Default)]
+pub struct Selection {
+    glob: Option<PathGlob>,
+    types: Option<Types>,
+    rules: IgnoreRules,
+}
+
+/// A glob is no glob.
+#[derive(Clone, Debug, thiserror::Error)]
+pub enum GlobError {
+    /// It cannot be parsed.
+    #[error("{0}")]
+    Syntax(String),
+    /// It has a part that no path has.
+    #[error("a glob cannot step up with ..")]
+    StepsUp,
+    /// It is empty.
+    #[error("the glob is empty")]
+    Empty,
+    /// It is too long to be compiled for what it may be worth.
+    #[error("the glob has {0} bytes, and the most is {MOST_GLOB}")]
+    TooLong(usize),
+    /// It has more parts than a path that is walked to.
+    #[error("the glob has {0} parts, and the most is {MOST_PARTS}")]
+    TooDeep(usize),
+}
+
+/// The longest glob, in bytes: alternatives of many paths fit, and it is compiled in no time.
+const MOST_GLOB: usize = 16 * 1024;
+/// The most parts between slashes, each of which is compiled by itself.
+const MOST_PARTS: usize = 512;
+
+impl Selection {
+    /// Everything that the ignore rules leave.
+    #[must_use]
+    pub fn new(rules: IgnoreRules) -> Self {
+        Self { rules, ..Self::default() }
+    }
+
+    /// Only files whose path matches, and folders that may contain such files.
+    #[must_use]
+    pub fn with_glob(mut self, glob: PathGlob) -> Self {
+        self.glob = Some(glob);
+        self
+    }
+
+    /// Only files of the type that ripgrep knows by this name. `None` where it knows none.
+    #[must_use]
+    pub fn with_type(mut self, name: &str) -> Option<Self> {
+        let mut builder = TypesBuilder::new();
+        builder.add_defaults().select(name);
+        self.types = Some(builder.build().ok()?);
+        Some(self)
+    }
+
+    /// Whether ignore files count.
+    #[must_use]
+    pub fn ignore_rules(&self) -> IgnoreRules {
+        self.rules
+    }
+
+    /// The names of the file types whose files have names that end like this.
+    #[must_use]
+    pub fn types_of_ending(ending: &str) -> Vec<String> {
+        let glob = format!("*.{ending}");
+        let definitions = TypesBuilder::new().add_defaults().definitions();
+        let fitting = definitions.iter().filter(|definition| definition.globs().contains(&glob));
+        fitting.map(|definition| definition.name().to_owned()).collect()
+    }
+
+    /// The names of all file types.
+    #[must_use]
+    pub fn type_names() -> Vec<String> {
+        let definitions = TypesBuilder::new().add_defaults().definitions();
+        definitions.iter().map(|definition| definition.name().to_owned()).collect()
+    }
+}
+
+/// A glob over paths, with the meaning that a line of a `.gitignore` has: without a slash it is
+/// about names in any folder, with one about paths from the walk's start. A leading `!` leaves out
+/// what matches.
+///
+/// A glob can name what an ignore rule leaves out: a file by more than wildcards in its last part
+/// (`*.log`), a folder by spelling its name (`dist/**`). What is named so is looked at all the same.
+#[derive(Clone)]
+pub struct PathGlob {
+    matcher: Override,
+    /// The folders that it spells out, from the start.
+    folders: GlobSet,
+    /// What the folders on the way must match, where the glob is about paths from the start.
+    way: Option<Vec<Part>>,
+    last: LastPart,
+}
+
+#[derive(Clone)]
+enum Part {
+    One(Arc<GlobMatcher>),
+    Any,
+}
+
+/// What a glob's last part says of a name.
+#[derive(Clone, Copy, PartialEq)]
+enum LastPart {
+    /// Something of it.
+    Names,
+    /// Nothing.
+    Anything,
+}
+
+impl PathGlob {
+    /// Understands a glob.
+    ///
+    /// # Errors
+    /// Where it is none.
+    pub fn new(text: &str) -> Result<Self, GlobError> {
+        if text.len() > MOST_GLOB {
+            return Err(GlobError::TooLong(text.len()));
+        }
+        let (negation, plain) = match text.strip_prefix('!') {
+            Some(plain) => ("!", plain),
+            None => ("", text),
+        };
+        let mut plain = plain.strip_prefix("./").unwrap_or(plain).to_owned();
+        if plain.ends_with('/') && negation.is_empty() {
+            // A folder is asked for what is in it.
+            plain.push_str("**");
+        }
+        if plain.is_empty() {
+            return Err(GlobError::Empty);
+        }
+        let parts: Vec<&str> = plain.split('/').collect();
+        if parts.len() > MOST_PARTS {
+            return Err(GlobError::TooDeep(parts.len()));
+        }
+        if parts.contains(&"..") {
+            return Err(GlobError::StepsUp);
+        }
+        // Otherwise it would be read as a comment.
+        let escape = if negation.is_empty() && plain.starts_with('#') { "\\" } else { "" };
+        let mut builder = OverrideBuilder::new("");
+        let added = builder.add(&format!("{negation}{escape}{plain}"));
+        added.map_err(|error| GlobError::Syntax(reason(&error)))?;
+        let matcher = builder.build().map_err(|error| GlobError::Syntax(reason(&error)))?;
+        let last = match parts.last() {
+            Some(last) if last.chars().any(char::is_alphanumeric) => LastPart::Names,
+            _ => LastPart::Anything,
+        };
+        // A brace can hold slashes of its own; then parts are no parts.
+        let is_split = parts.len() > 1 && negation.is_empty() && parts.iter().all(|p| is_whole(p));
+        let parts: &[&str] = match parts.split_first() {
+            Some((&"", rest)) => rest,
+            _ => &parts,
+        };
+        let folders = if is_split { spelt_folders(parts)? } else { GlobSet::empty() };
+        let way = if is_split { Some(way(parts)?) } else { None };
+        Ok(Self { matcher, folders, way, last })
+    }
+
+    /// Whether the glob is about the file at this path from the walk's start, or, with a slash at the
+    /// path's end, about the folder there.
+    #[must_use]
+    pub fn is_match(&self, path: &[u8]) -> bool {
+        let (path, is_folder) = match path.strip_suffix(b"/") {
+            Some(folder) => (folder, true),
+            None => (path, false),
+        };
+        self.matcher.matched(as_path(path), is_folder).is_whitelist()
+    }
+
+    fn verdict(&self, path: &[u8], is_folder: bool) -> Named {
+        let path = as_path(path);
+        match (self.matcher.matched(path, is_folder), is_folder) {
+            (Match::Ignore(_), _) => Named::Excluded,
+            (_, true) if !self.may_contain(path) => Named::Excluded,
+            (_, true) if self.folders.is_match(path) => Named::Yes,
+            (Match::Whitelist(_), false) if self.last == LastPart::Names => Named::Yes,
+            (Match::Whitelist(_) | Match::None, _) => Named::No,
+        }
+    }
+
+    /// Whether a folder may contain what the glob is about.
+    fn may_contain(&self, folder: &std::path::Path) -> bool {
+        let Some(way) = &self.way else { return true };
+        let mut names = folder.iter();
+        for part in way {
+            match (part, names.next()) {
+                (Part::Any, _) | (_, None) => return true,
+                (Part::One(glob), Some(name)) if glob.is_match(name) => {}
+                (Part::One(_), Some(_)) => return false,
+            }
+        }
+        // All of its folders are on the way; one deeper is not.
+        names.next().is_none()
+    }
+}
+
+impl fmt::Debug for PathGlob {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("PathGlob").field("matcher", &self.matcher).finish_non_exhaustive()
+    }
+}
+
+/// What a glob says of an entry.
+#[derive(PartialEq)]
+enum Named {
+    /// It is not looked at.
+    Excluded,
+    /// It is looked at, even where an ignore rule leaves it out.
+    Yes,
+    /// It is looked at unless an ignore rule leaves it out.
+    No,
+}
+
+fn is_whole(part: &str) -> bool {
+    part.matches('{').count() == part.matches('}').count()
+        && part.matches('[').count() == part.matches(']').count()
+}
+
+fn is_spelt(part: &str) -> bool {
+    !part.is_empty() && !part.contains(['*', '?', '[', '{', '\\'])
+}
+
+/// The folders that a glob spells out, each with what leads to it.
+fn spelt_folders(parts: &[&str]) -> Result<GlobSet, GlobError> {
+    let mut set = GlobSetBuilder::new();
+    for end in 1..parts.len() {
+        if is_spelt(parts[end - 1]) {
+            set.add(glob(&parts[..end].join("/"))?);
+        }
+    }
+    set.build().map_err(|error| GlobError::Syntax(error.kind().to_string()))
+}
+
+fn way(parts: &[&str]) -> Result<Vec<Part>, GlobError> {
+    let folders = &parts[..parts.len().saturating_sub(1)];
+    let mut way = Vec::with_capacity(folders.len());
+    for part in folders {
+        if *part == "**" {
+            way.push(Part::Any);
+            break;
+        }
+        way.push(Part::One(Arc::new(glob(part)?.compile_matcher())));
+    }
+    if parts.last() == Some(&"**") {
+        way.push(Part::Any);
+    }
+    Ok(way)
+}
+
+fn glob(text: &str) -> Result<globset::Glob, GlobError> {
+    let mut builder = GlobBuilder::new(text);
+    builder.literal_separator(true).backslash_escape(true);
+    builder.build().map_err(|error| GlobError::Syntax(error.kind().to_string()))
+}
+
+fn reason(error: &ignore::Error) -> String {
+    match error {
+        ignore::Error::Glob { err, .. } => err.clone(),
+        other => other.to_string(),
+    }
+}
+
+/// What is said of an entry.
+#[derive(PartialEq)]
+pub(super) enum Verdict {
+    /// It is looked at, and so is what is in it.
+    Take,
+    /// It is a folder that is itself looked for, and nothing in it is.
+    TakeAlone,
+    /// Nobody asked for it.
+    Leave,
+    /// It was asked for, but an ignore rule leaves it out.
+    Ignored,
+}
+
+/// A selection as a walk uses it.
+#[derive(Clone, Copy)]
+pub(super) struct Scope<'a> {
+    pub(super) selection: &'a Selection,
+    /// The kinds of entries, beside folders, that the walk is about.
+    pub(super) wants: &'a (dyn Fn(FileKind) -> bool + Sync),
+}
+
+impl Scope<'_> {
+    pub(super) fn rules(&self) -> IgnoreRules {
+        self.selection.rules
+    }
+
+    /// What to do with the entry at `path`, whose part from `from` on leads there from the start.
+    pub(super) fn verdict(
+        &self,
+        path: &[u8],
+        from: usize,
+        kind: FileKind,
+        rules: Option<&Rules>,
+    ) -> Verdict {
+        let is_folder = kind == FileKind::Folder;
+        if !is_folder && !(self.wants)(kind) {
+            return Verdict::Leave;
+        }
+        match self.verdict_on_way(path, from, is_folder, rules) {
+            Verdict::Take => Verdict::Take,
+            other if is_folder && (self.wants)(FileKind::Folder) => {
+                self.verdict_alone(path, from, rules).unwrap_or(other)
+            }
+            other => other,
+        }
+    }
+
+    /// What is said of a folder as an entry like any other, where the glob is about it.
+    fn verdict_alone(&self, path: &[u8], from: usize, rules: Option<&Rules>) -> Option<Verdict> {
+        let glob = self.selection.glob.as_ref()?;
+        if !glob.matcher.matched(as_path(&path[from..]), true).is_whitelist() {
+            return None;
+        }
+        let is_ignored =
+            glob.last == LastPart::Anything && rules.is_some_and(|rules| rules.ignore(path, true));
+        Some(if is_ignored { Verdict::Ignored } else { Verdict::TakeAlone })
+    }
+
+    /// What is said of a file, or of a folder that is walked through.
+    fn verdict_on_way(
+        &self,
+        path: &[u8],
+        from: usize,
+        is_folder: bool,
+        rules: Option<&Rules>,
+    ) -> Verdict {
+        let named = match &self.selection.glob {
+            None => Named::No,
+            Some(glob) => glob.verdict(&path[from..], is_folder),
+        };
+        if named == Named::Excluded {
+            return Verdict::Leave;
+        }
+        if let Some(types) = &self.selection.types
+            && !is_folder
+            && types.matched(as_path(&path[from..]), false).is_ignore()
+        {
+            return Verdict::Leave;
+        }
+        match rules {
+            Some(rules) if named == Named::No && rules.ignore(path, is_folder) => Verdict::Ignored,
+            _ => Verdict::Take,
+        }
+    }
+
+    /// The rules that hold within a folder. Where it is looked at although they leave it out, those
+    /// above it have had their say.
+    pub(super) fn rules_within(
+        &self,
+        path: &[u8],
+        from: usize,
+        rules: Option<&Arc<Rules>>,
+    ) -> Option<Arc<Rules>> {
+        let rules = rules?;
+        let is_named = self.selection.glob.as_ref().is_some_and(|glob| {
+            !glob.folders.is_empty() && glob.verdict(&path[from..], true) == Named::Yes
+        });
+        if is_named && rules.ignore(path, true) { None } else { Some(rules.clone()) }
+    }
+}

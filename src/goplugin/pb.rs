@@ -1,5 +1,0 @@
-//! The generated messages and services of go-plugin's own protocol (`proto/plugin.proto`).
-#![expect(unreachable_pub, reason = "generated code makes everything public")]
-#![expect(clippy::allow_attributes, reason = "generated code allows what it needs")]
-
-tonic::include_proto!("plugin");
