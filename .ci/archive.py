@@ -1,7 +1,8 @@
 """Packs binaries into archives that are the same bytes whenever they are packed, and sums them up.
 
-Called by .ci/package with PLATFORM=TARGET=BINARY for each platform. Writes, into the folder --out:
-  NAME_VERSION_PLATFORM.zip   the binary and the licence
+Called by .ci/package with PLATFORM=TARGET=DIRECTORY for each platform; the directory holds the program
+NAME and those of --with. Writes, into the directory --out:
+  NAME_VERSION_PLATFORM.zip   the programs and the licence
   NAME_VERSION_SHA256SUMS     what `sha256sum --check` reads
   NAME_VERSION.lock.hcl       the entry of a lock file: identity, and the sums in the two forms in
                               which lock files of this family write them
@@ -23,14 +24,16 @@ def main() -> None:
     arguments = argparse.ArgumentParser()
     for option in ("name", "version", "build", "out"):
         arguments.add_argument(f"--{option}", required=True)
+    arguments.add_argument("--with", dest="others", action="append", default=[])
     arguments.add_argument("built", nargs="+")
     given = arguments.parse_args()
     stem = f"{given.name}_{given.version}"
 
     archives = []
     for built in sorted(given.built):
-        platform, target, binary = built.split("=", 2)
-        files = {given.name: (read(binary), 0o755), "LICENSE": (read("LICENSE"), 0o644)}
+        platform, target, directory = built.split("=", 2)
+        files = {name: (read(os.path.join(directory, name)), 0o755) for name in [given.name, *given.others]}
+        files["LICENSE"] = (read("LICENSE"), 0o644)
         path = os.path.join(given.out, f"{stem}_{platform}.zip")
         pack(path, files)
         archives.append((platform, target, path, hash_of_files(files)))
@@ -91,10 +94,11 @@ def lock_entry(given: argparse.Namespace, archives: list[tuple[str, str, str, st
 def describe(given: argparse.Namespace, archives: list[tuple[str, str, str, str]]) -> dict[str, str]:
     """What the build says of itself, by its own mouth where this machine can run it."""
     for built in given.built:
-        platform, _, binary = built.split("=", 2)
+        platform, _, directory = built.split("=", 2)
         if platform.endswith({"x86_64": "amd64", "aarch64": "arm64"}.get(os.uname().machine, "-")):
             # Its exit code judges the machine.
-            said = subprocess.run([os.path.abspath(binary), "doctor", "--json"], capture_output=True, text=True)
+            program = os.path.abspath(os.path.join(directory, given.name))
+            said = subprocess.run([program, "doctor", "--json"], capture_output=True, text=True)
             identity = json.loads(said.stdout)["provider"]
             expected = given.version + (f"+{given.build}" if given.build else "")
             if identity["version"] != expected:

@@ -20,17 +20,20 @@ use std::fs::{self, File};
 use std::io::{BufRead, BufReader, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use goplugin::host::{Launch, Plugin};
-use provider_workspace::process::Secrets;
-use provider_workspace::provider::Call;
-use provider_workspace::service::ToolClient;
-use provider_workspace::service::plugin::{COOKIE, PROTOCOL_VERSION};
-use provider_workspace::tools::{CancelToken, Context, EditFile, Payload, Phase, Tool};
-use provider_workspace::tools::{EmitError, Event, EventSink};
+use provider_workspace::plugin::{COOKIE, PROTOCOL_VERSION};
+use sandbox::Level;
 use serde_json::{Value, json};
-use workspace_fs::{RootsSpec, Session, Workspace};
+use tool_provider::Call;
+use tool_provider::Secrets;
+use tool_provider::grpc::ToolClient;
+use tool_provider::{CancelToken, Payload, Phase, Tool};
+use tool_provider::{EmitError, Event, EventSink};
+use workspace_fs::{RootsSpec, Workspace};
+use workspace_tools::{Context, EditFile, Files};
 
 use figure::{Figure, Goal};
 
@@ -187,8 +190,7 @@ fn plain(path: &Path, old: &str, new: &str) {
 
 /// The tool in this process.
 struct Ours {
-    workspace: Workspace,
-    session: Session,
+    files: Files,
     tool: EditFile,
 }
 
@@ -204,14 +206,15 @@ impl Ours {
     fn new(folder: &Path) -> Self {
         let roots = vec![folder.display().to_string()];
         let workspace = Workspace::open(&RootsSpec { roots, ..RootsSpec::default() }).unwrap();
-        Self { workspace, session: Session::default(), tool: EditFile::new() }
+        let files = Files::new(Arc::new(workspace), Level::Off);
+        Self { files, tool: EditFile::new() }
     }
 
     fn edit(&self, old: &str, new: &str) {
         let (cancel, phase) = (CancelToken::new(), Phase::default());
         let context = Context {
-            workspace: &self.workspace,
-            session: &self.session,
+            state: &self.files,
+            session_id: "",
             working_directory: None,
             sink: &NoEvents,
             cancel: &cancel,

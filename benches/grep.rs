@@ -29,13 +29,14 @@ use std::time::{Duration, Instant};
 
 use figure::{Figure, Goal};
 use peers::{Order, Peer, Taken};
-use provider_workspace::process::Secrets;
-use provider_workspace::tools::{CancelToken, Context, Glob, Grep, Payload, Phase, Tool};
-use provider_workspace::tools::{EmitError, Event, EventSink};
-use sandbox::{Commands, Jail, Mode, Policy};
+use sandbox::{Commands, Jail, Level, Mode, Policy};
 use serde_json::{Value, json};
+use tool_provider::Secrets;
+use tool_provider::{CancelToken, Payload, Phase, Tool};
+use tool_provider::{EmitError, Event, EventSink};
 use tree::{COMMON, RARE, Shape, grow};
-use workspace_fs::{RootsSpec, Session, Workspace};
+use workspace_fs::{RootsSpec, Workspace};
+use workspace_tools::{Context, Files, Glob, Grep};
 
 const ROUNDS: usize = 11;
 /// A busy machine does fewer of them: after this long a search has had enough, once it had a few.
@@ -246,7 +247,7 @@ fn median(mut times: Vec<Duration>) -> f64 {
 
 /// The tools on the jail's threads, as in the provider.
 struct Ours {
-    workspace: Arc<Workspace>,
+    files: Arc<Files>,
     jail: Jail,
 }
 
@@ -263,31 +264,32 @@ impl Ours {
         let root = folder.canonicalize().unwrap();
         let spec = RootsSpec { roots: vec![root.display().to_string()], ..RootsSpec::default() };
         let workspace = Arc::new(Workspace::open(&spec).unwrap());
+        let files = Arc::new(Files::new(workspace, Level::Off));
         let policy = Policy {
             roots: vec![root],
             mode: Mode::BestEffort,
             commands: Commands::Never,
             ..Policy::default()
         };
-        Self { workspace, jail: Jail::build(&policy).unwrap() }
+        Self { files, jail: Jail::build(&policy).unwrap() }
     }
 
     fn search(&self, tool: &str, call: &Value) -> Answer {
-        let workspace = self.workspace.clone();
+        let files = self.files.clone();
         let arguments = call.as_object().unwrap().clone();
-        let tool: Box<dyn Tool> = match tool {
+        let tool: Box<dyn Tool<Files>> = match tool {
             "glob" => Box::new(Glob::new()),
             _ => Box::new(Grep::new()),
         };
         let (say, hear) = mpsc::channel();
         let start = Instant::now();
-        let job = move || say.send(run(&*tool, &workspace, &arguments, start)).unwrap();
+        let job = move || say.send(run(&*tool, &files, &arguments, start)).unwrap();
         self.jail.submit(Box::new(job)).unwrap();
         hear.recv().unwrap()
     }
 }
 
-fn run(tool: &dyn Tool, workspace: &Workspace, arguments: &Payload, start: Instant) -> Answer {
+fn run(tool: &dyn Tool<Files>, files: &Files, arguments: &Payload, start: Instant) -> Answer {
     struct First(Instant, Mutex<Option<Duration>>);
     impl EventSink for First {
         fn emit_until(&self, event: Event, _: Option<Instant>) -> Result<(), EmitError> {
@@ -298,10 +300,10 @@ fn run(tool: &dyn Tool, workspace: &Workspace, arguments: &Payload, start: Insta
         }
     }
     let sink = First(start, Mutex::default());
-    let (session, cancel, phase) = (Session::default(), CancelToken::new(), Phase::default());
+    let (cancel, phase) = (CancelToken::new(), Phase::default());
     let context = Context {
-        workspace,
-        session: &session,
+        state: files,
+        session_id: "",
         working_directory: None,
         sink: &sink,
         cancel: &cancel,

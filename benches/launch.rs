@@ -15,9 +15,9 @@ use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 use goplugin::host::{Plugin, Security};
-use provider_workspace::service::ToolClient;
-use provider_workspace::service::plugin::{COOKIE, PROTOCOL_VERSION};
+use provider_workspace::plugin::{COOKIE, PROTOCOL_VERSION};
 use serde_json::json;
+use tool_provider::grpc::ToolClient;
 
 use figure::{Figure, Goal};
 use running::{Outcome, call, launch, mebibytes, median, memory, milliseconds, verdict};

@@ -5,10 +5,10 @@ use std::path::Path;
 use std::time::Duration;
 
 use goplugin::host::{Launch, Plugin, Security};
-use provider_workspace::provider::Call;
-use provider_workspace::service::ToolClient;
-use provider_workspace::service::plugin::{COOKIE, PROTOCOL_VERSION};
+use provider_workspace::plugin::{COOKIE, PROTOCOL_VERSION};
 use serde_json::{Value, json};
+use tool_provider::Call;
+use tool_provider::grpc::ToolClient;
 
 pub(crate) type Outcome<T> = Result<T, Box<dyn Error>>;
 

@@ -21,12 +21,12 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use figure::{Figure, Goal};
 use futures_util::StreamExt as _;
 use goplugin::host::{Plugin, Security};
-use provider_workspace::service::{InvokeItem, InvokeStream, ToolClient};
-use provider_workspace::tools::{Event, OutputStream};
 use running::{Outcome, call, launch, mebibytes, median, memory, milliseconds, verdict};
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::process::{Pid, PidfdFlags, pidfd_open};
 use serde_json::json;
+use tool_provider::grpc::{InvokeItem, InvokeStream, ToolClient};
+use tool_provider::{Event, OutputStream};
 
 const BYTES: u64 = 2 << 30;
 const COMMANDS: [(&str, &str); 2] = [

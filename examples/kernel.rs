@@ -16,15 +16,16 @@ use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use futures_util::StreamExt as _;
+use goplugin::Services;
 use goplugin::host::{Exit, Launch, Security};
-use provider_workspace::provider::Call;
-use provider_workspace::service::plugin::{COOKIE, KERNEL_CALLBACKS, PROTOCOL_VERSION};
-use provider_workspace::service::{
-    AdvertisedTool, Failure, InvokeItem, ToolClient, kernel_callbacks, persisted_result,
-};
-use provider_workspace::tools::view::{DiffLine, DiffOp, View};
-use provider_workspace::tools::{Event, Payload};
+use provider_workspace::plugin::{COOKIE, HOST_CALLBACKS, PROTOCOL_VERSION};
 use serde_json::{Value, json};
+use tool_provider::Call;
+use tool_provider::grpc::{
+    AdvertisedTool, Failure, InvokeItem, ToolClient, host_callbacks, persisted_result,
+};
+use tool_provider::view::{DiffLine, DiffOp, View};
+use tool_provider::{Event, Payload};
 
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> Result<(), Box<dyn Error>> {
@@ -55,8 +56,8 @@ async fn main() -> Result<(), Box<dyn Error>> {
         .await
         .map_err(|error| format!("{error}; `cargo build` makes this crate's own provider"))?;
     // The provider calls back to log; a kernel files such entries under the session.
-    let log = kernel_callbacks(|entry| say(&format!("  [{}] {}", entry.level, entry.message)));
-    plugin.serve_callbacks(KERNEL_CALLBACKS, log).await?;
+    let log = host_callbacks(|entry| say(&format!("  [{}] {}", entry.level, entry.message)));
+    plugin.serve_callbacks(HOST_CALLBACKS, Services::new().with(log)).await?;
     let mut tools = ToolClient::new(plugin.channel());
 
     // DESCRIBE and SCHEMA. Who it is, for the lock file; what it offers, for the model, whose

@@ -1,59 +1,112 @@
-//! A complete tool provider with one tool, `count_words`.
+//! A complete tool provider with one tool, `count_words`, on two crates: `tool-provider` for the
+//! contract and `goplugin` for the connection.
 //!
-//! What every provider needs comes from the library: the go-plugin handshake, the six calls of the
-//! protocol, `roots` and the rest of the configuration, checked arguments, deadlines, cancellation,
-//! classified errors, and the jail that keeps the tool inside the operator's folders. What is left
-//! is here: who the provider is, what its tool takes and gives, and the work.
+//! The crates bring the go-plugin handshake, the six calls of the protocol, checked arguments,
+//! deadlines, cancellation, classified errors and logs that reach the host. What is left is here:
+//! who the provider is, what it may be configured with, what its tool takes and gives, and the work.
+//! It opens the files that a caller names, with no jail and no roots: a provider that confines its
+//! tools brings its own [`Workers`](tool_provider::Workers).
 //!
-//! A kernel launches the built program as it launches every provider. To see it work:
+//! A host launches the built program as it launches every provider. To see it work:
 //!
 //! ```text
 //! cargo build --examples && cargo run --example kernel -- target/debug/examples/minimal_provider
 //! ```
+#![expect(clippy::disallowed_methods, reason = "this provider opens any file, and has no jail")]
 
-use std::process::ExitCode;
+use std::error::Error;
+use std::fs::File;
+use std::io::Read as _;
+use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use provider_workspace::provider::{Identity, Provider, Registry, Surroundings};
-use provider_workspace::service::plugin::{self, COOKIE};
-use provider_workspace::tools::schema::{Kind, Property, Schema};
-use provider_workspace::tools::view::View;
-use provider_workspace::tools::{
-    Concurrency, Context, Payload, RiskClass, Tool, ToolError, ToolKind, ToolSpec,
+use goplugin::server::{Settings, hclog, serve};
+use goplugin::{Cookie, Services};
+use tool_provider::config::ConfigureError;
+use tool_provider::grpc::{HostLog, ToolService, handshake};
+use tool_provider::schema::{Kind, Property, Schema};
+use tool_provider::view::View;
+use tool_provider::{
+    Backend, Concurrency, Configuration, Context, Identity, Payload, Provider, RiskClass, Secrets,
+    Threads, Tool, ToolError, ToolKind, ToolSpec,
 };
-use workspace_fs::{AccessTime, PathArgument};
+use tracing::level_filters::LevelFilter;
 
-fn main() -> ExitCode {
-    plugin::main(provider, plugin::only_for_kernels)
-}
+const COOKIE: Cookie = Cookie { key: handshake::COOKIE_KEY, value: handshake::COOKIE_VALUE };
 
-fn provider() -> Provider {
-    let tools = Registry::of(|| vec![Arc::new(CountWords::new())]);
-    Provider::new(tools, || Surroundings::of_this_process(COOKIE.key)).with_identity(Identity {
+#[tokio::main(flavor = "current_thread")]
+async fn main() -> Result<(), Box<dyn Error>> {
+    hclog::init("provider-minimal", LevelFilter::INFO)?;
+    let identity = Identity {
         name: "minimal",
         version: env!("CARGO_PKG_VERSION"),
-        source: "local/minimal-provider",
+        source: "",
         protocol_version: 1,
-    })
+    };
+    let provider = Arc::new(Provider::new(identity, CountsWords));
+    let service = ToolService::new(provider.clone(), HostLog::default()).into_server();
+    let settings = Settings::new(COOKIE, [handshake::PROTOCOL_VERSION]);
+    serve(
+        settings,
+        |_| Services::new().with(service),
+        |_| async move {
+            provider.shut_down().await;
+        },
+    )
+    .await?;
+    Ok(())
+}
+
+/// What the provider stands on: no configuration, one tool, and threads for its calls.
+struct CountsWords;
+
+impl Backend for CountsWords {
+    type State = ();
+
+    fn tools(&self) -> Vec<Arc<dyn Tool>> {
+        vec![Arc::new(CountWords::new())]
+    }
+
+    fn configure(&self, _: &Payload) -> Result<Configuration<()>, ConfigureError> {
+        tracing::info!("configured: any file can be counted");
+        Ok(Configuration {
+            state: (),
+            tools: self.tools(),
+            workers: Arc::new(Threads),
+            secrets: Secrets::default(),
+            max_concurrent_calls: 64,
+        })
+    }
 }
 
 struct CountWords(ToolSpec);
 
 impl CountWords {
     fn new() -> Self {
-        // A model reads the description, a kernel the rest: what only reads needs no approval, and
+        // A model reads the description, a host the rest: what only reads needs no approval, and
         // any number of these calls may run at once.
         Self(ToolSpec {
             name: "count_words",
             kind: ToolKind::DataSource,
             risk: RiskClass::ReadOnly,
             description: "Counts the lines and words of a file.".to_owned(),
-            input: Schema::object(vec![Property::file()]),
-            output: Schema::object(vec![
-                Property::required("lines", Kind::Whole { min: 0 }, "Line ends in the file."),
-                Property::required("words", Kind::Whole { min: 0 }, "Runs without white space."),
-            ]),
+            input: Schema::object(vec![Property::required(
+                "path",
+                Kind::String(&[]),
+                "The file, absolute or relative to the working directory.",
+            )]),
+            output: Schema::result(
+                &["count_words"],
+                vec![
+                    Property::required("lines", Kind::Whole { min: 0 }, "Line ends in the file."),
+                    Property::required(
+                        "words",
+                        Kind::Whole { min: 0 },
+                        "Runs without white space.",
+                    ),
+                ],
+            ),
             streaming: false,
             concurrency: Concurrency::Safe { key_fields: &[] },
             default_timeout: Duration::from_secs(30),
@@ -68,28 +121,27 @@ impl Tool for CountWords {
     }
 
     fn run(&self, arguments: &Payload, context: &Context<'_>) -> Result<Payload, ToolError> {
-        // Inside the roots, or an error that says why not. The arguments have been checked.
-        let text = arguments["path"].as_str().unwrap_or_default();
-        let place = PathArgument { text, working_directory: context.working_directory };
-        let file = context.workspace.open_file(place, AccessTime::Touch)?;
+        // The arguments have been checked.
+        let path = arguments["path"].as_str().unwrap_or_default();
+        let base = Path::new(context.working_directory.unwrap_or("."));
+        let failed = |error| ToolError::from_io(&format!("read {path}"), path, error);
+        let mut file = File::open(base.join(path)).map_err(failed)?;
         let (mut lines, mut words, mut in_word) = (0, 0, false);
         let mut buffer = vec![0; 64 * 1024];
         loop {
-            // A kernel that cancels, or whose time is up, does not wait for the end of a large file.
+            // A host that cancels, or whose deadline passes, does not wait for the end of a large file.
             context.check()?;
-            let filled = file.fill(&mut buffer)?;
+            let filled = file.read(&mut buffer).map_err(failed)?;
             if filled == 0 {
                 break;
             }
             for byte in &buffer[..filled] {
                 lines += u64::from(*byte == b'\n');
-                let begins = !byte.is_ascii_whitespace();
-                words += u64::from(begins && !in_word);
-                in_word = begins;
+                let is_text = !byte.is_ascii_whitespace();
+                words += u64::from(is_text && !in_word);
+                in_word = is_text;
             }
         }
-        // The host gets it with the call's identity, as a line of standard error and in its own log.
-        tracing::info!(lines, words, "counted");
         let counts = [("lines", lines), ("words", words)];
         Ok(counts.into_iter().map(|(name, count)| (name.to_owned(), count.into())).collect())
     }
@@ -105,7 +157,7 @@ impl Tool for CountWords {
     }
 
     fn render_result(&self, payload: &Payload) -> View {
-        // Stored results are rendered for ever: a field that is not there must not matter.
+        // A host renders stored results at any later time: a field that is not there must not matter.
         let count = |name| payload.get(name).and_then(|value| value.as_u64()).unwrap_or_default();
         View::plain(format!("{} lines, {} words", count("lines"), count("words")))
     }

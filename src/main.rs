@@ -1,11 +1,10 @@
-//! The composition root: this crate's provider for a kernel, the command line for a person.
+//! The provider for a host, the command line for a person.
 #![forbid(unsafe_code)]
 
 use std::process::ExitCode;
 
-use provider_workspace::cli;
-use provider_workspace::service::plugin;
+use provider_workspace::{backend, cli, plugin};
 
 fn main() -> ExitCode {
-    plugin::main(plugin::provider, || cli::run(std::env::args_os()))
+    plugin::main(backend::provider, || cli::run(std::env::args_os()))
 }

@@ -5,7 +5,7 @@ use std::os::unix::ffi::OsStringExt;
 
 use goplugin::HandshakeLine;
 use goplugin::server::{CookieCheck, HandshakeEnvironment, Listen};
-use provider_workspace::service::plugin::COOKIE;
+use provider_workspace::plugin::COOKIE;
 
 use super::pieces::Pieces;
 

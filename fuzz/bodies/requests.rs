@@ -4,19 +4,21 @@ use std::sync::{Arc, OnceLock};
 
 use bytes::Bytes;
 use http_body_util::Full;
-use provider_workspace::service::{KernelLog, ToolService, plugin};
+use provider_workspace::backend;
 use tokio::runtime::Runtime;
 use tonic::body::Body;
 use tonic::{Code, Status};
+use tool_provider::grpc::{HostLog, ToolService};
 use tower::ServiceExt as _;
+use workspace_tools::Files;
 
 /// Asks one unary method and returns the failure, where it is one: which then is in the protocol's
 /// own words.
 pub(super) fn ask(method: &str, message: &[u8]) -> Option<Status> {
-    static WORLD: OnceLock<(Runtime, ToolService)> = OnceLock::new();
+    static WORLD: OnceLock<(Runtime, ToolService<Files>)> = OnceLock::new();
     let (runtime, service) = WORLD.get_or_init(|| {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
-        let service = ToolService::new(Arc::new(plugin::provider()), KernelLog::default());
+        let service = ToolService::new(Arc::new(backend::provider()), HostLog::default());
         (runtime.expect("a runtime"), service)
     });
     let length = u32::try_from(message.len()).expect("a short message").to_be_bytes();

@@ -3,7 +3,7 @@
 use std::io::{self, BufRead as _, IsTerminal as _};
 use std::process::ExitCode;
 
-use serde_json::{Value, json};
+use serde_json::json;
 
 use super::CliError;
 use super::args::ApplyOptions;
@@ -13,10 +13,13 @@ use super::host::with_plugin;
 use super::json;
 use super::output::Output;
 use super::tool_args::{ChangingTool, specs};
-use crate::provider::Call;
-use crate::service::ToolClient;
-use crate::tools::schema::Kind;
-use crate::tools::view::{Style, View};
+use tool_provider::grpc::ToolClient;
+use tool_provider::schema::Kind;
+use tool_provider::view::{Style, View};
+use tool_provider::{Call, Payload};
+use workspace_tools::change::EXPECTED_VERSION;
+use workspace_tools::field::FILE;
+use workspace_tools::read_file::spec as read_file;
 
 pub(super) async fn run(options: ApplyOptions, output: Output) -> Result<ExitCode, CliError> {
     let approval = match options.yes {
@@ -49,7 +52,9 @@ pub(super) async fn run(options: ApplyOptions, output: Output) -> Result<ExitCod
             }
         }
         // Where no version says what was shown, another look does.
-        if !call.arguments.contains_key(VERSION) && client.preview(call.clone()).await? != view {
+        if !call.arguments.contains_key(EXPECTED_VERSION.name)
+            && client.preview(call.clone()).await? != view
+        {
             return Err(CliError::NotApplied { reason: "it would no longer do what was shown" });
         }
         let call = with_deadline(call, target);
@@ -76,8 +81,6 @@ enum Approval {
     ToBeAsked,
 }
 
-const VERSION: &str = "expected_version";
-
 /// A line behind the end of every file: asked for that, read_file reads the whole file, returns
 /// nothing of it and tells its version.
 const BEHIND_THE_END: i64 = 1 << 53;
@@ -88,30 +91,26 @@ async fn pinned(client: &mut ToolClient, mut call: Call) -> Result<Call, CliErro
     let takes_version = specs().iter().any(|spec| {
         spec.name == call.tool
             && matches!(&spec.input.kind, Kind::Object(properties)
-                if properties.iter().any(|property| property.name == VERSION))
+                if properties.iter().any(|property| property.name == EXPECTED_VERSION.name))
     });
-    let path = call.arguments.get("path").and_then(Value::as_str);
-    let (true, false, Some(path)) = (takes_version, call.arguments.contains_key(VERSION), path)
-    else {
+    let is_pinned = call.arguments.contains_key(EXPECTED_VERSION.name);
+    let (true, false, Some(path)) = (takes_version, is_pinned, FILE.get(&call.arguments)) else {
         return Ok(call);
     };
+    let mut arguments = Payload::new();
+    FILE.put(&mut arguments, path);
+    read_file::OFFSET.put(&mut arguments, BEHIND_THE_END);
+    read_file::LIMIT.put(&mut arguments, 1);
     let look = Call {
         id: "cli-0".to_owned(),
-        tool: "read_file".to_owned(),
-        arguments: [
-            ("path".to_owned(), path.into()),
-            ("offset".to_owned(), BEHIND_THE_END.into()),
-            ("limit".to_owned(), 1.into()),
-        ]
-        .into_iter()
-        .collect(),
+        tool: read_file::NAME.to_owned(),
+        arguments,
         ..call.clone()
     };
     // A file that cannot be read has no version, and the preview tells what is to be said about it.
     let (_, outcome) = client.invoke_to_end(look).await?;
-    if let Some(version) = outcome.ok().and_then(|mut result| result.remove("version")) {
-        call.arguments.insert(VERSION.to_owned(), version);
-    }
+    let result = outcome.unwrap_or_default();
+    EXPECTED_VERSION.put_some(&mut call.arguments, read_file::VERSION.get(&result));
     Ok(call)
 }
 

@@ -1,12 +1,13 @@
 //! What can be written on the command line.
 
+use std::ffi::OsString;
 use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::{Args, CommandFactory, Parser, Subcommand, ValueEnum};
 
-use super::exit;
 use super::tool_args::{AnyTool, ChangingTool};
+use super::{checker, exit};
 use goplugin::host::Security;
 
 /// Files, search and a shell for a coding agent, behind one kernel-enforced jail.
@@ -36,7 +37,7 @@ const TRY: &str = "Try: provider-workspace call read_file README.md";
 
 /// When colours are used.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
-pub(crate) enum ColorChoice {
+pub enum ColorChoice {
     /// Where the environment and the terminal take them.
     #[default]
     Auto,
@@ -66,8 +67,15 @@ pub(crate) enum Command {
     Render(RenderOptions),
     /// Tell what this machine can enforce, and what that leaves open.
     Doctor(DoctorOptions),
-    /// Check any tool provider against the protocol, as a kernel launches it.
-    Conform(ConformOptions),
+    /// Check any tool provider against the protocol, as a host launches it.
+    ///
+    /// Starts provider-workspace-conform, which lies beside this program, with the same arguments.
+    #[command(disable_help_flag = true)]
+    Conform {
+        /// What the checker takes; --help shows it.
+        #[arg(value_name = "ARGUMENT", trailing_var_arg = true, allow_hyphen_values = true)]
+        arguments: Vec<OsString>,
+    },
     /// Serve as a plugin although no kernel launched this process. Ends at SIGTERM.
     Serve,
     /// Print a shell's completions, the tools and their flags among them.
@@ -93,7 +101,7 @@ impl Command {
             Command::Apply(options) => options.call.json,
             Command::Render(options) => options.json,
             Command::Doctor(options) => options.json,
-            Command::Conform(options) => options.json,
+            Command::Conform { arguments } => checker::prints_json(arguments),
             Command::Serve
             | Command::Completions { .. }
             | Command::Man { .. }
@@ -195,40 +203,6 @@ pub(crate) struct DocsOptions {
     pub(crate) check: bool,
 }
 
-/// Which provider `conform` checks, and what it cannot guess.
-#[derive(Debug, Args)]
-#[command(
-    after_help = "The provider is called with made-up arguments, in a scratch folder that is removed \
-                  afterwards; operations of critical risk only with arguments from --config. What it \
-                  does elsewhere is not seen. Before a call the folder is put back to what it was, \
-                  but for what the provider made there while it was configured.\n\n\
-                  A check fails where the protocol's words are broken; what they allow and hosts or \
-                  people would rather not have is a remark.\n\n\
-                  Exit code: 0 when no check failed (those not reached are counted, remarks too), 1 \
-                  when one did, 2 when the binary could not be tested."
-)]
-pub(crate) struct ConformOptions {
-    /// The provider, in whatever language.
-    pub(crate) binary: PathBuf,
-    /// A JSON file with what cannot be guessed: config (the provider's block), environment
-    /// (variables of its process) and calls (by operation: arguments that are good, failing or
-    /// long, and whether it is a process). {folder} stands for the scratch folder.
-    #[arg(long, value_name = "FILE")]
-    pub(crate) config: Option<PathBuf>,
-    /// Run only the checks whose id begins so, such as invoke or launch.tls; may be repeated.
-    #[arg(long, value_name = "ID")]
-    pub(crate) only: Vec<String>,
-    /// Leave out the checks whose id begins so; may be repeated.
-    #[arg(long, value_name = "ID")]
-    pub(crate) skip: Vec<String>,
-    /// How long any one step may take before it counts as hanging, in seconds.
-    #[arg(long, value_name = "SECONDS", value_parser = seconds, default_value = "20")]
-    pub(crate) limit: Duration,
-    /// Print JSON.
-    #[arg(long)]
-    pub(crate) json: bool,
-}
-
 /// The configuration.
 #[derive(Debug, Args)]
 pub(crate) struct RootOptions {
@@ -262,7 +236,11 @@ impl LaunchOptions {
     }
 }
 
-fn seconds(text: &str) -> Result<Duration, String> {
+/// A time of the command line.
+///
+/// # Errors
+/// What is wrong with it, for a person.
+pub fn seconds(text: &str) -> Result<Duration, String> {
     let seconds: f64 = text.parse().map_err(|_| "not a number of seconds".to_owned())?;
     match Duration::try_from_secs_f64(seconds) {
         Ok(duration) if !duration.is_zero() => Ok(duration),

@@ -12,10 +12,10 @@ use super::json;
 use super::output::Output;
 use super::payload;
 use super::tool_args::{AnyTool, ToolCall};
-use crate::provider::Call;
-use crate::service::ClientError;
-use crate::tools::Payload;
-use crate::tools::view::View;
+use tool_provider::Call;
+use tool_provider::Payload;
+use tool_provider::grpc::ClientError;
+use tool_provider::view::View;
 
 pub(super) async fn call(
     options: CallOptions<AnyTool>,

@@ -11,11 +11,14 @@ use super::args::DoctorOptions;
 use super::files::Source;
 use super::host::configuration;
 use super::output::Output;
-use crate::provider::config::FaultKind;
-use crate::provider::{ConfigureError, Identity, Report};
-use crate::service::plugin::{log_level, provider};
-use crate::tools::Payload;
-use crate::tools::view::{ListOrder, Style, View};
+use crate::backend::{Report, WorkspaceBackend};
+use crate::identity;
+use crate::plugin::log_level;
+use tool_provider::Payload;
+use tool_provider::config::FaultKind;
+use tool_provider::view::{ListOrder, Style, View};
+use tool_provider::{ConfigureError, Identity};
+use workspace_tools::process::outside;
 
 pub(crate) fn run(options: &DoctorOptions, output: Output) -> Result<ExitCode, CliError> {
     let config = configuration(&options.roots, &mut Source::default())?;
@@ -60,7 +63,8 @@ impl Diagnosis {
         let under = |mode: &str| {
             let mut config = config.clone();
             config.insert("sandbox".to_owned(), mode.into());
-            provider().configure(&config)
+            let prepared = WorkspaceBackend::of_this_process().prepare(&config);
+            prepared.map(|(_, report)| report)
         };
         let enforced = under("enforce");
         let best_effort = if enforced.is_err() { under("best_effort").ok() } else { None };
@@ -78,7 +82,10 @@ impl Diagnosis {
             log_problem: log_level().err(),
             enforced,
             best_effort,
-            shell: wanted.map_or_else(usual, |shell| vec![shell]).into_iter().find(is_program),
+            shell: wanted
+                .map_or_else(usual, |shell| vec![shell])
+                .into_iter()
+                .find(|path| is_program(path)),
             git: on_path("git"),
         }
     }
@@ -127,7 +134,7 @@ impl Diagnosis {
             "shell": self.shell, "git": self.git, "jail_chosen": self.chosen == Chosen::Jail,
         });
         // A report of a fault says of which build it is.
-        let Identity { name, version, source, protocol_version } = Identity::of_this_build();
+        let Identity { name, version, source, protocol_version } = identity::of_this_build();
         json["provider"] = json!({
             "name": name, "version": version, "source": source,
             "protocol_version": protocol_version,
@@ -218,12 +225,11 @@ fn absolute(setting: &Value) -> Value {
     setting.as_array().map_or_else(|| setting.clone(), |items| items.iter().map(one).collect())
 }
 
-/// Only looks, opens nothing: programs are no files of the workspace.
-fn is_program(path: &PathBuf) -> bool {
-    rustix::fs::access(path, rustix::fs::Access::EXEC_OK).is_ok()
+fn is_program(path: &Path) -> bool {
+    outside::check_program(path).is_ok()
 }
 
 fn on_path(name: &str) -> Option<PathBuf> {
     let path = std::env::var_os("PATH")?;
-    std::env::split_paths(&path).map(|folder| folder.join(name)).find(is_program)
+    std::env::split_paths(&path).map(|folder| folder.join(name)).find(|path| is_program(path))
 }

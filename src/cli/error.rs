@@ -6,9 +6,9 @@ use std::path::PathBuf;
 
 use serde_json::{Value, json};
 
-use crate::service::ClientError;
-use crate::tools::Category;
 use goplugin::host::LaunchError;
+use tool_provider::Category;
+use tool_provider::grpc::ClientError;
 
 /// Why a command failed.
 #[derive(Debug, thiserror::Error)]
@@ -61,6 +61,14 @@ pub enum CliError {
     /// The time that the command line gave the call was over before the provider answered.
     #[error("the provider did not answer before --timeout was over")]
     Late,
+    /// The checker of providers, a program of its own, cannot be started.
+    #[error("cannot start the checker, {}", path.display())]
+    NoChecker {
+        /// Where it should be.
+        path: PathBuf,
+        /// What the system said.
+        source: io::Error,
+    },
     /// Ctrl-C.
     #[error("cancelled by Ctrl-C")]
     Interrupted,
@@ -99,7 +107,7 @@ pub enum CliError {
     Client(#[from] ClientError),
     /// The plugin could not serve.
     #[error(transparent)]
-    Plugin(#[from] crate::service::plugin::PluginError),
+    Plugin(#[from] crate::plugin::PluginError),
 }
 
 /// Where a piece of JSON was taken from.
@@ -144,6 +152,11 @@ impl CliError {
             }
             CliError::Twice { name } => Some(format!("leave out one of the two {name}")),
             CliError::Late => Some("give the call more time: a larger --timeout".to_owned()),
+            CliError::NoChecker { .. } => Some(
+                "it comes in the archive, beside provider-workspace; in the sources, \
+                 cargo install --path crates/conform"
+                    .to_owned(),
+            ),
             CliError::NobodyToAsk => Some("--yes applies without asking".to_owned()),
             CliError::Outdated { .. } => Some("write them anew: cargo run -- docs".to_owned()),
             _ => None,

@@ -3,11 +3,10 @@
 use std::fmt::Write as _;
 use std::process::ExitCode;
 
-use serde_json::Value;
-
 use super::CliError;
-use crate::service::{ClientError, Failure};
-use crate::tools::{Category, Payload};
+use tool_provider::grpc::{ClientError, Failure};
+use tool_provider::{Category, Payload};
+use workspace_tools::bash::spec::EXIT_CODE;
 
 /// Something other than the call went wrong: the plugin does not start, the output cannot be written,
 /// the person said no, `doctor` found a fault.
@@ -17,7 +16,7 @@ pub(crate) const FAILED: u8 = 1;
 pub(crate) const USAGE: u8 = 2;
 
 /// The exit code of a program that Ctrl-C ended: 128 and the number of SIGINT.
-pub(crate) const INTERRUPTED: u8 = 130;
+pub const INTERRUPTED: u8 = 130;
 
 /// The exit code of a program that SIGPIPE ended: 128 and its number.
 pub(crate) const READER_GONE: u8 = 141;
@@ -46,7 +45,7 @@ pub(crate) fn of_failure(failure: &Failure) -> ExitCode {
 
 /// The exit code of a command that a tool ran, else success.
 pub(crate) fn of_result(result: &Payload) -> ExitCode {
-    match result.get("exit_code").and_then(Value::as_i64) {
+    match EXIT_CODE.get(result) {
         None => ExitCode::SUCCESS,
         Some(code) => ExitCode::from(u8::try_from(code).unwrap_or(FAILED)),
     }
@@ -59,6 +58,8 @@ pub(crate) fn of_error(error: &CliError) -> ExitCode {
         CliError::OutputClosed => ExitCode::from(READER_GONE),
         CliError::Interrupted => ExitCode::from(INTERRUPTED),
         CliError::Late => ExitCode::from(of_category(Category::Timeout)),
+        // What the checker says of a provider that it cannot test.
+        CliError::NoChecker { .. } => ExitCode::from(USAGE),
         error if error.is_usage() => ExitCode::from(USAGE),
         _ => ExitCode::from(FAILED),
     }

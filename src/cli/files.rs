@@ -6,7 +6,7 @@ use std::path::Path;
 
 use super::CliError;
 use super::error::Place;
-use crate::tools::Payload;
+use tool_provider::Payload;
 
 /// Where JSON comes from: the command line itself, a file, or standard input, which can be read once.
 #[derive(Default)]

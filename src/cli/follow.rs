@@ -4,7 +4,6 @@ use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
 use futures_util::StreamExt as _;
-use serde_json::Value;
 
 use super::CliError;
 use super::error::Place;
@@ -12,9 +11,10 @@ use super::exit;
 use super::json;
 use super::output::Output;
 use super::paint::{Hits, Ink};
-use crate::provider::Call;
-use crate::service::{ClientError, Failure, InvokeItem, ToolClient};
-use crate::tools::{Event, Payload};
+use tool_provider::grpc::{ClientError, Failure, InvokeItem, ToolClient};
+use tool_provider::{Call, Event, Payload};
+use workspace_tools::bash::spec::{EXIT_CODE, SIGNAL};
+use workspace_tools::field::NOTICE;
 
 /// For whom a call's events are written.
 #[derive(Clone, Copy, PartialEq)]
@@ -123,11 +123,11 @@ impl Shown {
         self.output.end_progress();
         if Hits::are_in(result) {
             self.found(result)?;
-        } else if let Some(code) = result.get("exit_code").and_then(Value::as_i64) {
+        } else if let Some(code) = EXIT_CODE.get(result) {
             // Its output has been shown as it came, if there was any: what reads this command's
             // output gets that of the command and nothing else.
             if code != 0 {
-                let signal = result.get("signal").and_then(Value::as_str);
+                let signal = SIGNAL.get(result);
                 let signal = signal.map(|name| format!(" ({name})")).unwrap_or_default();
                 self.output.note("exit code", Ink::Yellow, &format!("{code}{signal}"));
             }
@@ -141,7 +141,7 @@ impl Shown {
             // The notice is part of what was rendered.
             return self.output.print(&self.output.painter().view(&view));
         }
-        if let Some(notice) = result.get("notice").and_then(Value::as_str) {
+        if let Some(notice) = NOTICE.get(result) {
             self.output.note("note", Ink::Cyan, notice);
         }
         Ok(())

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use serde_json::Value;
-use tokio::signal::unix::{SignalKind, signal};
+use signal_hook::consts::SIGINT;
 use tracing::Level;
 
 use super::CliError;
@@ -13,11 +13,13 @@ use super::args::{LaunchOptions, RootOptions};
 use super::files::Source;
 use super::output::Output;
 use super::paint::Ink;
-use crate::service::ToolClient;
-use crate::service::plugin::{self, COOKIE, LOG_VARIABLE, PROTOCOL_VERSION, ServeOptions};
-use crate::tools::Payload;
+use crate::backend;
+use crate::plugin::{self, COOKIE, LOG_VARIABLE, PROTOCOL_VERSION, ServeOptions};
+use goplugin::Signals;
 use goplugin::host::{Launch, LogLine, Plugin};
 use goplugin::server::HandshakeEnvironment;
+use tool_provider::Payload;
+use tool_provider::grpc::ToolClient;
 
 /// Launches this program as a plugin, works with it, and lets it end well. Ctrl-C ends the work:
 /// the stream of a running call is dropped, which is what cancels it. Ctrl-C once more ends the
@@ -30,16 +32,16 @@ pub(crate) async fn with_plugin<T>(
     output: Output,
     work: impl AsyncFnOnce(ToolClient) -> Result<T, CliError>,
 ) -> Result<T, CliError> {
-    let mut interrupts = signal(SignalKind::interrupt())
+    let mut interrupts = Signals::take(&[SIGINT])
         .map_err(|source| CliError::Io { what: "listen for Ctrl-C", source })?;
     let told = Arc::new(AtomicBool::new(true));
     let plugin = tokio::select! {
         launched = launch(options, output, told.clone()) => launched?,
-        _ = interrupts.recv() => return Err(CliError::Interrupted),
+        () = interrupts.recv() => return Err(CliError::Interrupted),
     };
     let outcome = tokio::select! {
         done = work(ToolClient::new(plugin.channel())) => done,
-        _ = interrupts.recv() => Err(CliError::Interrupted),
+        () = interrupts.recv() => Err(CliError::Interrupted),
     };
     output.end_progress();
     if matches!(outcome, Err(CliError::OutputClosed)) {
@@ -48,7 +50,7 @@ pub(crate) async fn with_plugin<T>(
     }
     tokio::select! {
         _ = plugin.kill() => {}
-        _ = interrupts.recv() => {}
+        () = interrupts.recv() => {}
     }
     outcome
 }
@@ -97,7 +99,7 @@ fn tell(output: Output, line: &LogLine, least: Level) {
 /// Serves as a plugin although no host launched this process.
 pub(crate) fn serve() -> Result<ExitCode, CliError> {
     let environment = HandshakeEnvironment::from_process(&COOKIE);
-    plugin::run(environment, ServeOptions::default(), plugin::provider())?;
+    plugin::run(environment, ServeOptions::default(), backend::provider())?;
     Ok(ExitCode::SUCCESS)
 }
 

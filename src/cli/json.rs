@@ -3,9 +3,9 @@
 use base64::Engine as _;
 use serde_json::{Value, json};
 
-use crate::service::InvokeItem;
-use crate::tools::view::{DiffOp, Fold, Hunk, ListOrder, Style, View};
-use crate::tools::{Event, OutputStream};
+use tool_provider::grpc::InvokeItem;
+use tool_provider::view::{DiffOp, Fold, Hunk, ListOrder, Style, View};
+use tool_provider::{Event, OutputStream};
 
 /// One event of a call.
 pub(super) fn item(item: &InvokeItem) -> Value {

@@ -5,7 +5,7 @@
 mod apply;
 mod args;
 mod call;
-mod conform;
+mod checker;
 mod docs;
 mod doctor;
 mod error;
@@ -22,38 +22,35 @@ mod refusal;
 mod schema;
 mod tool_args;
 
-pub use args::command;
+pub use args::{ColorChoice, command, seconds};
 pub use error::{CliError, Place};
+pub use exit::INTERRUPTED;
+pub use output::Output;
+pub use paint::{Escape, Ink, Paint};
+pub use refusal::parse;
 
 use std::ffi::OsString;
 use std::process::ExitCode;
 
 use args::{Command, Options};
-use clap::Parser as _;
-use output::Output;
 
 /// Runs the command line and returns the process's exit code.
 pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
     let arguments: Vec<OsString> = arguments.into_iter().collect();
-    let early = Output::of_this_process(refusal::color_in(&arguments));
     if arguments.len() <= 1 {
-        early.refusal(&command().render_long_help());
+        Output::of_this_process(ColorChoice::Auto).refusal(&command().render_long_help());
         return ExitCode::from(exit::FAILED);
     }
-    let options = match Options::try_parse_from(&arguments) {
+    let options: Options = match parse(&arguments) {
         Ok(options) => options,
-        Err(error) => return refusal::answer(&error, &arguments, early),
+        Err(code) => return code,
     };
     let output = Output::of_this_process(options.color);
     let is_for_programs = options.command.prints_json();
-    match dispatch(options.command, output) {
-        Ok(code) => code,
-        Err(error) if is_for_programs => output.failure_as_json(&error),
-        Err(error) => output.failure(&error),
-    }
+    output.exit_code(dispatch(options.command, options.color, output), is_for_programs)
 }
 
-fn dispatch(command: Command, output: Output) -> Result<ExitCode, CliError> {
+fn dispatch(command: Command, color: ColorChoice, output: Output) -> Result<ExitCode, CliError> {
     match command {
         Command::Schema(options) => block_on(schema::run(options, output)),
         Command::Call(options) => block_on(call::call(options, output)),
@@ -61,7 +58,7 @@ fn dispatch(command: Command, output: Output) -> Result<ExitCode, CliError> {
         Command::Apply(options) => block_on(apply::run(options, output)),
         Command::Render(options) => block_on(call::render(options, output)),
         Command::Doctor(options) => doctor::run(&options, output),
-        Command::Conform(options) => block_on(conform::run(options, output)),
+        Command::Conform { arguments } => Err(checker::exec(color, &arguments)),
         Command::Serve => host::serve(),
         Command::Completions { shell } => pages::completions(shell, output),
         Command::Man { folder } => pages::man(folder.as_deref(), output),
@@ -69,7 +66,13 @@ fn dispatch(command: Command, output: Output) -> Result<ExitCode, CliError> {
     }
 }
 
-fn block_on(work: impl Future<Output = Result<ExitCode, CliError>>) -> Result<ExitCode, CliError> {
+/// Runs `work` on a runtime of this thread.
+///
+/// # Errors
+/// Those of `work`; [`CliError::Io`] when there can be no runtime.
+pub fn block_on(
+    work: impl Future<Output = Result<ExitCode, CliError>>,
+) -> Result<ExitCode, CliError> {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()

@@ -12,11 +12,11 @@ use super::CliError;
 use super::args::ColorChoice;
 use super::exit;
 use super::paint::{Escape, Ink, Layout, Paint, Painter, cut, escape};
-use crate::tools::OutputStream;
+use tool_provider::OutputStream;
 
 /// Standard output and standard error.
 #[derive(Clone, Copy)]
-pub(crate) struct Output {
+pub struct Output {
     stdout: Stream,
     stderr: Stream,
 }
@@ -95,8 +95,22 @@ fn paint(color: ColorChoice, target: Target, variable: impl Fn(&str) -> Option<S
 }
 
 impl Output {
-    pub(crate) fn of_this_process(color: ColorChoice) -> Self {
+    /// Those of this process, coloured as `color` says.
+    #[must_use]
+    pub fn of_this_process(color: ColorChoice) -> Self {
         Self { stdout: Stream::of(&io::stdout(), color), stderr: Stream::of(&io::stderr(), color) }
+    }
+
+    /// Whether standard output gets colours.
+    #[must_use]
+    pub fn paint(&self) -> Paint {
+        self.stdout.paint
+    }
+
+    /// What has to be done to text from elsewhere before it is written to standard output.
+    #[must_use]
+    pub fn escape(&self) -> Escape {
+        self.stdout.escape()
     }
 
     /// What paints for standard output.
@@ -119,7 +133,7 @@ impl Output {
     }
 
     /// Writes text to standard output.
-    pub(crate) fn print(&self, text: &str) -> Result<(), CliError> {
+    pub fn print(&self, text: &str) -> Result<(), CliError> {
         self.bytes(text.as_bytes())
     }
 
@@ -159,7 +173,7 @@ impl Output {
     }
 
     /// Shows what goes on, on one line of a terminal that the next replaces.
-    pub(crate) fn progress(&self, message: &str) {
+    pub fn progress(&self, message: &str) {
         // A pager that reads what we print draws where the line would be.
         let is_alone = self.stdout.target != Target::Pipe;
         if !self.is_watched() || !is_alone || IN_A_LINE.load(Ordering::Relaxed) {
@@ -181,7 +195,7 @@ impl Output {
     }
 
     /// Tells of something on standard error.
-    pub(crate) fn note(&self, label: &str, ink: Ink, text: &str) {
+    pub fn note(&self, label: &str, ink: Ink, text: &str) {
         self.end_progress();
         let text = self.stderr.escape().apply(text);
         let label = self.stderr.paint.ink(ink, &format!("{label}:"));
@@ -194,6 +208,19 @@ impl Output {
     pub(crate) fn ask(&self, question: &str) {
         self.end_progress();
         let _ = write!(io::stderr(), "{} ", self.stderr.paint.ink(Ink::Bold, question));
+    }
+
+    /// The exit code of a command. Tells why it failed, as JSON where a program reads it.
+    pub fn exit_code(
+        &self,
+        outcome: Result<ExitCode, CliError>,
+        is_for_programs: bool,
+    ) -> ExitCode {
+        match outcome {
+            Ok(code) => code,
+            Err(error) if is_for_programs => self.failure_as_json(&error),
+            Err(error) => self.failure(&error),
+        }
     }
 
     /// Tells why a command failed. Where the reader went away nothing is said.
@@ -211,7 +238,7 @@ impl Output {
     }
 
     /// Tells a program why a command failed, in the form of a call's last event.
-    pub(crate) fn failure_as_json(&self, error: &CliError) -> ExitCode {
+    fn failure_as_json(&self, error: &CliError) -> ExitCode {
         match self.print(&format!("{}\n", error.as_json())) {
             // Somebody should hear of it.
             Err(CliError::Io { .. }) => self.failure(error),

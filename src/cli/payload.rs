@@ -4,8 +4,8 @@ use serde_json::Value;
 
 use super::CliError;
 use super::error::Place;
-use crate::service::{Failure, persisted_result};
-use crate::tools::Payload;
+use tool_provider::Payload;
+use tool_provider::grpc::{Failure, persisted_result};
 
 /// The payload, and the schema version that it is rendered under. Of printed events it is the last
 /// one, as a kernel would have stored it.

@@ -12,10 +12,10 @@ use super::args::ColorChoice;
 use super::exit;
 use super::output::Output;
 use super::paint::Ink;
-use crate::tools::Category;
+use tool_provider::Category;
 
 /// What `--color` says, on a command line that may be wrong.
-pub(super) fn color_in(arguments: &[OsString]) -> ColorChoice {
+fn color_in(arguments: &[OsString]) -> ColorChoice {
     let texts: Vec<_> = arguments.iter().map(|argument| argument.to_string_lossy()).collect();
     let mut chosen = ColorChoice::Auto;
     for (index, text) in texts.iter().enumerate() {
@@ -32,8 +32,18 @@ pub(super) fn color_in(arguments: &[OsString]) -> ColorChoice {
     chosen
 }
 
+/// The options that a command line means. What is wrong with it is shown, and so is the help that it
+/// asks for.
+///
+/// # Errors
+/// The exit code, where there is nothing left to do.
+pub fn parse<T: clap::Parser>(arguments: &[OsString]) -> Result<T, ExitCode> {
+    T::try_parse_from(arguments)
+        .map_err(|error| answer(&error, arguments, Output::of_this_process(color_in(arguments))))
+}
+
 /// Tells a person, or the program that asked for JSON, what clap has to say.
-pub(super) fn answer(error: &clap::Error, arguments: &[OsString], output: Output) -> ExitCode {
+fn answer(error: &clap::Error, arguments: &[OsString], output: Output) -> ExitCode {
     let page = error.render();
     if matches!(error.kind(), ErrorKind::DisplayHelp | ErrorKind::DisplayVersion) {
         return match output.page(&page) {

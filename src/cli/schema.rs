@@ -10,8 +10,8 @@ use super::error::Place;
 use super::host::with_plugin;
 use super::output::Output;
 use super::paint::Ink;
-use crate::service::{Advertised, ToolClient};
-use crate::tools::view::{Style, View};
+use tool_provider::grpc::{Advertised, ToolClient};
+use tool_provider::view::{Style, View};
 
 pub(crate) async fn run(options: SchemaOptions, output: Output) -> Result<ExitCode, CliError> {
     let work = async |mut client: ToolClient| Ok(client.schema().await?);
@@ -35,7 +35,7 @@ pub(crate) async fn run(options: SchemaOptions, output: Output) -> Result<ExitCo
 }
 
 fn tools(advertised: &Advertised) -> View {
-    let one = |tool: &crate::service::AdvertisedTool| {
+    let one = |tool: &tool_provider::grpc::AdvertisedTool| {
         let traits = [
             tool.kind.as_str(),
             tool.risk.as_str(),

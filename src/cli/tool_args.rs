@@ -10,9 +10,10 @@ use serde_json::Value;
 use super::CliError;
 use super::args::TargetOptions;
 use super::files::Source;
-use crate::service::plugin::provider;
-use crate::tools::schema::{Kind, Presence, Property};
-use crate::tools::{Payload, ToolKind, ToolSpec};
+use crate::backend::provider;
+use tool_provider::schema::{Kind, Presence, Property};
+use tool_provider::{Payload, ToolKind, ToolSpec};
+use workspace_tools::field::PATH;
 
 /// A tool, and what was written behind it.
 #[derive(Clone, Debug)]
@@ -133,7 +134,7 @@ const BARE: &str = "tool";
 const BARE_PLACE: &str = "tool place";
 
 /// The argument of a searching tool that says where, which a second bare word is, as with `grep`.
-const PLACE: &str = "path";
+const PLACE: &str = PATH.name;
 
 fn tool_command(spec: &ToolSpec) -> Command {
     let about = spec.description.split(". ").next().unwrap_or_default();

@@ -5,12 +5,12 @@ use std::fs;
 use std::time::{Duration, Instant};
 
 use goplugin::host::{Launch, LogLine};
-use provider_workspace::provider::Call;
-use provider_workspace::service::Failure;
-use provider_workspace::service::plugin::LOG_VARIABLE;
-use provider_workspace::tools::Payload;
+use provider_workspace::plugin::LOG_VARIABLE;
 use serde_json::{Value, json};
 use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
+use tool_provider::Call;
+use tool_provider::Payload;
+use tool_provider::grpc::Failure;
 
 use crate::harness::{Story, call};
 use crate::trials::{Need, Trial};

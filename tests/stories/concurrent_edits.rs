@@ -2,10 +2,10 @@
 
 use std::fs;
 
-use provider_workspace::provider::Call;
-use provider_workspace::service::{Failure, ToolClient};
-use provider_workspace::tools::Payload;
 use serde_json::json;
+use tool_provider::Call;
+use tool_provider::Payload;
+use tool_provider::grpc::{Failure, ToolClient};
 
 use crate::harness::{Story, call, names};
 use crate::trials::Trial;

@@ -6,9 +6,9 @@ use std::os::unix::fs::MetadataExt;
 use std::os::unix::net::UnixListener;
 use std::process::Command;
 
-use provider_workspace::provider::Call;
-use provider_workspace::service::ToolClient;
 use serde_json::{Value, json};
+use tool_provider::Call;
+use tool_provider::grpc::ToolClient;
 
 use crate::harness::{Story, call, names};
 use crate::trials::Trial;

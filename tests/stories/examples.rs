@@ -4,18 +4,20 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-use provider_workspace::provider::config::properties;
-use provider_workspace::service::kernel_callbacks;
-use provider_workspace::service::plugin::KERNEL_CALLBACKS;
-use provider_workspace::tools::schema::{Kind, Presence, Property};
+use provider_workspace::config::properties;
+use provider_workspace::plugin::HOST_CALLBACKS;
 use serde_json::{Map, Value, json};
 use tokio::sync::mpsc;
+use tool_provider::grpc::host_callbacks;
+use tool_provider::schema::{Kind, Presence, Property};
 
 use crate::harness::{PATIENCE, PROGRAM, Story};
-use crate::trials::{Need, Trial, example};
+use crate::trials::{Need, Trial, built};
 
-const KERNEL: Need = Need::Example("kernel");
-const MINIMAL: Need = Need::Example("minimal_provider");
+const KERNEL_PROGRAM: &str = "examples/kernel";
+const MINIMAL_PROGRAM: &str = "examples/minimal_provider";
+const KERNEL: Need = Need::Built(KERNEL_PROGRAM);
+const MINIMAL: Need = Need::Built(MINIMAL_PROGRAM);
 
 pub(crate) fn trials() -> Vec<Trial> {
     trials![
@@ -44,7 +46,7 @@ fn assert_in_order(told: &str, pieces: &[&str]) {
 }
 
 fn the_kernel_plans_previews_asks_invokes_renders_and_ends() {
-    let kernel = example("kernel");
+    let kernel = built(KERNEL_PROGRAM);
     let told = run(&kernel, &["--yes"]);
     assert_in_order(
         &told,
@@ -70,7 +72,7 @@ fn the_kernel_plans_previews_asks_invokes_renders_and_ends() {
 }
 
 async fn the_minimal_provider_is_one() {
-    let program = example("minimal_provider");
+    let program = built(MINIMAL_PROGRAM);
     let mut by_hand = Command::new(&program);
     let by_hand = by_hand.env_remove("PLUGGABLEHARNESS_AGENT_PLUGIN").output().unwrap();
     assert_eq!((by_hand.status.code(), by_hand.stdout.len()), (Some(1), 0));
@@ -91,19 +93,23 @@ async fn the_minimal_provider_is_one() {
     assert_eq!(failure.category, "invalid_arguments");
     story.end().await;
 
-    let told = run(&example("kernel"), &[program.to_str().unwrap()]);
+    let told = run(&built(KERNEL_PROGRAM), &[program.to_str().unwrap()]);
     assert_in_order(&told, &["minimal ", "call-0 count_words", "no-such-file", "ended"]);
 }
 
 /// A provider that is made of this library logs like this library's own.
 async fn what_the_minimal_provider_logs_reaches_its_host_by_both_ways() {
-    let program = example("minimal_provider");
+    let program = built(MINIMAL_PROGRAM);
     let (line, mut lines) = mpsc::unbounded_channel();
     let log = move |logged| drop(line.send(logged));
     let mut story = Story::launched_as(&program, |launch| launch.on_log(log)).await;
     let (entry, mut entries) = mpsc::unbounded_channel();
-    let callbacks = kernel_callbacks(move |logged| drop(entry.send(logged)));
-    story.plugin.serve_callbacks(KERNEL_CALLBACKS, callbacks).await.unwrap();
+    let callbacks = host_callbacks(move |logged| drop(entry.send(logged)));
+    story
+        .plugin
+        .serve_callbacks(HOST_CALLBACKS, goplugin::Services::new().with(callbacks))
+        .await
+        .unwrap();
     story.configure(json!({})).await.unwrap();
     story.write("poem.txt", "Roses are red,\n");
     story.result("count_words", json!({"path": "poem.txt"})).await;
@@ -134,7 +140,7 @@ async fn first<T>(coming: &mut mpsc::UnboundedReceiver<T>, is_wanted: impl Fn(&T
 }
 
 fn the_minimal_provider_breaks_no_rule() {
-    let program = example("minimal_provider");
+    let program = built(MINIMAL_PROGRAM);
     let conform = ["conform", program.to_str().unwrap(), "--limit", "60"];
     let output = Command::new(PROGRAM).args(conform).output().unwrap();
     let told = String::from_utf8(output.stdout).unwrap();
@@ -142,7 +148,7 @@ fn the_minimal_provider_breaks_no_rule() {
 }
 
 fn the_kernel_says_what_it_misses() {
-    let kernel = example("kernel");
+    let kernel = built(KERNEL_PROGRAM);
     let folder = tempfile::tempdir().unwrap();
     std::fs::create_dir(folder.path().join("examples")).unwrap();
     let alone = folder.path().join("examples/kernel");

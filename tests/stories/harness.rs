@@ -4,13 +4,13 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use goplugin::host::{Exit, Launch, Plugin};
-use provider_workspace::provider::Call;
-use provider_workspace::service::plugin::{COOKIE, PROTOCOL_VERSION};
-use provider_workspace::service::{ClientError, Failure, ToolClient};
-use provider_workspace::tools::{Event, Payload};
+use provider_workspace::plugin::{COOKIE, PROTOCOL_VERSION};
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::process::{Pid, PidfdFlags, pidfd_open};
 use serde_json::{Value, json};
+use tool_provider::Call;
+use tool_provider::grpc::{ClientError, Failure, ToolClient};
+use tool_provider::{Event, Payload};
 
 /// The binary under test.
 pub(crate) const PROGRAM: &str = env!("CARGO_BIN_EXE_provider-workspace");

@@ -3,9 +3,9 @@
 use std::time::{Duration, Instant};
 
 use futures_util::future::join_all;
-use provider_workspace::provider::Call;
-use provider_workspace::service::persisted_call;
 use serde_json::json;
+use tool_provider::Call;
+use tool_provider::grpc::persisted_call;
 
 use crate::harness::{PATIENCE, Story, call, object, refusal};
 use crate::trials::Trial;

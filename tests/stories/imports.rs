@@ -11,7 +11,7 @@ pub(crate) fn trials() -> Vec<Trial> {
 
 /// Which modules of ours each module may name.
 const ALLOWED: &[(&str, &[&str])] = &[
-    ("cli", &["service", "provider", "tools"]),
+    ("cli", &["service", "provider", "tools", "process"]),
     ("service", &["telemetry", "provider", "tools"]),
     ("telemetry", &[]),
     ("provider", &["tools", "workspace", "process"]),
@@ -31,6 +31,8 @@ const FENCED: &[(&str, &[&str])] = &[
     ("prost_types", &["service"]),
     ("tokio", &["cli", "service", "telemetry", "provider", "process"]),
     ("clap", &["cli"]),
+    ("signal_hook", &["cli"]),
+    ("cap_std", &["process"]),
     ("hyper_util", &["service", "telemetry"]),
     ("goplugin", &["cli", "service"]),
 ];

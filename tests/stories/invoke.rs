@@ -4,8 +4,8 @@ use std::os::unix::net::UnixListener;
 use std::process::Command;
 use std::time::{Duration, Instant};
 
-use provider_workspace::provider::Call;
 use serde_json::json;
+use tool_provider::Call;
 
 use crate::harness::{PATIENCE, Story, call};
 use crate::trials::Trial;

@@ -4,7 +4,7 @@ use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::process::{Command, Stdio};
 
 use goplugin::host::{Launch, Multiplex, Security};
-use provider_workspace::service::plugin::COOKIE;
+use provider_workspace::plugin::COOKIE;
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::json;
 
@@ -16,6 +16,7 @@ pub(crate) fn trials() -> Vec<Trial> {
         by_hand_there_is_a_page_of_help_and_nothing_on_stdout,
         one_line_on_stdout_ever_and_sigterm_ends_it_well,
         sigint_reaches_the_whole_terminal_and_must_not_end_the_plugin,
+        sighup_and_sigquit_end_it_well_and_a_write_beyond_a_file_size_limit_does_not_end_it,
         no_other_process_of_the_user_looks_into_the_plugin,
         the_plugin_ends_with_its_host_and_takes_its_socket_along,
         every_kind_of_connection_works_and_ends_in_order,
@@ -77,6 +78,17 @@ fn sigint_reaches_the_whole_terminal_and_must_not_end_the_plugin() {
     signal(child.id(), Signal::INT);
     signal(child.id(), Signal::TERM);
     assert!(child.wait().unwrap().success(), "SIGINT would have killed it by a signal");
+}
+
+fn sighup_and_sigquit_end_it_well_and_a_write_beyond_a_file_size_limit_does_not_end_it() {
+    for last in [Signal::HUP, Signal::QUIT] {
+        let mut child = as_plugin(PROGRAM).spawn().unwrap();
+        let mut line = String::new();
+        BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();
+        signal(child.id(), Signal::XFSZ);
+        signal(child.id(), last);
+        assert!(child.wait().unwrap().success(), "{last:?}");
+    }
 }
 
 /// Its environment may hold an operator's tokens, and /proc would show them to every process of the

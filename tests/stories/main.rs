@@ -2,8 +2,7 @@
 //! on real files.
 //!
 //! One program holds them all, as each test program links the whole product. `main` is our own,
-//! because some stories start this program once more: as a provider that breaks a rule, as a caller
-//! inside a jail, or in a namespace. Filters and flags are those of `cargo test`; `--ignored` runs
+//! because some stories start this program once more: inside a jail, or in a namespace. Filters and flags are those of `cargo test`; `--ignored` runs
 //! the stories that take long.
 #![expect(
     clippy::disallowed_methods,
@@ -20,10 +19,10 @@ mod atomic;
 mod bash;
 mod bash_tool;
 mod cancelled_writes;
+mod checker;
 mod cli;
 mod concurrent_edits;
 mod configure;
-mod conform;
 mod dice;
 mod documents;
 mod edits;
@@ -33,10 +32,10 @@ mod faults;
 mod figures;
 mod fuzz;
 mod harness;
+mod host_log;
 mod hostile;
 mod imports;
 mod invoke;
-mod kernel_log;
 mod life;
 mod previews;
 mod scenarios;
@@ -57,9 +56,6 @@ use libtest_mimic::Arguments;
 const AT_ONCE: usize = 4;
 
 fn main() -> ExitCode {
-    if let Some(code) = conform::provider_if_asked() {
-        return code;
-    }
     if let Some(code) = bash::own_socket::call_if_asked() {
         return code;
     }
@@ -67,7 +63,6 @@ fn main() -> ExitCode {
     arguments.test_threads.get_or_insert(AT_ONCE);
     let trials = [
         // What waits longest comes first.
-        conform::trials(),
         bash_tool::trials(),
         faults::trials(),
         soak::trials(),
@@ -75,6 +70,7 @@ fn main() -> ExitCode {
         atomic::trials(),
         bash::trials(),
         cancelled_writes::trials(),
+        checker::trials(),
         cli::trials(),
         concurrent_edits::trials(),
         configure::trials(),
@@ -83,10 +79,10 @@ fn main() -> ExitCode {
         endurance::trials(),
         examples::trials(),
         figures::trials(),
+        host_log::trials(),
         hostile::trials(),
         imports::trials(),
         invoke::trials(),
-        kernel_log::trials(),
         life::trials(),
         previews::trials(),
         scenarios::trials(),

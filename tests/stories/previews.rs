@@ -4,8 +4,8 @@ use std::fs;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
-use provider_workspace::tools::view::{DiffOp, Hunk, View};
 use serde_json::{Value, json};
+use tool_provider::view::{DiffOp, Hunk, View};
 
 use crate::harness::{Story, call, names};
 use crate::trials::Trial;
@@ -213,7 +213,7 @@ async fn the_hunks_of_a_write_are_what_it_writes() {
             }
             // Each in a session of its own: a test that rewrites the file is another program.
             let session_id = format!("{new:?}{old:?}");
-            let asked = provider_workspace::provider::Call { session_id, ..asked };
+            let asked = tool_provider::Call { session_id, ..asked };
             story.client.invoke_to_end(asked).await.unwrap().1.unwrap();
             assert_eq!(fs::read_to_string(story.path("f")).unwrap(), *new);
             assert_eq!(made, *new, "{old:?}\n{view:?}");

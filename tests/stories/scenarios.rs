@@ -21,12 +21,12 @@ use std::io::Read;
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
-use provider_workspace::provider::Call;
-use provider_workspace::service::Failure;
-use provider_workspace::tools::Payload;
-use provider_workspace::tools::view::{DiffOp, Hunk, View};
 use rustix::fs::{Mode, OFlags};
 use serde_json::Value;
+use tool_provider::Call;
+use tool_provider::Payload;
+use tool_provider::grpc::Failure;
+use tool_provider::view::{DiffOp, Hunk, View};
 use workspace_fs::text::encoding::{Detected, Encoding, detect};
 
 use crate::harness::{Story, call};

@@ -1,10 +1,10 @@
 //! Preview and Render.
 
-use provider_workspace::provider::Call;
-use provider_workspace::service::{persisted_call, persisted_result};
-use provider_workspace::tools::view::View;
 use serde_json::json;
 use tonic::Code;
+use tool_provider::Call;
+use tool_provider::grpc::{persisted_call, persisted_result};
+use tool_provider::view::View;
 
 use crate::harness::{Story, call, refusal};
 use crate::trials::Trial;

@@ -31,8 +31,9 @@ macro_rules! trials {
 pub(crate) enum Need {
     /// A program of the search path.
     Program(&'static str),
-    /// A built example. Cargo builds them with all tests, but not with one test program alone.
-    Example(&'static str),
+    /// A program that cargo puts beside the provider, or below it. Cargo builds it with all tests, but
+    /// not with one test program alone.
+    Built(&'static str),
     /// A user who is root.
     Root,
     /// A user who is not root.
@@ -140,9 +141,10 @@ impl Need {
         let pass = |has: bool, lack: &str| (!has).then(|| Lack::Pass(lack.to_owned()));
         match self {
             Self::Program(name) => machine(is_installed(name), &format!("needs {name}")),
-            Self::Example(name) => {
-                machine(example(name).exists(), &format!("needs cargo build --example {name}"))
-            }
+            Self::Built(path) => machine(
+                built(path).exists(),
+                &format!("needs {path}: cargo build --workspace --all-targets"),
+            ),
             Self::Root => pass(root, "needs root"),
             Self::OrdinaryUser => pass(!root, "needs a user who is not root"),
             Self::Tracing => machine(tracing_is_granted(), "needs tracing, which Yama forbids"),
@@ -161,9 +163,9 @@ impl Need {
     }
 }
 
-/// Where cargo puts an example.
-pub(crate) fn example(name: &str) -> PathBuf {
-    Path::new(PROGRAM).parent().unwrap().join("examples").join(name)
+/// A program that cargo puts beside the provider.
+pub(crate) fn built(path: &str) -> PathBuf {
+    Path::new(PROGRAM).with_file_name(path)
 }
 
 fn is_installed(program: &str) -> bool {

@@ -4,10 +4,10 @@ use std::fs;
 use std::os::unix::fs::{MetadataExt, PermissionsExt, chown, symlink};
 use std::path::Path;
 
-use provider_workspace::tools::Payload;
 use rustix::fs::{FlockOperation, XattrFlags, flock};
 use rustix::process::geteuid;
 use serde_json::{Value, json};
+use tool_provider::Payload;
 
 use crate::harness::{Story, names};
 use crate::surroundings::{hand_over, unprivileged_story};

@@ -38,17 +38,17 @@ const MODULES: &[Module] = &[
     Module {
         protos: "proto",
         packages: "pluggableharness.",
-        generated: "src/service/generated",
+        generated: "crates/tool-provider/src/grpc/generated",
         configure: |builder| {
             builder
-                .codec_path("crate::service::codec::Codec")
+                .codec_path("crate::grpc::codec::Codec")
                 .bytes(".pluggableharness.tool.v1.ToolEvent.OutputChunk.data")
         },
     },
     Module {
         protos: "proto",
         packages: "opentelemetry.",
-        generated: "src/telemetry/generated",
+        generated: "crates/otlp/src/generated",
         configure: |builder| builder.build_server(false),
     },
 ];

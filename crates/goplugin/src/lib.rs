@@ -49,6 +49,7 @@ mod listener;
 mod mux;
 mod pb;
 mod services;
+mod signals;
 mod tls;
 mod watch;
 
@@ -59,6 +60,7 @@ pub use broker::{Broker, BrokerError, Served};
 pub use handshake::{Address, Cookie, HandshakeLine, LineError, MultiplexField};
 pub use listener::ListenError;
 pub use services::Services;
+pub use signals::Signals;
 pub use tls::TlsError;
 
 /// The service name under which a host asks a plugin for its health.

@@ -3,9 +3,9 @@
 use super::MADE;
 use super::markdown::{code, table};
 use super::properties::rows;
-use crate::provider::config::properties;
-use crate::service::plugin::LOG_VARIABLE;
-use crate::tools::schema::Presence;
+use crate::config::properties;
+use crate::plugin::LOG_VARIABLE;
+use tool_provider::schema::Presence;
 
 pub(super) fn page() -> String {
     let presence = |presence| match presence {

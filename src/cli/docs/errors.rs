@@ -3,8 +3,8 @@
 use super::MADE;
 use super::markdown::{code, prose, table};
 use crate::cli::exit;
-use crate::service::grpc_code;
-use crate::tools::taxonomy::{Failing, TAXONOMY};
+use tool_provider::grpc::grpc_code;
+use tool_provider::taxonomy::{Failing, TAXONOMY};
 
 pub(super) fn page() -> String {
     let failures: Vec<Vec<String>> = TAXONOMY.iter().map(row).collect();

@@ -1,7 +1,7 @@
 //! Properties of a schema as the rows of a table.
 
 use super::markdown::{code, prose};
-use crate::tools::schema::{Kind, Presence, Property};
+use tool_provider::schema::{Kind, Presence, Property};
 
 /// A row for each property and for each below it: name, type, presence, meaning. `presence` says
 /// what it means that a property is there or is left out.

@@ -4,8 +4,8 @@ use super::MADE;
 use super::markdown::{block, code, table};
 use super::properties::rows;
 use crate::cli::tool_args::specs;
-use crate::tools::schema::{Kind, Presence, Schema};
-use crate::tools::{Concurrency, RiskClass, ToolKind, ToolSpec};
+use tool_provider::schema::{Kind, Presence, Schema};
+use tool_provider::{Concurrency, RiskClass, ToolKind, ToolSpec};
 
 /// What to try by hand; a story runs each line, in this order, in a folder with the files of a small
 /// project.

@@ -8,7 +8,13 @@ use std::collections::HashSet;
 use serde_json::Value;
 
 use super::{Ink, Painter};
-use crate::tools::Payload;
+use tool_provider::Payload;
+use workspace_tools::field::{Field, List, Whole, path_of};
+use workspace_tools::glob::spec::{KIND, PATHS};
+use workspace_tools::grep::spec::{
+    COLUMN, COUNT, COUNTS, FILES, HIGHLIGHT, LINE, LINES_AFTER, LINES_BEFORE, MATCHES, TEXT,
+    text_of,
+};
 
 /// How hits are laid out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -20,7 +26,7 @@ pub(crate) enum Layout {
 }
 
 /// The lists of a payload that hold hits.
-const LISTS: [&str; 4] = ["matches", "files", "counts", "paths"];
+const LISTS: [Field<List>; 4] = [MATCHES, FILES, COUNTS, PATHS];
 
 /// The hits of one call.
 pub(crate) struct Hits {
@@ -47,23 +53,23 @@ impl Hits {
 
     /// Whether a payload is one of a search.
     pub(crate) fn are_in(payload: &Payload) -> bool {
-        LISTS.iter().any(|list| payload.get(*list).is_some_and(Value::is_array))
+        LISTS.iter().any(|list| list.get(payload).is_some())
     }
 
     /// The hits of a payload that have not been shown yet, as lines of text.
     pub(crate) fn add(&mut self, payload: &Payload) -> String {
         let mut text = String::new();
-        let list = |name: &str| payload.get(name).and_then(Value::as_array).into_iter().flatten();
-        let matches: Vec<Match<'_>> = list("matches").filter_map(Match::of).collect();
+        let list = |field: Field<List>| field.get(payload).unwrap_or_default().iter();
+        let matches: Vec<Match<'_>> = list(MATCHES).filter_map(Match::of).collect();
         for (index, hit) in matches.iter().enumerate() {
             self.hit(&mut text, hit, matches.get(index + 1));
         }
-        for name in ["files", "paths"] {
-            for item in list(name) {
+        for field in [FILES, PATHS] {
+            for item in list(field) {
                 self.path(&mut text, item);
             }
         }
-        for item in list("counts") {
+        for item in list(COUNTS) {
             self.count(&mut text, item);
         }
         text
@@ -173,7 +179,7 @@ impl Hits {
         if !self.seen.insert((path.to_owned(), 0, 0)) {
             return;
         }
-        let kind = item.get("kind").and_then(Value::as_str).unwrap_or_default();
+        let kind = item.as_object().and_then(|item| KIND.get(item)).unwrap_or_default();
         let mut shown = self.painter.escape.on_one_line(path);
         let ink = match kind {
             "folder" | "directory" => {
@@ -191,7 +197,8 @@ impl Hits {
 
     fn count(&mut self, text: &mut String, item: &Value) {
         let Some(path) = path_of(item) else { return };
-        let count = ["count", "matches", "lines"].iter().find_map(|name| item.get(*name)?.as_u64());
+        let count =
+            [COUNT.name, "matches", "lines"].iter().find_map(|name| item.get(*name)?.as_u64());
         if !self.seen.insert((path.to_owned(), 0, 0)) {
             return;
         }
@@ -202,10 +209,6 @@ impl Hits {
         text.push_str(&self.painter.paint.ink(Ink::Green, &count));
         text.push('\n');
     }
-}
-
-fn path_of(item: &Value) -> Option<&str> {
-    item.as_str().or_else(|| item.get("path")?.as_str())
 }
 
 /// One hit.
@@ -228,16 +231,17 @@ struct Span {
 
 impl<'a> Match<'a> {
     fn of(item: &'a Value) -> Option<Self> {
-        let number = |name: &str| item.get(name).and_then(whole);
-        let text = item.get("text").and_then(Value::as_str).unwrap_or_default();
+        let hit = item.as_object()?;
+        let number = |field: Field<Whole>| hit.get(field.name).and_then(whole);
+        let text = TEXT.get(hit).unwrap_or_default();
         Some(Self {
             path: path_of(item)?,
-            line: number("line").unwrap_or(1),
-            column: number("column").unwrap_or_default(),
+            line: number(LINE).unwrap_or(1),
+            column: number(COLUMN).unwrap_or_default(),
             text,
-            before: texts(item.get("before")),
-            after: texts(item.get("after")),
-            span: span(item, text),
+            before: texts(hit.get(LINES_BEFORE.name)),
+            after: texts(hit.get(LINES_AFTER.name)),
+            span: span(hit, text),
         })
     }
 
@@ -270,10 +274,6 @@ fn texts(value: Option<&Value>) -> Vec<&str> {
     }
 }
 
-fn text_of(item: &Value) -> Option<&str> {
-    item.as_str().or_else(|| item.get("text")?.as_str())
-}
-
 /// The wire has doubles only, and the largest number that all of them below are exact is far from
 /// where counting on would overflow.
 fn whole(value: &Value) -> Option<u64> {
@@ -283,8 +283,8 @@ fn whole(value: &Value) -> Option<u64> {
 }
 
 /// Where the hit stands in the text that is shown: its first and the one behind its last character.
-fn span(item: &Value, text: &str) -> Option<Span> {
-    let ends = item.get("highlight")?.as_array()?;
+fn span(hit: &Payload, text: &str) -> Option<Span> {
+    let ends = HIGHLIGHT.get(hit)?;
     let byte = |at: usize| {
         let character = usize::try_from(whole(ends.get(at)?)?).ok()?;
         let mut starts = text.char_indices().map(|(start, _)| start);

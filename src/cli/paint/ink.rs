@@ -2,14 +2,17 @@
 
 /// Whether text may be coloured.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Paint {
+pub enum Paint {
+    /// Yes.
     Colours,
+    /// No.
     Plain,
 }
 
 /// How a piece of text is coloured.
+#[expect(missing_docs, reason = "each is what it is called")]
 #[derive(Clone, Copy, Debug)]
-pub(crate) enum Ink {
+pub enum Ink {
     Bold,
     Italic,
     Dim,
@@ -44,7 +47,7 @@ impl Ink {
 
 impl Paint {
     /// `text` in a colour, where colours are wanted. The text must be escaped already.
-    pub(crate) fn ink(self, ink: Ink, text: &str) -> String {
+    pub fn ink(self, ink: Ink, text: &str) -> String {
         match self {
             Paint::Colours if !text.is_empty() => format!("\x1b[{}m{text}\x1b[0m", ink.code()),
             _ => text.to_owned(),

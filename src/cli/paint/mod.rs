@@ -12,8 +12,9 @@ mod tests;
 mod tree;
 mod wrap;
 
-pub(crate) use escape::{Escape, escape};
+pub use escape::Escape;
+pub(crate) use escape::escape;
 pub(crate) use hits::{Hits, Layout};
-pub(crate) use ink::{Ink, Paint};
+pub use ink::{Ink, Paint};
 pub(crate) use tree::Painter;
 pub(crate) use wrap::cut;

@@ -4,7 +4,7 @@ use proptest::prelude::*;
 use serde_json::json;
 
 use super::*;
-use crate::tools::view::{DiffLine, DiffOp, Fold, Hunk, ListOrder, Style, View};
+use tool_provider::view::{DiffLine, DiffOp, Fold, Hunk, ListOrder, Style, View};
 
 const PLAIN: Painter = Painter { paint: Paint::Plain, escape: Escape::Controls, width: None };
 const NARROW: Painter = Painter { width: Some(24), ..PLAIN };

@@ -2,7 +2,7 @@
 
 use super::wrap::{columns, wrap};
 use super::{Escape, Ink, Paint};
-use crate::tools::view::{DiffLine, DiffOp, Fold, Hunk, ListOrder, Style, View};
+use tool_provider::view::{DiffLine, DiffOp, Fold, Hunk, ListOrder, Style, View};
 
 /// How a view becomes text.
 #[derive(Clone, Copy, Debug)]

@@ -4,11 +4,11 @@ use std::process::Command;
 use std::time::Duration;
 
 use futures_util::StreamExt as _;
-use provider_workspace::provider::Call;
-use provider_workspace::service::InvokeItem;
-use provider_workspace::service::plugin::COOKIE;
-use provider_workspace::tools::Event;
+use provider_workspace::plugin::COOKIE;
 use serde_json::json;
+use tool_provider::Call;
+use tool_provider::Event;
+use tool_provider::grpc::InvokeItem;
 
 use super::{gone, mark, next_output};
 use crate::harness::{PATIENCE, PROGRAM, Story, call};

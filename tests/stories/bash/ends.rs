@@ -6,16 +6,16 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use futures_util::StreamExt as _;
-use provider_workspace::provider::Call;
-use provider_workspace::service::plugin::KERNEL_CALLBACKS;
-use provider_workspace::service::{
-    Failure, InvokeItem, InvokeStream, KernelLogEntry, ToolClient, kernel_callbacks,
-};
-use provider_workspace::tools::{Event, OutputStream};
+use provider_workspace::plugin::HOST_CALLBACKS;
 use rustix::net::{Shutdown, shutdown};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
 use tokio::sync::mpsc;
+use tool_provider::Call;
+use tool_provider::grpc::{
+    Failure, HostLogEntry, InvokeItem, InvokeStream, ToolClient, host_callbacks,
+};
+use tool_provider::{Event, OutputStream};
 
 use super::{gone, mark, next_output};
 use crate::harness::{PATIENCE, Story, call, wait_for_end};
@@ -51,7 +51,7 @@ async fn rest(stream: &mut InvokeStream) -> (Vec<Event>, Failure) {
     }
 }
 
-async fn heard(log: &mut mpsc::UnboundedReceiver<KernelLogEntry>, part: &str) -> KernelLogEntry {
+async fn heard(log: &mut mpsc::UnboundedReceiver<HostLogEntry>, part: &str) -> HostLogEntry {
     tokio::time::timeout(PATIENCE, async {
         loop {
             let entry = log.recv().await.unwrap();
@@ -64,18 +64,22 @@ async fn heard(log: &mut mpsc::UnboundedReceiver<KernelLogEntry>, part: &str) ->
     .unwrap_or_else(|_| panic!("nothing was heard of {part:?}"))
 }
 
-async fn listening() -> (Story, mpsc::UnboundedReceiver<KernelLogEntry>) {
+async fn listening() -> (Story, mpsc::UnboundedReceiver<HostLogEntry>) {
     let mut story = Story::launched().await;
     let (told, log) = mpsc::unbounded_channel();
     // The provider may say more after nobody listens.
-    let routes = kernel_callbacks(move |entry| drop(told.send(entry)));
-    story.plugin.serve_callbacks(KERNEL_CALLBACKS, routes).await.unwrap();
+    let routes = host_callbacks(move |entry| drop(told.send(entry)));
+    story
+        .plugin
+        .serve_callbacks(HOST_CALLBACKS, goplugin::Services::new().with(routes))
+        .await
+        .unwrap();
     story.configure(json!({})).await.unwrap();
     (story, log)
 }
 
 /// The report that a cancel owes, as the log has it.
-fn assert_reported(entry: &KernelLogEntry, command: &str) {
+fn assert_reported(entry: &HostLogEntry, command: &str) {
     assert_eq!(entry.session_id.as_deref(), Some("session-1"), "{entry:?}");
     for (field, value) in [
         ("call_id", json!("call-1")),

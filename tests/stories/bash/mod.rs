@@ -7,9 +7,9 @@ pub(crate) mod own_socket;
 use std::time::{Duration, Instant};
 
 use futures_util::StreamExt as _;
-use provider_workspace::service::{InvokeItem, InvokeStream};
-use provider_workspace::tools::{Event, OutputStream};
 use serde_json::json;
+use tool_provider::grpc::{InvokeItem, InvokeStream};
+use tool_provider::{Event, OutputStream};
 
 use crate::harness::{PATIENCE, Story};
 use crate::trials::Trial;

@@ -5,8 +5,8 @@ use std::os::unix::net::UnixStream;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use provider_workspace::tools::Event;
 use serde_json::json;
+use tool_provider::Event;
 
 use crate::harness::{PATIENCE, Story};
 use crate::trials::Trial;

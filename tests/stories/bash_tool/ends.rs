@@ -3,8 +3,8 @@
 
 use std::sync::Arc;
 
-use provider_workspace::tools::{CancelToken, Category};
 use serde_json::json;
+use tool_provider::{CancelToken, Category};
 
 use super::ground::{Collector, Ground};
 use crate::trials::Trial;

@@ -1,7 +1,7 @@
 //! Where commands run.
 
-use provider_workspace::tools::Category;
 use serde_json::json;
+use tool_provider::Category;
 
 use super::ground::Ground;
 use crate::trials::Trial;

@@ -5,16 +5,17 @@ use std::sync::mpsc::{Receiver, channel};
 use std::sync::{Arc, Condvar, Mutex};
 use std::time::{Duration, Instant};
 
-use provider_workspace::process::Secrets;
-use provider_workspace::tools::view::View;
-use provider_workspace::tools::{
-    Bash, BashSettings, CancelToken, Context, EmitError, Event, EventSink, OutputStream, Payload,
-    Phase, Tool, ToolError,
-};
 use sandbox::{Jail, Policy};
 use serde_json::{Value, json};
 use tempfile::TempDir;
-use workspace_fs::{RootsSpec, Session, Workspace};
+use tool_provider::Secrets;
+use tool_provider::view::View;
+use tool_provider::{
+    CancelToken, EmitError, Event, EventSink, OutputStream, Payload, Phase, Tool, ToolError,
+};
+use workspace_fs::{RootsSpec, Workspace};
+use workspace_tools::process::Spool;
+use workspace_tools::{Bash, BashSettings, Context, Files};
 
 /// Long enough for anything that is not stuck, on a loaded machine too.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
@@ -31,8 +32,7 @@ pub(crate) struct Ground {
 struct Stage {
     bash: Bash,
     root: PathBuf,
-    workspace: Workspace,
-    session: Session,
+    files: Files,
     secrets: Secrets,
 }
 
@@ -75,10 +75,12 @@ impl Ground {
         let jail = Arc::new(Jail::build(&settings.policy).unwrap());
         let workspace = workspace(&settings.policy);
         let workspace = workspace.with_own_folder(&jail.private().spool).unwrap();
+        let level = jail.enforcement().level;
+        let spool = Arc::new(Spool::open(&jail.private().spool).unwrap());
         let secrets = settings.environment.secrets().clone();
-        let bash = Bash::new(settings, jail.clone());
-        let stage =
-            Stage { bash, root: root.clone(), workspace, session: Session::default(), secrets };
+        let bash = Bash::new(settings, jail.clone(), spool);
+        let files = Files::new(Arc::new(workspace), level);
+        let stage = Stage { bash, root: root.clone(), files, secrets };
         Self { root, outside, jail, stage: Arc::new(stage), _folders: folders }
     }
 
@@ -130,8 +132,8 @@ impl Ground {
         let job = move || {
             let phase = Phase::default();
             let context = Context {
-                workspace: &stage.workspace,
-                session: &stage.session,
+                state: &stage.files,
+                session_id: "",
                 working_directory: stage.root.to_str(),
                 sink: &*sink,
                 cancel: &cancel,
@@ -149,14 +151,14 @@ impl Ground {
     }
 
     /// Runs another tool than bash, on a file worker too.
-    pub(crate) fn other(&self, tool: Box<dyn Tool>, arguments: Value) -> Outcome {
+    pub(crate) fn other(&self, tool: Box<dyn Tool<Files>>, arguments: Value) -> Outcome {
         let Value::Object(arguments) = arguments else { panic!("arguments are an object") };
         let stage = self.stage.clone();
         let (answer, answered) = channel();
         let job = move || {
             let context = Context {
-                workspace: &stage.workspace,
-                session: &stage.session,
+                state: &stage.files,
+                session_id: "",
                 working_directory: None,
                 sink: &Collector::default(),
                 cancel: &CancelToken::new(),
@@ -174,8 +176,8 @@ impl Ground {
     pub(crate) fn preview(&self, arguments: Value) -> Result<View, ToolError> {
         let Value::Object(arguments) = arguments else { panic!("arguments are an object") };
         let context = Context {
-            workspace: &self.stage.workspace,
-            session: &self.stage.session,
+            state: &self.stage.files,
+            session_id: "",
             working_directory: None,
             sink: &Collector::default(),
             cancel: &CancelToken::new(),
@@ -198,8 +200,8 @@ impl Ground {
     }
 }
 
-fn environment() -> provider_workspace::process::Environment {
-    use provider_workspace::process::{Environment, Requested};
+fn environment() -> workspace_tools::process::Environment {
+    use workspace_tools::process::{Environment, Requested};
     Environment::choose(std::env::vars_os(), Requested::default()).unwrap()
 }
 

@@ -2,8 +2,9 @@
 
 use std::path::Path;
 
-use provider_workspace::tools::{Category, ReadFile, Tool, ToolErrorKind};
 use serde_json::json;
+use tool_provider::{Category, Tool, ToolErrorKind};
+use workspace_tools::ReadFile;
 
 use super::ground::{Ground, read};
 use crate::trials::Trial;
@@ -48,7 +49,7 @@ fn every_way_to_end_is_a_result_with_its_own_status() {
 }
 
 fn a_result_has_every_field_that_its_schema_requires() {
-    use provider_workspace::tools::schema::{Kind, Presence};
+    use tool_provider::schema::{Kind, Presence};
     let ground = Ground::new();
     let result = ground.result("echo out; echo err >&2");
     let Kind::Object(properties) = &ground.bash().spec().output.kind else { panic!() };

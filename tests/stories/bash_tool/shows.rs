@@ -1,7 +1,7 @@
 //! What a person sees before a call.
 
-use provider_workspace::tools::view::{Style, View};
 use serde_json::json;
+use tool_provider::view::{Style, View};
 
 use super::ground::Ground;
 use crate::trials::Trial;

@@ -4,11 +4,10 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-use provider_workspace::process::{Environment, Requested};
-use provider_workspace::tools::{
-    CancelToken, EmitError, Event, EventSink, OutputStream::Stderr, OutputStream::Stdout,
-};
 use serde_json::json;
+use tool_provider::OutputStream::{Stderr, Stdout};
+use tool_provider::{CancelToken, EmitError, Event, EventSink};
+use workspace_tools::process::{Environment, Requested};
 
 use super::ground::{Collector, Ground};
 use crate::trials::Trial;

@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use provider_workspace::tools::{Category, Event};
 use serde_json::json;
+use tool_provider::{Category, Event};
 
 use super::ground::{Ground, Told};
 use crate::trials::{Need, Trial};

@@ -5,8 +5,8 @@ use std::process::Command;
 use std::time::{Duration, Instant};
 
 use goplugin::host::{Launch, Security};
-use provider_workspace::provider::Call;
 use serde_json::json;
+use tool_provider::Call;
 
 use crate::harness::{PATIENCE, Story, call};
 use crate::trials::{Need, Trial};

@@ -3,9 +3,9 @@
 use std::process::{Command, Stdio};
 
 use futures_util::StreamExt as _;
-use provider_workspace::service::{Failure, InvokeItem, InvokeStream};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::json;
+use tool_provider::grpc::{Failure, InvokeItem, InvokeStream};
 
 use crate::harness::{PATIENCE, PROGRAM, Story, call, wait_for_end};
 use crate::trials::Trial;

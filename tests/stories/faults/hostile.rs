@@ -5,8 +5,8 @@ use std::os::unix::fs::symlink;
 use futures_util::future::join_all;
 use prost_types::value::Kind;
 use prost_types::{Struct, Value};
-use provider_workspace::service::AdvertisedTool;
 use serde_json::json;
+use tool_provider::grpc::AdvertisedTool;
 
 use super::raw::{Raw, fields, flag, list, null, number, object, text};
 use crate::dice::Dice;

@@ -6,11 +6,10 @@ use std::io::{BufRead as _, BufReader};
 use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use provider_workspace::provider;
-use provider_workspace::service::Failure;
-use provider_workspace::tools::Payload;
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
+use tool_provider::Payload;
+use tool_provider::grpc::Failure;
 
 use crate::harness::{Story, call, names};
 use crate::trials::{Need, Trial};
@@ -138,7 +137,7 @@ async fn strangers_call(
 ) -> Result<Payload, Failure> {
     static SESSIONS: AtomicUsize = AtomicUsize::new(0);
     let session_id = format!("stranger-{}", SESSIONS.fetch_add(1, Ordering::Relaxed));
-    let call = provider::Call { session_id, ..call(tool, arguments) };
+    let call = tool_provider::Call { session_id, ..call(tool, arguments) };
     story.client.invoke_to_end(call).await.unwrap().1
 }
 

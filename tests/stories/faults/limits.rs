@@ -2,9 +2,9 @@
 
 use std::os::unix::net::UnixStream;
 
-use provider_workspace::service::Failure;
 use rustix::process::{Pid, Resource, Rlimit, prlimit};
 use serde_json::json;
+use tool_provider::grpc::Failure;
 
 use super::requests::socket;
 use crate::harness::{PATIENCE, PROGRAM, Story};

@@ -3,17 +3,17 @@
 use prost::Message as _;
 use prost_types::value::Kind;
 use prost_types::{ListValue, Struct, Value};
-use provider_workspace::service::Failure;
 use tonic::transport::Channel;
 use tonic::{Code, Status};
+use tool_provider::grpc::Failure;
 
 use crate::harness::Story;
-use provider_workspace::service::pb::common::v1::CallContext;
-use provider_workspace::service::pb::event::v1::tool_result_event::Outcome;
-use provider_workspace::service::pb::event::v1::{ToolCallEvent, ToolResultEvent};
-use provider_workspace::service::pb::tool::v1::tool_event::Event;
-use provider_workspace::service::pb::tool::v1::tool_service_client::ToolServiceClient;
-use provider_workspace::service::pb::tool::v1::{self as wire};
+use tool_provider::grpc::pb::common::v1::CallContext;
+use tool_provider::grpc::pb::event::v1::tool_result_event::Outcome;
+use tool_provider::grpc::pb::event::v1::{ToolCallEvent, ToolResultEvent};
+use tool_provider::grpc::pb::tool::v1::tool_event::Event;
+use tool_provider::grpc::pb::tool::v1::tool_service_client::ToolServiceClient;
+use tool_provider::grpc::pb::tool::v1::{self as wire};
 
 /// Categories that a provider may answer with. `unknown` is not among them: it stands for a fault of
 /// its own.

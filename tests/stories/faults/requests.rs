@@ -3,9 +3,9 @@
 use std::io::{Read as _, Write as _};
 use std::os::unix::net::UnixStream;
 
-use provider_workspace::service::MOST_MESSAGE_BYTES;
 use serde_json::json;
 use tokio_stream::iter;
+use tool_provider::grpc::MOST_MESSAGE_BYTES;
 
 use super::raw::{Raw, classified, fields, text};
 use crate::dice::Dice;

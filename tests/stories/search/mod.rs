@@ -8,8 +8,8 @@ mod races;
 mod stops;
 mod tree;
 
-use provider_workspace::tools::{Event, Payload};
 use serde_json::{Value, json};
+use tool_provider::{Event, Payload};
 
 use crate::harness::Story;
 use crate::trials::Trial;

@@ -150,7 +150,7 @@ async fn results_are_shown_to_people() {
         }
         let call = crate::harness::call(tool, arguments);
         let preview = story.client.preview(call).await.unwrap();
-        let provider_workspace::tools::view::View::Text { content, .. } = preview else {
+        let tool_provider::view::View::Text { content, .. } = preview else {
             panic!("one line is shown: {preview:?}")
         };
         assert!(!content.contains('\n'), "{content}");

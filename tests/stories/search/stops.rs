@@ -3,10 +3,10 @@
 use std::time::{Duration, Instant};
 
 use futures_util::StreamExt;
-use provider_workspace::provider::Call;
-use provider_workspace::service::InvokeItem;
-use provider_workspace::tools::Event;
 use serde_json::{Value, json};
+use tool_provider::Call;
+use tool_provider::Event;
+use tool_provider::grpc::InvokeItem;
 
 use crate::harness::{Story, call};
 use crate::trials::Trial;

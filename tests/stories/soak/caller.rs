@@ -6,10 +6,10 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use futures_util::StreamExt as _;
-use provider_workspace::provider::Call;
-use provider_workspace::service::{ClientError, Failure, InvokeItem, ToolClient, persisted_call};
-use provider_workspace::tools::{Event, OutputStream, Payload};
 use serde_json::{Value, json};
+use tool_provider::Call;
+use tool_provider::grpc::{ClientError, Failure, InvokeItem, ToolClient, persisted_call};
+use tool_provider::{Event, OutputStream, Payload};
 
 use crate::dice::Dice;
 use crate::harness::{PATIENCE, call};

@@ -2,12 +2,15 @@
 
 use std::io;
 use std::os::fd::OwnedFd;
+use std::sync::Arc;
 use std::time::Duration;
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use rustix::process::{Signal as Number, getppid};
-use tokio::signal::unix::{Signal, SignalKind, signal};
+use rustix::process::getppid;
+use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGXFSZ};
+use signal_hook::flag;
 
+use crate::signals::Signals;
 use crate::watch::ProcessWatch;
 
 /// How often the parent is looked at where the kernel gives no handle on it.
@@ -37,37 +40,16 @@ pub enum HostWatch {
     Ignore,
 }
 
-/// The signals that ask for an end, and handlers for those that must not bring it.
-pub(super) struct Signals {
-    terminate: Signal,
-    hangup: Signal,
-    quit: Signal,
-}
-
-impl Signals {
-    /// Takes over the signals. Handlers, not `SIG_IGN`: a child gets the default back at its exec,
-    /// but would inherit an ignored signal.
-    pub(super) fn install() -> io::Result<Self> {
-        // Ctrl-C reaches the whole foreground group; when a plugin ends is its host's decision.
-        // The handler stays when the stream of its events is dropped.
-        let _ = signal(SignalKind::interrupt())?;
-        // A file size limit: the write fails with EFBIG instead of killing the process.
-        let _ = signal(SignalKind::from_raw(Number::XFSZ.as_raw()))?;
-        Ok(Signals {
-            terminate: signal(SignalKind::terminate())?,
-            hangup: signal(SignalKind::hangup())?,
-            quit: signal(SignalKind::quit())?,
-        })
+/// Takes the signals that ask for an end, and handles those that must not bring it.
+pub(super) fn stop_signals() -> io::Result<Signals> {
+    // Ctrl-C reaches the whole foreground group; when a plugin ends is its host's decision. And
+    // SIGXFSZ: a write beyond a file size limit fails with EFBIG instead of killing the process.
+    // Handlers, not SIG_IGN: a child gets the default back at its exec, but would inherit an
+    // ignored signal.
+    for number in [SIGINT, SIGXFSZ] {
+        flag::register(number, Arc::default())?;
     }
-
-    /// Waits for a signal that asks for an end.
-    pub(super) async fn stop_requested(&mut self) {
-        tokio::select! {
-            _ = self.terminate.recv() => {}
-            _ = self.hangup.recv() => {}
-            _ = self.quit.recv() => {}
-        }
-    }
+    Signals::take(&[SIGTERM, SIGHUP, SIGQUIT])
 }
 
 /// Waits until the process that launched us is gone. `stdout` is the pipe on which it read the

@@ -18,7 +18,7 @@ use tonic_health::ServingStatus;
 use super::builtin::{BrokerStream, Controller};
 use super::environment::{HandshakeEnvironment, Wanted};
 use super::error::ServeError;
-use super::lifetime::{HostWatch, Signals, StopReason, host_died};
+use super::lifetime::{HostWatch, StopReason, host_died, stop_signals};
 use super::stdio::{StandardStreams, Stdio};
 use crate::HEALTH_NAME;
 use crate::broker::{Broker, Link};
@@ -105,7 +105,7 @@ where
     F: Future<Output = ()>,
 {
     let mut signals =
-        Signals::install().map_err(|source| ServeError::Setup { what: "signals", source })?;
+        stop_signals().map_err(|source| ServeError::Setup { what: "signals", source })?;
     let prepared = Prepared::new(&settings)?;
     let stdout = prepared.print_line().map_err(ServeError::Handshake)?;
     // Everything from here on is off the way to the handshake line.
@@ -125,7 +125,7 @@ where
     let stop = Stop::default();
     let watch = async {
         tokio::select! {
-            () = signals.stop_requested() => stop.request(StopReason::Signal),
+            () = signals.recv() => stop.request(StopReason::Signal),
             () = host_died(&stdout), if settings.host_watch == HostWatch::Follow => {
                 stop.request(StopReason::HostDied);
             }

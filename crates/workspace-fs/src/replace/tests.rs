@@ -363,7 +363,7 @@ fn in_place_never_reaches_another_name() {
 fn run_inner(test: &str, prepare: &str, root: &Path) -> Option<()> {
     let executable = std::env::current_exe().unwrap();
     let script = format!(
-        "set -e; {prepare}; exec {:?} --exact workspace::replace::tests::{test} --ignored --nocapture",
+        "set -e; {prepare}; exec {:?} --exact replace::tests::{test} --ignored --nocapture",
         executable.display().to_string()
     );
     let needs_mounts = prepare.contains("mount");
@@ -477,7 +477,7 @@ fn without_privileges_permissions_are_respected() {
     fs::create_dir(&root).unwrap();
     fs::set_permissions(&root, fs::Permissions::from_mode(0o777)).unwrap();
     let script = format!(
-        "{:?} --exact workspace::replace::tests::inner_unprivileged --ignored --nocapture",
+        "{:?} --exact replace::tests::inner_unprivileged --ignored --nocapture",
         copy.display().to_string()
     );
     let output = Command::new("setpriv")
@@ -540,7 +540,7 @@ fn a_killed_process_leaves_old_or_new_content() {
     let executable = std::env::current_exe().unwrap();
     for round in 0..12u64 {
         let mut child = Command::new(&executable)
-            .args(["--exact", "workspace::replace::tests::inner_writes_for_ever", "--ignored"])
+            .args(["--exact", "replace::tests::inner_writes_for_ever", "--ignored"])
             .env("INNER_ROOT", &story.root)
             .stdout(std::process::Stdio::null())
             .spawn()

@@ -141,6 +141,8 @@ mod tests {
         for (name, text) in [
             (b"dir/a\xff\n".as_slice(), r#""dir/a\377\n""#),
             (b"bell\x07esc\x1b\tdel\x7f", r#""bell\aesc\033\tdel\177""#),
+            ("❤\u{fe0f}.txt".as_bytes(), "\"❤\\357\\270\\217.txt\""),
+            ("a\u{3164}".as_bytes(), "\"a\\343\\205\\244\""),
             ("gr\u{f6}\u{202e}sse".as_bytes(), "\"gr\u{f6}\\342\\200\\256sse\""),
             (br#""x""#, r#""\"x\"""#),
             (b"\"\\", r#""\"\\""#),

@@ -2,6 +2,8 @@
 
 use unicode_normalization::char::decompose_canonical;
 
+use crate::text::hidden::is_hidden;
+
 /// A kind of difference between two texts that look alike.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
@@ -95,13 +97,9 @@ fn fold_char(character: char, kinds: &[Kind], push: &mut impl FnMut(char)) {
     }
 }
 
-/// Characters that take no room and no ink: zero-width spaces and joiners, direction marks, a byte
-/// order mark in the text, the soft hyphen.
+/// Characters that take no room and no ink, or only a blank.
 pub(super) fn is_invisible(character: char) -> bool {
-    matches!(
-        character,
-        '\u{AD}' | '\u{200B}'..='\u{200F}' | '\u{202A}'..='\u{202E}' | '\u{2060}'..='\u{2064}' | '\u{FEFF}'
-    )
+    is_hidden(character) && !character.is_control()
 }
 
 fn plain_punctuation(character: char) -> Option<&'static str> {

@@ -1,0 +1,44 @@
+//! `provider-workspace-conform`: launches a tool provider as a host does, and checks what the
+//! protocol requires of it.
+//!
+//! - `checks` is the table: each check with its rule.
+//! - `probes` tries things, `trial` holds every answer to what holds for all, `report` keeps what
+//!   was found, `paint` shows it.
+//! - `observe` is the client: it keeps what came over the wire as it came.
+//! - `settings` is the file by which a user tells what cannot be guessed, `derive` guesses the rest.
+//! - `ground` and `processes` are what is seen from outside: a directory, and what runs.
+#![forbid(unsafe_code)]
+
+mod args;
+mod checks;
+mod derive;
+mod ground;
+mod observe;
+mod paint;
+mod probes;
+mod processes;
+mod report;
+mod run;
+mod runs;
+mod session;
+mod settings;
+mod shapes;
+mod trial;
+
+use std::ffi::OsString;
+use std::process::ExitCode;
+
+use provider_workspace::cli::{self, Output};
+
+use args::Options;
+
+fn main() -> ExitCode {
+    let arguments: Vec<OsString> = std::env::args_os().collect();
+    let options: Options = match cli::parse(&arguments) {
+        Ok(options) => options,
+        Err(code) => return code,
+    };
+    let output = Output::of_this_process(options.color);
+    let is_for_programs = options.json;
+    output.exit_code(cli::block_on(run::run(options, output)), is_for_programs)
+}

@@ -1,0 +1,196 @@
+//! Calls that run long: cancelled, and up to their deadline.
+
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+use tokio::task::JoinHandle;
+use tokio::time::{Instant, sleep, timeout};
+
+use super::super::checks::Check;
+use super::super::derive;
+use super::super::ground::TICKS;
+use super::super::processes::{self, Process};
+use super::super::runs::{self, Ending, Run};
+use super::super::session::{Session, call};
+use super::super::trial::{Operation, Trial};
+use crate::observe::{Observer, SeenEvent, Sent};
+use tool_provider::Payload;
+
+/// The deadline of a call that runs longer.
+const DEADLINE: Duration = Duration::from_secs(1);
+/// How often it is looked whether a call has begun.
+const LOOK: Duration = Duration::from_millis(20);
+/// How long a file is watched for growing. A call that goes on makes it grow ten times meanwhile.
+const WATCH: Duration = Duration::from_millis(1000);
+
+/// Why there is nothing to cancel.
+pub(super) const NOT_LONG: &str = "no operation is known to run long; where there is one, give \
+                                   calls.NAME.long in --config";
+
+/// Arguments of a call that runs for minutes.
+pub(super) fn long(operation: &Operation, folder: &str) -> Option<Payload> {
+    let ticking = || operation.commanded(&derive::ticking(folder));
+    operation.samples.long.clone().or_else(ticking)
+}
+
+pub(super) async fn all(trial: &mut Trial, session: &Session, operations: &[Operation]) {
+    let folder = trial.folder();
+    let mut tried = false;
+    for operation in operations.iter().filter(|operation| operation.is_callable()) {
+        let Some(arguments) = long(operation, &folder) else { continue };
+        tried = true;
+        if trial.report.wants(&[Check::Cancelled]) {
+            cancelled(trial, session, operation, &arguments).await;
+        }
+        if trial.report.wants(&[Check::Deadline]) {
+            overdue(trial, session, operation, &arguments).await;
+        }
+    }
+    if !tried {
+        for check in [Check::Cancelled, Check::Deadline] {
+            trial.report.not_reached(check, NOT_LONG);
+        }
+    }
+}
+
+/// A call that has begun. It is cancelled with the value.
+pub(super) struct Begun {
+    /// Reads its events, and returns how it ended.
+    reading: JoinHandle<String>,
+    /// What ran below this process before it.
+    before: BTreeSet<Process>,
+}
+
+impl Drop for Begun {
+    fn drop(&mut self) {
+        self.reading.abort();
+    }
+}
+
+/// Starts a call on fresh ground and waits until it has begun. Where it ended instead, how.
+pub(super) async fn begin(
+    trial: &Trial,
+    observer: &Observer,
+    operation: &Operation,
+    arguments: &Payload,
+) -> Result<Begun, String> {
+    trial.ground.reset().map_err(|error| error.to_string())?;
+    let before = processes::descendants();
+    let sent = call(&operation.tool.name, arguments, &trial.folder());
+    // A server in Go sends the headers of an answer with its first event, which may never come: what
+    // the call does is all that can be waited for.
+    let mut begun = Begun { reading: tokio::spawn(ending(observer.clone(), sent)), before };
+    // A call that makes no file grow has begun when it goes on for a while.
+    let ticks = operation.samples.long.is_none()
+        || serde_json::Value::Object(arguments.clone()).to_string().contains(TICKS);
+    let limit = if ticks { trial.limit } else { WATCH.min(trial.limit) };
+    let end = Instant::now() + limit;
+    loop {
+        if trial.ground.size(TICKS) > 0 || Instant::now() >= end {
+            return Ok(begun);
+        }
+        if let Ok(ended) = timeout(LOOK, &mut begun.reading).await {
+            return Err(ended.unwrap_or_else(|error| error.to_string()));
+        }
+    }
+}
+
+async fn ending(mut observer: Observer, sent: Sent) -> String {
+    let mut stream = match observer.invoke(Some(sent), None).await {
+        Ok(stream) => stream,
+        Err(refusal) => return refusal.to_string(),
+    };
+    let mut last = "the end of the stream".to_owned();
+    while let Some(event) = stream.next().await {
+        match event {
+            Ok(SeenEvent::Error(error)) => last = format!("an error: {}", runs::shown(&error)),
+            Ok(SeenEvent::Result(_)) => "a result".clone_into(&mut last),
+            Ok(_) => {}
+            Err(refusal) => return refusal.to_string(),
+        }
+    }
+    last
+}
+
+async fn cancelled(
+    trial: &mut Trial,
+    session: &Session,
+    operation: &Operation,
+    arguments: &Payload,
+) {
+    let name = &operation.tool.name;
+    let begun = match begin(trial, &session.observer, operation, arguments).await {
+        Ok(begun) => begun,
+        Err(seen) => {
+            let why = format!("the long call of {name} did not run long: {seen}");
+            return trial.report.not_reached(Check::Cancelled, why);
+        }
+    };
+    let before = begun.before.clone();
+    drop(begun);
+    let mut observer = session.observer.clone();
+    let fault = trial.fault_of(trial.within(observer.schema()).await);
+    let seen = fault.map(|fault| format!("{name}: then {fault}"));
+    trial.report.judge(Check::Cancelled, seen, "a provider that answers");
+    is_over(trial, Check::Cancelled, name, &before).await;
+    if let Some((good, _)) = &operation.good {
+        let run = session.run(call(name, good, &trial.folder()), None, trial.limit).await;
+        let is_answered = run.result().is_some() || run.error().is_some();
+        let seen = (!is_answered).then(|| format!("the next {name}: {}", run.outcome()));
+        trial.report.judge(Check::Cancelled, seen, "an end of the next call, as of any");
+    }
+}
+
+async fn overdue(trial: &mut Trial, session: &Session, operation: &Operation, arguments: &Payload) {
+    // Leftovers would only be the folder's.
+    let _ = trial.ground.reset();
+    let name = &operation.tool.name;
+    let before = processes::descendants();
+    let sent = call(name, arguments, &trial.folder());
+    let run = session.run(sent, Some(DEADLINE), DEADLINE + trial.limit).await;
+    let what = format!("{name} past its deadline");
+    // At the deadline either side may cut the stream: that is no fault, and so it is not judged.
+    let is_cut = matches!(&run.ending, Ending::Refused(refusal)
+        if matches!(refusal.code, "DEADLINE_EXCEEDED" | "CANCELLED"));
+    let is_timeout =
+        run.error().is_some_and(|error| matches!(error.category, runs::TIMEOUT | runs::CANCELLED));
+    // It may finish a little before with what there is.
+    let is_result = run.result().is_some() && matches!(run.ending, Ending::Closed);
+    let seen = format!("{what} of one second: {}", run.outcome());
+    if is_result {
+        let better = "a timeout, or a result that tells that it is not all";
+        trial.report.weigh(Check::Deadline, [seen], better);
+    } else {
+        let seen = (!is_cut && !is_timeout).then_some(seen);
+        let wanted = "the category timeout (or cancelled), or the end of the stream";
+        trial.report.judge(Check::Deadline, seen, wanted);
+    }
+    if is_timeout {
+        let run = Run { events: run.events, ending: Ending::Closed };
+        trial.judge(&what, Some(operation), &run);
+    }
+    is_over(trial, Check::Deadline, name, &before).await;
+}
+
+/// Whether nothing of a call goes on: no process of it, and no file that grows.
+async fn is_over(trial: &mut Trial, check: Check, name: &str, before: &BTreeSet<Process>) {
+    let left = processes::wait_for_as_many(before, trial.limit).await;
+    let seen = left.iter().map(|process| format!("{name}: {process} still runs"));
+    trial.report.judge(check, seen.collect::<Vec<_>>(), "that all its processes are gone");
+    processes::kill(&left);
+    let end = Instant::now() + trial.limit;
+    loop {
+        let size = trial.ground.size(TICKS);
+        if size == 0 {
+            return;
+        }
+        sleep(WATCH).await;
+        if trial.ground.size(TICKS) == size {
+            return;
+        }
+        if Instant::now() >= end {
+            let seen = format!("{name}: its file still grows");
+            return trial.report.fail(check, seen, "that nothing goes on");
+        }
+    }
+}

@@ -1,0 +1,362 @@
+//! Runs a call on a file worker: hand-over, deadline, panic guard, the last word on its outcome.
+
+use std::any::Any;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use serde_json::Value;
+use tokio::sync::oneshot;
+
+use crate::masking::{self, Masked};
+use crate::provider::{Active, Call};
+use crate::running::{Running, Slot};
+use crate::stream::{Delivery, EventStream, Lead, Outcome, Producer, Timing, channel};
+use crate::validate;
+use crate::view::View;
+use crate::{
+    CancelToken, Context, EmitError, Event, EventSink, Payload, Phase, State, Tool, ToolError,
+    ToolKind,
+};
+
+/// Longest time by which a call is ended before the kernel's deadline, so that its answer still
+/// gets there. At the deadline a kernel drops the stream with all that was not delivered.
+const MOST_MARGIN: Duration = Duration::from_millis(250);
+/// How long a preview may take where the kernel sets no deadline.
+const PREVIEW: Duration = Duration::from_secs(10);
+
+/// Starts a call whose arguments were checked.
+///
+/// # Errors
+/// When too many calls run, or there is no thread for it.
+pub(crate) fn invoke<S: State>(
+    active: &Arc<Active<S>>,
+    tool: Arc<dyn Tool<S>>,
+    running: &Arc<Running>,
+    call: Call,
+) -> Result<EventStream, ToolError> {
+    let most = active.max_concurrent_calls;
+    let cancel = CancelToken::new();
+    let slot = running.admit(most, cancel.clone())?;
+    let started = Instant::now();
+    let spec = tool.spec();
+    let lead = Lead::of(spec);
+    let timing = timing(started, call.deadline.unwrap_or(started + spec.default_timeout));
+    let (producer, mut stream) = channel(lead, timing, cancel.clone());
+    stream.set_kind(spec.kind);
+    let label = Arc::new(Label { call_id: call.id, session_id: call.session_id, tool: spec.name });
+    let late = label.clone();
+    let work = Work {
+        active: active.clone(),
+        tool,
+        arguments: call.arguments,
+        working_directory: call.working_directory,
+        deadline: timing.tool,
+        cancel,
+        label,
+        started,
+    };
+    active.workers.submit(Box::new(move || work.run(producer, slot)))?;
+    stream.on_undelivered(move |outcome| late.log_unwanted(&outcome, started.elapsed()));
+    Ok(stream)
+}
+
+/// Shows what a call would do, on a file worker like the call itself.
+///
+/// # Errors
+/// The tool's, or `timeout`.
+pub(crate) async fn preview<S: State>(
+    active: Arc<Active<S>>,
+    tool: Arc<dyn Tool<S>>,
+    call: Call,
+) -> Result<View, ToolError> {
+    let started = Instant::now();
+    let timing = timing(started, call.deadline.unwrap_or(started + PREVIEW));
+    let cancel = CancelToken::new();
+    let guard = CancelOnDrop(cancel.clone());
+    let (answer, answered) = oneshot::channel();
+    let held = active.clone();
+    let job = move || {
+        if cancel.is_cancelled() {
+            return;
+        }
+        let context = Context {
+            state: &held.state,
+            session_id: &call.session_id,
+            working_directory: call.working_directory.as_deref(),
+            sink: &NoEvents,
+            cancel: &cancel,
+            deadline: timing.tool,
+            phase: &stopped(),
+            secrets: &held.secrets,
+        };
+        let view = guarded(tool.spec().name, || tool.preview(&call.arguments, &context))
+            .map(|view| masking::view(&held.secrets, view))
+            .map_err(|error| masking::error(&held.secrets, error));
+        // Nobody may be there any more.
+        let _ = answer.send(view);
+    };
+    active.workers.submit(Box::new(job))?;
+    let answered = async {
+        answered.await.unwrap_or_else(|lost| {
+            Err(ToolError::unknown("the preview ended without an answer", lost.to_string()))
+        })
+    };
+    let view = match timing.stream {
+        None => answered.await,
+        Some(end) => tokio::time::timeout_at(end.into(), answered)
+            .await
+            .unwrap_or_else(|_| Err(ToolError::timeout("the preview's time is up"))),
+    };
+    drop(guard);
+    view
+}
+
+/// A call on its way to a worker.
+struct Work<S> {
+    active: Arc<Active<S>>,
+    tool: Arc<dyn Tool<S>>,
+    arguments: Payload,
+    working_directory: Option<String>,
+    deadline: Option<Instant>,
+    cancel: CancelToken,
+    label: Arc<Label>,
+    started: Instant,
+}
+
+impl<S: State> Work<S> {
+    fn run(self, producer: Producer, slot: Slot) {
+        let label = &self.label;
+        let span = label.span(Lead::of(self.tool.spec()));
+        let _entered = span.enter();
+        let tool = label.tool;
+        let sink = Masked { sink: &producer, secrets: &self.active.secrets, tool };
+        let outcome = guarded(label.tool, || {
+            let context = Context {
+                state: &self.active.state,
+                session_id: &label.session_id,
+                working_directory: self.working_directory.as_deref(),
+                sink: &sink,
+                cancel: &self.cancel,
+                deadline: self.deadline,
+                phase: producer.phase(),
+                secrets: &self.active.secrets,
+            };
+            context.check().map_err(|ended| not_begun(self.tool.spec().kind, ended))?;
+            self.tool.run(&self.arguments, &context)
+        });
+        let outcome = self.settle(outcome);
+        let bytes = producer.sent_bytes();
+        let end = End::of(&outcome);
+        // A configuration cleans up with its last owner. A provider that shuts down waits for the
+        // slot, and is to be that owner.
+        drop((self.active, self.tool));
+        // The next call may come as soon as the reader has seen the end of this one. Where nobody
+        // reads, the place is kept until all is told: a provider that shuts down waits for it.
+        let slot = if self.cancel.is_cancelled() {
+            Some(slot)
+        } else {
+            drop(slot);
+            None
+        };
+        let delivery = producer.finish(outcome);
+        label.log(&end, self.started.elapsed(), bytes);
+        if let Delivery::Unwanted(outcome) = delivery {
+            label.log_unwanted(&outcome, self.started.elapsed());
+        }
+        drop(slot);
+    }
+
+    /// What goes out: a result that fits its schema, or an error; never a success after a cancel.
+    fn settle(&self, outcome: Outcome) -> Outcome {
+        let spec = self.tool.spec();
+        let secrets = &self.active.secrets;
+        let payload = outcome.map_err(|error| {
+            let error = masking::error(secrets, self.active.state.annotate(error));
+            if error.has_so_far() { error.with_detail("tool", spec.name) } else { error }
+        })?;
+        let payload = masking::of_tool(spec.name, masking::payload(secrets, payload));
+        if self.cancel.is_cancelled() {
+            return Err(cancelled_after_success(spec.kind, &payload));
+        }
+        match validate::payload(&spec.output, &payload) {
+            Ok(()) => Ok(payload),
+            Err(problems) => {
+                tracing::error!(tool = spec.name, problems, "a result does not fit its schema");
+                Err(ToolError::unknown("the result does not fit the tool's schema", problems))
+            }
+        }
+    }
+}
+
+/// The error for a call that ended before its tool was asked.
+fn not_begun(kind: ToolKind, ended: ToolError) -> ToolError {
+    match kind {
+        ToolKind::DataSource => ended,
+        ToolKind::Resource => ended.with_detail("applied", false),
+    }
+}
+
+/// The error for a call that was cancelled too late to be stopped.
+fn cancelled_after_success(kind: ToolKind, payload: &Payload) -> ToolError {
+    match kind {
+        ToolKind::DataSource => ToolError::cancelled("the call was cancelled"),
+        ToolKind::Resource => {
+            let error = ToolError::cancelled("the call was cancelled after it had been applied")
+                .with_detail("applied", true);
+            match payload.get("version") {
+                Some(version) => error.with_detail("version", version.clone()),
+                None => error,
+            }
+        }
+    }
+}
+
+/// Runs `work`; a panic in it is this call's failure and nobody else's.
+fn guarded<T>(tool: &str, work: impl FnOnce() -> Result<T, ToolError>) -> Result<T, ToolError> {
+    catch_unwind(AssertUnwindSafe(work)).unwrap_or_else(|panic| {
+        let raw = panic_text(panic.as_ref());
+        tracing::error!(tool, raw, "a tool panicked");
+        Err(ToolError::unknown(format!("a fault in {tool} ended the call"), raw))
+    })
+}
+
+fn panic_text(panic: &(dyn Any + Send)) -> &str {
+    let text = panic.downcast_ref::<&str>().copied();
+    text.or_else(|| panic.downcast_ref::<String>().map(String::as_str)).unwrap_or("a panic")
+}
+
+/// The moments at which a call that the kernel drops at `deadline` has to be over: first the tool
+/// by itself, then the stream without it.
+fn timing(now: Instant, deadline: Instant) -> Timing {
+    let margin = (deadline.saturating_duration_since(now) / 10).min(MOST_MARGIN);
+    Timing {
+        tool: Some(deadline.checked_sub(margin).unwrap_or(now)),
+        stream: Some(deadline.checked_sub(margin / 2).unwrap_or(now)),
+    }
+}
+
+/// How a call ended, for the log.
+struct End {
+    outcome: &'static str,
+    kind: Option<&'static str>,
+}
+
+impl End {
+    fn of(outcome: &Outcome) -> Self {
+        match outcome {
+            Ok(_) => Self { outcome: "result", kind: None },
+            Err(error) => {
+                Self { outcome: error.category().name(), kind: Some(error.kind().name()) }
+            }
+        }
+    }
+}
+
+/// What the log calls a call.
+struct Label {
+    call_id: String,
+    session_id: String,
+    tool: &'static str,
+}
+
+impl Label {
+    /// The span that everything a tool logs is in. Where only INFO is logged, a call that is over in
+    /// a moment should not pay for one; one that streams has things to tell.
+    fn span(&self, lead: Lead) -> tracing::Span {
+        macro_rules! span {
+            ($level:expr) => {
+                tracing::span!(
+                    $level,
+                    "call",
+                    tool = self.tool,
+                    session_id = self.session_id,
+                    call_id = self.call_id
+                )
+            };
+        }
+        match lead {
+            Lead::Streaming => span!(tracing::Level::INFO),
+            Lead::TerminalOnly => span!(tracing::Level::DEBUG),
+        }
+    }
+
+    fn log(&self, end: &End, duration: Duration, bytes: u64) {
+        tracing::debug!(
+            tool = self.tool,
+            session_id = self.session_id,
+            call_id = self.call_id,
+            duration_ms = millis(duration),
+            outcome = end.outcome,
+            error_kind = end.kind,
+            bytes,
+            "call ended"
+        );
+    }
+
+    /// What a call did whose answer nobody took. This is the only trace of it, so it says all, unless
+    /// the tool has done so.
+    fn log_unwanted(&self, outcome: &Outcome, duration: Duration) {
+        let (what, details) = match outcome {
+            Ok(payload) => ("completed", without_texts(payload)),
+            Err(error) if error.is_logged() => return,
+            Err(error) => (error.category().name(), error.details()),
+        };
+        let details = Value::Object(details).to_string();
+        tracing::info!(
+            tool = self.tool,
+            session_id = self.session_id,
+            call_id = self.call_id,
+            duration_ms = millis(duration),
+            outcome = what,
+            details,
+            "{}",
+            match outcome {
+                Ok(_) => "the call completed when nobody waited for it any more",
+                Err(error) => error.message(),
+            }
+        );
+    }
+}
+
+/// A result without its long texts: the log wants what happened, not the content of files.
+fn without_texts(payload: &Payload) -> Payload {
+    const LONGEST: usize = 200;
+    payload
+        .iter()
+        .filter(|(_, value)| match value {
+            Value::String(text) => text.len() <= LONGEST,
+            Value::Array(_) | Value::Object(_) => false,
+            _ => true,
+        })
+        .map(|(name, value)| (name.clone(), value.clone()))
+        .collect()
+}
+
+fn millis(duration: Duration) -> u64 {
+    u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
+}
+
+/// A phase in which nothing can be changed any more: that of a preview.
+fn stopped() -> Phase {
+    let phase = Phase::default();
+    phase.stop();
+    phase
+}
+
+/// A preview has no events.
+struct NoEvents;
+
+impl EventSink for NoEvents {
+    fn emit_until(&self, _: Event, _: Option<Instant>) -> Result<(), EmitError> {
+        Err(EmitError::Closed)
+    }
+}
+
+struct CancelOnDrop(CancelToken);
+
+impl Drop for CancelOnDrop {
+    fn drop(&mut self) {
+        self.0.cancel();
+    }
+}

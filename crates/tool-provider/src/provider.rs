@@ -1,0 +1,184 @@
+//! The provider: what a host can ask of it, in domain types.
+
+use std::sync::{Arc, PoisonError, RwLock};
+use std::time::Instant;
+
+use crate::config::ConfigureError;
+use crate::registry::Registry;
+use crate::render::{self, Stored};
+use crate::running::Running;
+use crate::schema::Property;
+use crate::stream::EventStream;
+use crate::view::View;
+use crate::{
+    Backend, Configuration, Identity, Payload, Secrets, State, ToolError, ToolSpec, Workers,
+    dispatch, masking, validate,
+};
+
+/// One call of a tool, as a host asks for it.
+#[derive(Clone, Debug, Default)]
+pub struct Call {
+    /// The host's name for this call.
+    pub id: String,
+    /// The tool.
+    pub tool: String,
+    /// Its arguments, unchecked.
+    pub arguments: Payload,
+    /// The session that the call belongs to; may be empty.
+    pub session_id: String,
+    /// The turn that the call belongs to; may be empty.
+    pub turn_id: String,
+    /// What relative paths start from, where the host says so.
+    pub working_directory: Option<String>,
+    /// When the host stops listening.
+    pub deadline: Option<Instant>,
+}
+
+/// A provider: a [`Backend`] and the configuration in force.
+pub struct Provider<S = ()> {
+    identity: Identity,
+    backend: Box<dyn Backend<State = S>>,
+    /// What is advertised before the first Configure.
+    advertised: Registry<S>,
+    active: RwLock<Option<Arc<Active<S>>>>,
+    running: Arc<Running>,
+}
+
+/// A configuration in force.
+pub(crate) struct Active<S> {
+    pub(crate) state: S,
+    pub(crate) registry: Registry<S>,
+    pub(crate) workers: Arc<dyn Workers>,
+    pub(crate) secrets: Secrets,
+    pub(crate) max_concurrent_calls: usize,
+}
+
+impl<S: State> Provider<S> {
+    /// A provider without a configuration.
+    pub fn new(identity: Identity, backend: impl Backend<State = S>) -> Self {
+        Self {
+            identity,
+            advertised: Registry::new(backend.tools()),
+            backend: Box::new(backend),
+            active: RwLock::new(None),
+            running: Arc::default(),
+        }
+    }
+
+    /// Who this provider is.
+    #[must_use]
+    pub fn describe(&self) -> Identity {
+        self.identity
+    }
+
+    /// The configuration's keys.
+    #[must_use]
+    pub fn keys(&self) -> Vec<Property> {
+        self.backend.keys()
+    }
+
+    /// What each tool says of itself, under the configuration in force.
+    #[must_use]
+    pub fn schema(&self) -> Vec<ToolSpec> {
+        let specs =
+            |registry: &Registry<S>| registry.iter().map(|tool| tool.spec().clone()).collect();
+        match self.in_force() {
+            Some(active) => specs(&active.registry),
+            None => specs(&self.advertised),
+        }
+    }
+
+    /// Puts a configuration in force: for all new calls, also where there was one before. It opens
+    /// files and starts processes, so it must not run on a thread that serves others.
+    ///
+    /// # Errors
+    /// [`ConfigureError`] with everything that is wrong; then the old configuration stays.
+    pub fn configure(&self, block: &Payload) -> Result<(), ConfigureError> {
+        let built = self.backend.configure(block).map_err(|error| match self.in_force() {
+            Some(old) => error.masked(&old.secrets),
+            None => error,
+        })?;
+        let Configuration { state, tools, workers, secrets, max_concurrent_calls } = built;
+        let registry = Registry::new(tools);
+        let active = Active { state, registry, workers, secrets, max_concurrent_calls };
+        let old = {
+            let mut slot = self.active.write().unwrap_or_else(PoisonError::into_inner);
+            slot.replace(Arc::new(active))
+        };
+        // Outside the lock: the last owner of an old configuration tears it down here.
+        drop(old);
+        Ok(())
+    }
+
+    /// Runs one call. Whatever goes wrong is the stream's last event. Dropping the stream cancels
+    /// the call.
+    #[must_use]
+    pub fn invoke(&self, call: Call) -> EventStream {
+        self.start(call).unwrap_or_else(|error| EventStream::failed(self.masked(error)))
+    }
+
+    fn start(&self, call: Call) -> Result<EventStream, ToolError> {
+        let Some(active) = self.in_force() else {
+            return Err(self.backend.not_configured());
+        };
+        let tool = active.registry.tool(&call.tool)?.clone();
+        validate::arguments(tool.spec().name, &tool.spec().input, &call.arguments)?;
+        dispatch::invoke(&active, tool, &self.running, call)
+    }
+
+    /// Shows what a call would do, without doing it.
+    ///
+    /// # Errors
+    /// `not_found` for an unknown tool, `invalid_arguments` for arguments that make no sense in any
+    /// state of the files, `permission_denied` before the first Configure. A call that would merely
+    /// fail is a view.
+    pub async fn preview(&self, call: Call) -> Result<View, ToolError> {
+        self.look(call).await.map_err(|error| self.masked(error))
+    }
+
+    async fn look(&self, call: Call) -> Result<View, ToolError> {
+        let active = self.in_force();
+        let tool = self.registry(active.as_deref()).tool(&call.tool)?.clone();
+        // Arguments come before the configuration: a host probes with none, maybe too early.
+        validate::arguments(tool.spec().name, &tool.spec().input, &call.arguments)?;
+        let active = active.ok_or_else(|| self.backend.not_configured())?;
+        dispatch::preview(active, tool, call).await
+    }
+
+    /// Shows what a host stored.
+    #[must_use]
+    pub fn render(&self, stored: &Stored) -> View {
+        let active = self.in_force();
+        let registry = self.registry(active.as_deref());
+        let tool = |name: &str| registry.tool(name).ok();
+        match &active {
+            Some(active) => {
+                let stored = masking::stored(&active.secrets, stored);
+                masking::view(&active.secrets, render::render(&stored, tool))
+            }
+            None => render::render(stored, tool),
+        }
+    }
+
+    /// Takes no more calls, cancels the running ones, and waits until they have ended.
+    pub async fn shut_down(&self) {
+        self.running.shut_down().await;
+    }
+
+    /// The error without the configured secrets: what is wrong with arguments repeats a piece of
+    /// them.
+    pub(crate) fn masked(&self, error: ToolError) -> ToolError {
+        match self.in_force() {
+            Some(active) => masking::error(&active.secrets, error),
+            None => error,
+        }
+    }
+
+    fn registry<'a>(&'a self, active: Option<&'a Active<S>>) -> &'a Registry<S> {
+        active.map_or(&self.advertised, |active| &active.registry)
+    }
+
+    fn in_force(&self) -> Option<Arc<Active<S>>> {
+        self.active.read().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+}

@@ -1,0 +1,97 @@
+//! Where a command runs, and where git keeps what belongs to that place.
+
+use crate::fault::Classify as _;
+use std::path::{Component, Path, PathBuf};
+
+use super::Arguments;
+use crate::Context;
+use tool_provider::ToolError;
+use workspace_fs::text::name;
+use workspace_fs::{AccessTime, Action, Fault, FileKind, PathArgument, Target, lexically_clean};
+
+/// The longest `.git` file that is looked at.
+const POINTER_BYTES: usize = 4096 + 16;
+
+/// The folder that a command runs in: its argument, else the call's working directory, else the
+/// first root; absolute, without links, and inside a root.
+///
+/// # Errors
+/// As for any path argument, and when it is no folder.
+pub(super) fn working_folder(
+    context: &Context<'_>,
+    arguments: &Arguments<'_>,
+) -> Result<PathBuf, ToolError> {
+    let text = arguments.cwd.or(context.working_directory).unwrap_or(".");
+    let path = PathArgument { text, working_directory: context.working_directory };
+    let place = context.state.workspace.locate_existing(path, Action::Inspect).classified()?;
+    match &place.target {
+        Target::Found { stat, .. } if stat.kind != FileKind::Folder => {
+            Err(ToolError::execution_failed(format!(
+                "cannot run in {}: it is not a folder",
+                name::shown(text)
+            ))
+            .with_detail("path", text))
+        }
+        // A handle keeps a deleted folder, and whatever a command did there would be lost.
+        Target::Found { stat, .. } if stat.links == 0 => Err(ToolError::not_found(format!(
+            "cannot run in {}: the folder was deleted",
+            name::shown(text)
+        ))
+        .with_detail("path", text)
+        .with_hint("a root that was made anew has to be configured anew")),
+        _ => Ok(place.path),
+    }
+}
+
+/// The git folder that a `.git` file names in the command's folder or in one above it, where that
+/// lies outside every root. It is only named to people: whatever the file says grants nothing.
+pub(super) fn git_folder_outside(context: &Context<'_>, cwd: &Path) -> Option<PathBuf> {
+    let roots = context.state.workspace.roots();
+    let inside = |path: &Path| roots.iter().any(|root| path.starts_with(root.path()));
+    for folder in cwd.ancestors().take_while(|folder| inside(folder)) {
+        let pointer = folder.join(".git");
+        let path = PathArgument { text: pointer.to_str()?, working_directory: None };
+        let file = match context.state.workspace.open_file(path, AccessTime::Keep) {
+            Ok(file) => file,
+            Err(error) => match *error.fault {
+                Fault::NotFound { .. } => continue,
+                Fault::Outside { link: Some(link), .. } => {
+                    return Some(git_folder(&lexically_clean(&folder.join(link.target))));
+                }
+                _ => return None,
+            },
+        };
+        let mut text = [0; POINTER_BYTES];
+        let length = file.fill(&mut text).ok()?;
+        let target = std::str::from_utf8(&text[..length]).ok()?.strip_prefix("gitdir:")?.trim();
+        let target = lexically_clean(&folder.join(target));
+        return (!inside(&target)).then(|| git_folder(&target));
+    }
+    None
+}
+
+/// The folder to grant: a worktree or a submodule has its own part in its repository's git folder
+/// and needs the rest of it too.
+fn git_folder(target: &Path) -> PathBuf {
+    let parts: Vec<Component<'_>> = target.components().collect();
+    match parts.iter().rposition(|part| part.as_os_str() == ".git") {
+        Some(at) => parts[..=at].iter().collect(),
+        None => target.to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_folder_to_grant_is_the_repositorys_own() {
+        for (target, grant) in [
+            ("/b/main/.git/worktrees/wt", "/b/main/.git"),
+            ("/b/super/.git/modules/lib/sub", "/b/super/.git"),
+            ("/b/store/repo.git", "/b/store/repo.git"),
+        ] {
+            assert_eq!(git_folder(Path::new(target)), Path::new(grant));
+        }
+    }
+}

@@ -1,0 +1,306 @@
+//! What a person or a model should know beside a command's output: what the jail had to do with a
+//! failure, which limit was hit, what was left out.
+
+use std::path::{Path, PathBuf};
+
+use sandbox::{Access, ExitStatus, Explanation, LimitHit, Limits, Subject, Waiting, WaitsOn};
+
+use crate::process::{FullOutput, SPOOL_FILE_BYTES, outside};
+use workspace_fs::lexically_clean;
+use workspace_fs::text::name;
+
+/// Where a jail's reasons come from: the jail itself, or a test.
+pub(super) trait Reasons {
+    /// Why a command may not do this, where that is the jail's doing.
+    fn explain(&self, access: Access, path: &Path) -> Option<Explanation>;
+    /// Whether something is at the path, as far as commands may know it.
+    fn exists(&self, path: &Path) -> Option<bool>;
+    /// Why a command has no network, where that is the jail's doing.
+    fn explain_network(&self) -> Option<Explanation>;
+}
+
+impl Reasons for sandbox::Jail {
+    fn explain(&self, access: Access, path: &Path) -> Option<Explanation> {
+        self.explain(Subject::Command, access, path)
+    }
+
+    fn exists(&self, path: &Path) -> Option<bool> {
+        // At the full level commands see nothing of what is not granted, and are not to learn it
+        // from us.
+        let is_seen = self.enforcement().level != sandbox::Level::Full
+            || self.explain(Subject::Command, Access::Read, path).is_none();
+        is_seen.then(|| outside::exists(path).unwrap_or(false))
+    }
+
+    fn explain_network(&self) -> Option<Explanation> {
+        self.explain_network()
+    }
+}
+
+/// What a notice is made from.
+pub(super) struct Facts<'a> {
+    pub(super) status: ExitStatus,
+    pub(super) limit: Option<LimitHit>,
+    /// The most memory that one of the command's processes used.
+    pub(super) max_rss_bytes: u64,
+    pub(super) command: &'a str,
+    pub(super) output: &'a str,
+    pub(super) cwd: &'a Path,
+    pub(super) reasons: &'a dyn Reasons,
+    pub(super) limits: Limits,
+    /// What commands may read because the operator said so, and may not write.
+    pub(super) read_only_roots: &'a [PathBuf],
+    /// A git folder outside the roots that a `.git` file points to.
+    pub(super) git_folder: Option<&'a Path>,
+}
+
+/// The texts with which programs and the C library tell that something is not allowed, and what
+/// they say about it.
+const REFUSALS: [(&str, &[Access]); 4] = [
+    ("Permission denied", &[Access::Read, Access::Execute, Access::Write]),
+    ("Read-only file system", &[Access::Write]),
+    ("Operation not permitted", &[Access::Write]),
+    // With namespaces, what is not granted is not there.
+    ("No such file or directory", &[Access::Read]),
+];
+
+/// What programs say when there is no network.
+const NO_NETWORK: [&str; 12] = [
+    "Network is unreachable",
+    "network is unreachable",
+    "ENETUNREACH",
+    "EAI_AGAIN",
+    "Could not resolve host",
+    "could not resolve host",
+    "Temporary failure in name resolution",
+    "Temporary failure resolving",
+    "Name or service not known",
+    "getaddrinfo",
+    "failed to lookup address",
+    "dial tcp",
+];
+
+/// At most this many refused paths are explained: the first ones tell the rest.
+const MOST_PATHS: usize = 2;
+
+/// At most this many texts are looked at as paths, and this much of a command for where it redirects
+/// output to. Both are written by whoever runs the command, and nothing interrupts the looking.
+const MOST_CANDIDATES: usize = 200;
+const MOST_COMMAND: usize = 16 * 1024;
+
+/// Why a command failed, as far as the jail or a limit had to do with it: one sentence each.
+pub(super) fn of_failure(facts: &Facts<'_>) -> Vec<String> {
+    let mut notices = Vec::new();
+    if facts.status == ExitStatus::Exited(0) {
+        return notices;
+    }
+    notices.extend(limits(facts));
+    if facts.status.shell_code() == 128 + rustix::process::Signal::KILL.as_raw() {
+        notices.push(
+            "SIGKILL did not come from this provider: the command sent it, or the system did, as it \
+             does when it runs out of memory"
+                .to_owned(),
+        );
+    }
+    if let Some(reason) = facts.reasons.explain_network()
+        && (NO_NETWORK.iter().any(|text| facts.output.contains(text)) || no_sockets(facts.output))
+    {
+        notices.push(format!("the command seems to have needed the network: {reason}"));
+    }
+    notices.extend(paths(facts));
+    if let Some(folder) = facts.git_folder
+        && (facts.output.contains("fatal:") || facts.output.contains("git"))
+    {
+        notices.push(format!(
+            "the .git file here points to a git folder outside the roots; such a file never \
+             widens what commands may reach, so git cannot work here unless the operator puts {} \
+             into bash_write",
+            name::of(folder)
+        ));
+    }
+    notices
+}
+
+/// What happened to output that did not fit.
+pub(super) fn of_full_output(full: Option<&FullOutput>) -> Option<String> {
+    match full? {
+        FullOutput::Complete(_) => None,
+        FullOutput::Beginning { bytes, .. } => Some(format!(
+            "full_output_path holds only the first {bytes} bytes: the most that is kept of one \
+             call is {} MiB",
+            SPOOL_FILE_BYTES >> 20
+        )),
+        FullOutput::Failed(error) => {
+            Some(format!("the whole output could not be kept in a file: {error}"))
+        }
+    }
+}
+
+/// What a command whose time was up had been waiting for: nobody will ever answer it.
+pub(super) fn of_waiting(waiting: Waiting) -> String {
+    let program = waiting.program();
+    let who = format!("{} (pid {} in the jail)", name::shown(&program), waiting.pid);
+    match waiting.on {
+        WaitsOn::Terminal => format!(
+            "{who} was waiting for somebody to type; nobody can: give the answer in stdin or use the \
+             program's non-interactive options"
+        ),
+        WaitsOn::NamedPipe => format!("{who} was waiting for the other end of a named pipe"),
+    }
+}
+
+/// Processes that outlived their shell.
+pub(super) fn of_leftovers(killed: u64) -> Option<String> {
+    let text = match killed {
+        0 => return None,
+        1 => "1 process that the command left running was".to_owned(),
+        many => format!("{many} processes that the command left running were"),
+    };
+    Some(format!("{text} ended: nothing outlives its call"))
+}
+
+/// Without a network namespace the jail refuses the socket itself.
+fn no_sockets(output: &str) -> bool {
+    const REFUSED: [&str; 4] = ["Operation not permitted", "Permission denied", "EPERM", "EACCES"];
+    output.contains("socket") && REFUSED.iter().any(|text| output.contains(text))
+}
+
+fn limits(facts: &Facts<'_>) -> Option<String> {
+    let limits = facts.limits;
+    let says = |texts: &[&str]| texts.iter().any(|text| facts.output.contains(text));
+    if let Some(most) = limits.file_size_bytes
+        && (facts.limit == Some(LimitHit::FileSize) || says(&["File too large"]))
+    {
+        return Some(format!("limits.file_size_bytes ({most}) was hit"));
+    }
+    if let Some(most) = limits.memory_bytes
+        && (says(&["Cannot allocate memory", "out of memory", "Out of memory", "MemoryError"])
+            // The limit counts addresses, of which a process never has fewer than it uses.
+            || facts.max_rss_bytes > most - most / 10)
+    {
+        return Some(format!("limits.memory_bytes ({most} for each process) seems to be hit"));
+    }
+    let no_process = says(&["Cannot fork", "can't start new thread"])
+        || (says(&["Resource temporarily unavailable"])
+            && (limits.processes.is_some() || says(&["fork", "thread"])));
+    if no_process {
+        let most = limits.processes.map_or_else(String::new, |most| format!(" ({most})"));
+        return Some(format!("the limit of processes, limits.processes{most}, seems to be hit"));
+    }
+    if let Some(most) = limits.open_files
+        && says(&["Too many open files"])
+    {
+        return Some(format!("limits.open_files ({most} for each process) seems to be hit"));
+    }
+    None
+}
+
+fn paths(facts: &Facts<'_>) -> Vec<String> {
+    let mut notices: Vec<String> = Vec::new();
+    let mut left = MOST_CANDIDATES;
+    for line in facts.output.lines() {
+        for (refusal, accesses) in REFUSALS {
+            let Some((before, after)) = line.split_once(refusal) else { continue };
+            let notice = candidates(before, after).take(left).find_map(|candidate| {
+                left -= 1;
+                let path = lexically_clean(&facts.cwd.join(candidate));
+                let accesses =
+                    if is_write(facts, line, candidate) { &[Access::Write] } else { accesses };
+                accesses.iter().find_map(|&access| refused(facts, access, &path))
+            });
+            notices.extend(notice.filter(|notice| !notices.contains(notice)));
+            break;
+        }
+        if notices.len() == MOST_PATHS || left == 0 {
+            break;
+        }
+    }
+    notices
+}
+
+/// Whether the program tells of a path that it was to write: by its words, or because the command
+/// redirects output there.
+fn is_write(facts: &Facts<'_>, line: &str, candidate: &str) -> bool {
+    const WORDS: [&str; 14] = [
+        "cannot touch",
+        "cannot create",
+        "cannot remove",
+        "cannot move",
+        "cannot overwrite",
+        "cannot truncate",
+        "cannot make",
+        "failed to create",
+        "failed to write",
+        "error writing",
+        "for writing",
+        "changing permissions",
+        "changing ownership",
+        "tee: ",
+    ];
+    let redirects = || {
+        let command = facts.command.as_bytes();
+        let command = &command[..command.len().min(MOST_COMMAND)];
+        command.split(|byte| *byte == b'>').skip(1).any(|after| {
+            let is_before = |byte: &u8| b"|\"' \t".contains(byte);
+            let target = after.iter().position(|byte| !is_before(byte));
+            target.is_some_and(|at| after[at..].starts_with(candidate.as_bytes()))
+        })
+    };
+    WORDS.iter().any(|word| line.contains(word)) || redirects()
+}
+
+/// Why the jail refuses the access, and what the operator can do about it.
+fn refused(facts: &Facts<'_>, access: Access, path: &Path) -> Option<String> {
+    let mut reason = facts.reasons.explain(access, path)?;
+    let shown = name::of(path);
+    if access == Access::Write {
+        let read_only = facts.read_only_roots.iter().find(|root| path.starts_with(root));
+        if let Some(root) = read_only {
+            return Some(format!(
+                "{shown} cannot be written: the operator made {} read-only (read_only_roots); \
+                 write elsewhere, or have the operator move that folder to roots",
+                name::of(root)
+            ));
+        }
+        reason.value = grantable(facts.reasons, path).to_owned();
+    }
+    Some(format!("{shown}: {reason}"))
+}
+
+/// What a setting can grant so that `path` can be written: what is there already, since nothing
+/// else can be granted.
+fn grantable<'p>(reasons: &dyn Reasons, path: &'p Path) -> &'p Path {
+    let parent = path.parent().unwrap_or(path);
+    match reasons.exists(path) {
+        Some(true) => path,
+        Some(false) => parent
+            .ancestors()
+            .find(|folder| reasons.exists(folder) != Some(false))
+            .unwrap_or(parent),
+        None => parent,
+    }
+}
+
+/// What may be the path that an error is about: `cat: PATH: text`, `open 'PATH': text`,
+/// `text: 'PATH'`.
+fn candidates<'a>(before: &'a str, after: &'a str) -> impl Iterator<Item = &'a str> {
+    const QUOTES: &[char] = &['\'', '"', '`', '‘', '’', '“', '”'];
+    let quoted = |text: &'a str| {
+        let from = text.find(QUOTES)?;
+        let rest = text[from..].trim_start_matches(QUOTES);
+        rest.split(QUOTES).next()
+    };
+    let last = before.trim_end().trim_end_matches(':');
+    let last = last.rsplit(": ").next().unwrap_or(last);
+    let words = before
+        .split(|c: char| c.is_whitespace() || QUOTES.contains(&c) || ":,;()[]<>=".contains(c))
+        .filter(|word| word.starts_with('/'));
+    [quoted(last), Some(last.trim()), quoted(after)]
+        .into_iter()
+        .flatten()
+        .chain(words)
+        .filter(|text| !text.is_empty() && text.len() < 4096)
+}
+
+#[cfg(test)]
+mod tests;

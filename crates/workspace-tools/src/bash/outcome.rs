@@ -1,0 +1,235 @@
+//! What is told of a command that has ended: its events, its result, its error.
+
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use sandbox::{Access, ExitStatus, Jail, Subject};
+use serde_json::Value;
+
+use super::{Arguments, BashSettings, folder, notice, spec};
+use crate::Context;
+use crate::field::NOTICE;
+use crate::process::{
+    Budget, Finished, FullOutput, StopCause, StopSignal, Stopped, TimeLimit, Unreported,
+    signal_name,
+};
+use tool_provider::error::chain;
+use tool_provider::shorten::shorten_masked;
+use tool_provider::{EmitError, Event, Payload, ToolError};
+use workspace_fs::text::name;
+
+/// How much of a command its result carries: enough to recognise it.
+const COMMAND_BYTES: usize = 2000;
+
+/// How long one attempt to hand over a last event may take before a cancel is looked at.
+const ATTEMPT: Duration = Duration::from_millis(20);
+
+/// How long the last events of a call that was ended may wait for room.
+const LAST_WORDS: Duration = Duration::from_millis(200);
+
+/// A command that was started and has ended, with everything that is known of it.
+pub(super) struct Happened<'a> {
+    pub(super) settings: &'a BashSettings,
+    pub(super) jail: &'a Jail,
+    pub(super) arguments: &'a Arguments<'a>,
+    pub(super) cwd: &'a Path,
+    /// The shell that ran it.
+    pub(super) shell: &'a Path,
+    pub(super) budget: Budget,
+    pub(super) finished: Finished,
+}
+
+impl Happened<'_> {
+    /// Sends the last events and makes the call's outcome.
+    pub(super) fn tell(self, context: &Context<'_>) -> Result<Payload, ToolError> {
+        let report = self.payload(context);
+        let patience = match self.finished.stopped {
+            None => self.budget.time_up + self.budget.grace,
+            Some(_) => Instant::now() + LAST_WORDS,
+        };
+        if let Ok(end) = &self.finished.end {
+            emit_last(context, &exit_event(end.status), patience);
+        }
+        match (self.finished.stopped, &self.finished.end) {
+            (Some(Stopped { cause: StopCause::Cancelled, signal }), _) => {
+                Err(self.cancelled(context, report, signal, patience))
+            }
+            (Some(Stopped { cause: StopCause::TimeUp, signal }), _) => {
+                Err(self.timed_out(report, signal))
+            }
+            // Too late to stop anything, and still not to be told as a success.
+            (None, _) if context.cancel.is_cancelled() => {
+                Err(self.cancelled(context, report, StopSignal::None, patience))
+            }
+            (None, Ok(_)) => Ok(report),
+            (None, Err(lost)) => {
+                let error =
+                    ToolError::unknown("it is not known how the command ended", chain(lost));
+                Err(error.with_so_far(report))
+            }
+        }
+    }
+
+    /// The result's payload, as far as its fields are known.
+    fn payload(&self, context: &Context<'_>) -> Payload {
+        let finished = &self.finished;
+        let mut payload = Payload::new();
+        let to = &mut payload;
+        spec::COMMAND.put(to, self.command(context));
+        spec::OUTPUT.put(to, finished.output.text.as_str());
+        spec::STDOUT_BYTES.put(to, finished.stdout_bytes);
+        spec::STDERR_BYTES.put(to, finished.stderr_bytes);
+        spec::TRUNCATED.put(to, finished.output.left_out > 0);
+        spec::DURATION_MS.put(to, milliseconds(finished.duration));
+        spec::CWD.put(to, name::of(self.cwd));
+        if let Ok(end) = &finished.end {
+            spec::EXIT_CODE.put(to, end.status.shell_code());
+            spec::PROCESSES_KILLED.put(to, end.processes_killed);
+            if let ExitStatus::Signaled(signal) = end.status {
+                spec::SIGNAL.put(to, signal_name(signal));
+            }
+        }
+        if let Some(FullOutput::Complete(path) | FullOutput::Beginning { path, .. }) =
+            &finished.output.full
+        {
+            spec::FULL_OUTPUT_PATH.put(to, name::of(path));
+        }
+        NOTICE.put_some(to, self.notice(context));
+        payload
+    }
+
+    fn command(&self, context: &Context<'_>) -> String {
+        shorten_masked(self.arguments.command, COMMAND_BYTES, context.secrets)
+    }
+
+    fn notice(&self, context: &Context<'_>) -> Option<String> {
+        let mut notices = Vec::new();
+        if let Some(first) = self.settings.shells.first()
+            && first != self.shell
+        {
+            notices.push(format!(
+                "{} ran the command, because {} cannot be run",
+                name::of(self.shell),
+                name::of(first)
+            ));
+        }
+        if let Ok(end) = &self.finished.end
+            && self.finished.stopped.is_none()
+        {
+            let git_folder = match end.status {
+                ExitStatus::Exited(0) => None,
+                _ => folder::git_folder_outside(context, self.cwd).filter(|folder| {
+                    self.jail.explain(Subject::Command, Access::Write, folder).is_some()
+                }),
+            };
+            notices.extend(notice::of_failure(&notice::Facts {
+                status: end.status,
+                limit: end.limit,
+                max_rss_bytes: end.max_rss_bytes,
+                command: self.arguments.command,
+                output: &self.finished.output.text,
+                cwd: self.cwd,
+                reasons: self.jail,
+                limits: self.settings.policy.limits,
+                read_only_roots: &self.settings.policy.read_only_roots,
+                git_folder: git_folder.as_deref(),
+            }));
+            notices.extend(notice::of_leftovers(end.processes_killed));
+        }
+        notices.extend(notice::of_full_output(self.finished.output.full.as_ref()));
+        (!notices.is_empty()).then(|| notices.join("\n"))
+    }
+
+    fn timed_out(&self, report: Payload, signal: StopSignal) -> ToolError {
+        let (limit, hint) = match self.budget.limit {
+            TimeLimit::Timeout => (
+                format!("its timeout of {} ms", self.arguments.timeout.as_millis()),
+                format!(
+                    "give a larger timeout_ms (at most {}) if it needs more time",
+                    self.settings.max_timeout.as_millis()
+                ),
+            ),
+            TimeLimit::Deadline => (
+                "the kernel's deadline".to_owned(),
+                "the kernel allowed less time than the call's timeout_ms".to_owned(),
+            ),
+        };
+        let how = match &self.finished.end {
+            Ok(_) => format!("was ended with {}", signal.names().join(" and ")),
+            Err(Unreported::Stuck(_)) => {
+                "was sent SIGKILL, and the system has not taken it away yet".to_owned()
+            }
+            Err(lost) => format!("was sent {}; {lost}", signal.names().join(" and ")),
+        };
+        let waiting = self.finished.end.as_ref().ok().and_then(|end| end.waiting);
+        let hint = match waiting.map(notice::of_waiting) {
+            Some(waiting) => format!("{waiting}; {hint}"),
+            None => hint,
+        };
+        let message = format!("the command was still running at {limit} and {how}");
+        ToolError::timeout(message)
+            .with_hint(hint)
+            .with_so_far(report)
+            .with_detail("signals_sent", signal.names())
+    }
+
+    /// A cancel is told three times, since the stream may take none of it: as a last partial
+    /// result, as the error's details, and in the log.
+    fn cancelled(
+        &self,
+        context: &Context<'_>,
+        report: Payload,
+        signal: StopSignal,
+        patience: Instant,
+    ) -> ToolError {
+        let finished = &self.finished;
+        let killed = finished.end.as_ref().ok().map(|end| end.processes_killed);
+        let what = match (signal, &finished.end) {
+            (StopSignal::None, _) => "the command had already ended when the call was cancelled",
+            (_, Ok(_)) => "the command was ended because the call was cancelled",
+            (_, Err(_)) => "the command was sent SIGKILL because the call was cancelled",
+        };
+        tracing::warn!(
+            command = self.command(context),
+            streamed_stdout_bytes = finished.streamed_stdout_bytes,
+            streamed_stderr_bytes = finished.streamed_stderr_bytes,
+            unstreamed_bytes = finished.unstreamed_bytes,
+            signals_sent = signal.names().join(" "),
+            processes_killed = killed,
+            exit_code = finished.end.as_ref().ok().map(|end| end.status.shell_code()),
+            "{what}",
+        );
+        let mut partial = report;
+        let mut add = |name: &str, value: Value| partial.insert(name.to_owned(), value);
+        add("cancelled", true.into());
+        add("signals_sent", signal.names().into());
+        add("streamed_stdout_bytes", finished.streamed_stdout_bytes.into());
+        add("streamed_stderr_bytes", finished.streamed_stderr_bytes.into());
+        emit_last(context, &Event::Partial(partial.clone()), patience);
+        ToolError::cancelled(what).logged().with_so_far(partial)
+    }
+}
+
+/// Hands over one of a call's last events, and waits for room until `deadline`, unless the call is
+/// cancelled meanwhile.
+fn emit_last(context: &Context<'_>, event: &Event, deadline: Instant) {
+    loop {
+        let attempt = deadline.min(Instant::now() + ATTEMPT);
+        match context.sink.emit_until(event.clone(), Some(attempt)) {
+            Err(EmitError::TimedOut) if attempt < deadline && !context.cancel.is_cancelled() => {}
+            _ => return,
+        }
+    }
+}
+
+fn exit_event(status: ExitStatus) -> Event {
+    let signal = match status {
+        ExitStatus::Exited(_) => None,
+        ExitStatus::Signaled(signal) => Some(signal_name(signal)),
+    };
+    Event::Exit { code: status.shell_code(), signal }
+}
+
+fn milliseconds(duration: Duration) -> u64 {
+    u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
+}

@@ -1,0 +1,198 @@
+//! How a change of a file is told: in a result, in a preview, and of a result that was kept.
+
+use crate::field::{self, Declared, Field, NOTICE, PATH, Text, Whole, text, whole};
+use tool_provider::schema::Schema;
+use tool_provider::view::{DiffLine, DiffOp, Hunk, Style, View};
+use tool_provider::{Payload, ToolError};
+use workspace_fs::text::diff::{self, Diff, End, Shown, Side, parse_unified, unified};
+use workspace_fs::text::encoding::Encoding;
+use workspace_fs::text::name;
+use workspace_fs::{How, Version};
+
+/// How many lines of hunks a preview shows.
+pub(crate) const PREVIEW_LINES: usize = 2000;
+
+/// How many lines of a diff a result holds, for a model that knows what it wrote.
+pub(crate) const RESULT_LINES: usize = 200;
+
+/// When a result's diff is longer than this, in bytes, it is made again with fewer lines.
+const RESULT_BYTES: usize = 32 * 1024;
+const FEWER_LINES: usize = 40;
+
+/// The argument by which a change names the version that it was decided on.
+pub const EXPECTED_VERSION: Field<Text> = text(
+    "expected_version",
+    "The version that the file must have, from read_file or an earlier result; if it has another, \
+     nothing is changed.",
+);
+
+const LINES_ADDED: Field<Whole> = whole("lines_added", 0, "How many lines came.").required();
+const LINES_REMOVED: Field<Whole> = whole("lines_removed", 0, "How many lines went.").required();
+const FIRST_CHANGED_LINE: Field<Whole> =
+    whole("first_changed_line", 1, "The first line that is different now.");
+const DIFF: Field<Text> = text(
+    "diff",
+    "The changed lines with three around them, as a unified diff; the first 200 lines of it.",
+)
+.required();
+const VERSION: Field<Text> =
+    text("version", "Identifies the new content; an expected_version for the next change.")
+        .required();
+const ENCODING: Field<Text> = text("encoding", "The file's encoding.").required();
+
+/// The schema of a change's result: with fields of the tool's own, and those that tell of the change.
+pub(crate) fn result(tool: &'static [&'static str; 1], own: &[&dyn Declared]) -> Schema {
+    let mut fields: Vec<&dyn Declared> = vec![&PATH];
+    fields.extend_from_slice(own);
+    fields.extend_from_slice(&[
+        &LINES_ADDED,
+        &LINES_REMOVED,
+        &FIRST_CHANGED_LINE,
+        &DIFF,
+        &VERSION,
+        &ENCODING,
+        &NOTICE,
+    ]);
+    field::result(tool, &fields)
+}
+
+/// Puts the fields that tell of a change into a result.
+pub(crate) fn put(
+    payload: &mut Payload,
+    diff: &Diff<'_>,
+    told: Told,
+    version: Version,
+    encoding: Encoding,
+    notices: &[String],
+) {
+    LINES_ADDED.put(payload, diff.added);
+    LINES_REMOVED.put(payload, diff.removed);
+    FIRST_CHANGED_LINE.put_some(payload, diff.first_changed_line);
+    DIFF.put(payload, told.unified);
+    VERSION.put(payload, version.to_string());
+    ENCODING.put(payload, encoding.name());
+    NOTICE.put_some(payload, (!notices.is_empty()).then(|| notices.join(" ")));
+}
+
+/// A diff as a result holds it.
+#[derive(Debug)]
+pub(crate) struct Told {
+    pub(crate) unified: String,
+    pub(crate) notes: Vec<String>,
+}
+
+/// The diff that `make` makes with at most so many lines, in a length that suits a result.
+pub(crate) fn told<'a>(make: impl Fn(usize) -> Diff<'a>, side: Side) -> (Diff<'a>, Told) {
+    let diff = make(RESULT_LINES);
+    let shown = diff.shown(side);
+    let text = unified(&diff, &shown);
+    if text.len() <= RESULT_BYTES {
+        let notes = notes(&diff, &shown, side);
+        return (diff, Told { unified: text, notes });
+    }
+    let diff = make(FEWER_LINES);
+    let shown = diff.shown_clipped(side);
+    let told = Told { unified: unified(&diff, &shown), notes: notes(&diff, &shown, side) };
+    (diff, told)
+}
+
+/// What hunks do not say.
+pub(crate) fn notes(diff: &Diff<'_>, shown: &Shown, side: Side) -> Vec<String> {
+    let mut notes = Vec::new();
+    match (diff.old_end, diff.new_end) {
+        (End::NoNewline, End::Newline) => notes.push("A newline is added at the end.".to_owned()),
+        (End::Newline, End::NoNewline) => {
+            notes.push("The newline at the end is removed.".to_owned())
+        }
+        (End::Empty, End::NoNewline) => notes.push("There is no newline at the end.".to_owned()),
+        _ => {}
+    }
+    if diff.left_out > 0 {
+        notes.push(format!("{} more changed lines are not shown.", diff.left_out));
+    }
+    if shown.clipped > 0 {
+        notes.push("Very long lines are shown in part.".to_owned());
+    }
+    if shown.undecodable > 0 {
+        let encoding = side.old.name();
+        notes.push(format!("Bytes that are not {encoding} text are shown as \u{FFFD} and kept."));
+    }
+    notes
+}
+
+/// A change as a person sees it.
+pub(crate) fn view(path: &str, verb: &str, diff: &Diff<'_>, side: Side, more: &[String]) -> View {
+    let shown = diff.shown(side);
+    let mut notes = notes(diff, &shown, side);
+    notes.extend_from_slice(more);
+    let heading = format!("{verb} {}  {}", name::shown(path), counts(diff.added, diff.removed));
+    let mut views = vec![View::text(heading, Style::Bold)];
+    if !shown.hunks.is_empty() {
+        views.push(View::Diff(view_hunks(shown.hunks)));
+    }
+    views.extend(notes.into_iter().map(|note| View::text(note, Style::Warning)));
+    View::Group(views)
+}
+
+/// A call that would fail, as a person sees it before it is made.
+pub(crate) fn failure(error: &ToolError) -> View {
+    let mut views = vec![View::text(format!("This call would fail: {error}"), Style::Error)];
+    if let Some(hint) = error.hint() {
+        views.push(View::text(hint, Style::Dim));
+    }
+    View::Group(views)
+}
+
+/// A result as a person sees it, from whatever of it is there.
+pub(crate) fn render(payload: &Payload, verb: &str) -> View {
+    let mut heading = format!("{verb} {}", name::shown(PATH.get(payload).unwrap_or("a file")));
+    if let (Some(added), Some(removed)) = (LINES_ADDED.get(payload), LINES_REMOVED.get(payload)) {
+        heading.push_str(&format!("  {}", counts(added, removed)));
+    }
+    let mut views = vec![View::text(heading, Style::Bold)];
+    let hunks = DIFF.get(payload).map(parse_unified).unwrap_or_default();
+    if !hunks.is_empty() {
+        views.push(View::Diff(view_hunks(hunks)));
+    }
+    if let Some(notice) = NOTICE.get(payload) {
+        views.push(View::text(notice, Style::Warning));
+    }
+    View::Group(views)
+}
+
+/// `+a −b`.
+fn counts(added: impl std::fmt::Display, removed: impl std::fmt::Display) -> String {
+    format!("+{added} −{removed}")
+}
+
+/// What a caller should know of how a file was written.
+pub(crate) fn notice(how: How) -> Option<String> {
+    match how {
+        How::Created | How::Replaced { parted_names: 0 } => None,
+        How::Replaced { parted_names } => Some(format!(
+            "The file had {parted_names} other name{} (hard links); they keep the old content.",
+            if parted_names == 1 { "" } else { "s" }
+        )),
+        How::InPlace(why) => Some(format!("The file was written in place, because {why}.")),
+    }
+}
+
+/// Hunks as a person is shown them.
+pub(crate) fn view_hunks(hunks: Vec<diff::Hunk>) -> Vec<Hunk> {
+    let line = |line: diff::Line| DiffLine {
+        op: match line.op {
+            diff::Op::Context => DiffOp::Context,
+            diff::Op::Add => DiffOp::Add,
+            diff::Op::Remove => DiffOp::Remove,
+        },
+        text: line.text,
+    };
+    let hunk = |hunk: diff::Hunk| Hunk {
+        old_start: hunk.old_start,
+        old_lines: hunk.old_lines,
+        new_start: hunk.new_start,
+        new_lines: hunk.new_lines,
+        lines: hunk.lines.into_iter().map(line).collect(),
+    };
+    hunks.into_iter().map(hunk).collect()
+}

@@ -1,0 +1,194 @@
+//! `glob`: finds files, folders and links by their names.
+
+mod find;
+mod list;
+mod outcome;
+mod pattern;
+mod show;
+pub mod spec;
+
+use crate::fault::Classify as _;
+use crate::fault::classify;
+use workspace_fs::text::name;
+use workspace_fs::tree::{IgnoreRules, PathGlob, Selection};
+use workspace_fs::{Action, Fault, FileKind, PathArgument, Place, Target};
+
+use crate::change;
+use crate::{Context, Files};
+use find::{Page, Search, Sort};
+use pattern::Pattern;
+use tool_provider::view::View;
+use tool_provider::{Payload, Tool, ToolError, ToolSpec};
+
+/// The tool.
+#[derive(Debug)]
+pub struct Glob {
+    spec: ToolSpec,
+}
+
+impl Glob {
+    /// The tool, ready to be registered.
+    #[must_use]
+    pub fn new() -> Self {
+        Self { spec: spec::spec() }
+    }
+}
+
+impl Default for Glob {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+/// The arguments, as meant.
+struct Arguments<'a> {
+    text: &'a str,
+    pattern: Pattern,
+    glob: PathGlob,
+    path: Option<&'a str>,
+    rules: IgnoreRules,
+    page: Page,
+    sort: Sort,
+}
+
+/// How many paths are listed when the call does not say, and at most.
+const DEFAULT_LIMIT: u64 = 100;
+const MOST_LIMIT: u64 = 10_000;
+/// How many of the newest are held to be put in order.
+const MOST_SORTED: usize = 100_000;
+
+impl<'a> Arguments<'a> {
+    fn of(arguments: &'a Payload) -> Result<Self, ToolError> {
+        let whole = |number: u64| usize::try_from(number).unwrap_or(usize::MAX);
+        let given = spec::PATTERN
+            .get(arguments)
+            .ok_or_else(|| ToolError::invalid_arguments("pattern must be a string"))?;
+        let pattern = Pattern::parse(given)?;
+        let glob = PathGlob::new(&pattern.glob).map_err(|error| {
+            ToolError::invalid_arguments(format!("pattern {}: {error}", name::shown(given)))
+                .with_hint("a backslash before a wildcard takes its meaning away: \\[")
+                .with_source(error)
+        })?;
+        let rules = match spec::INCLUDE_IGNORED.get(arguments) {
+            Some(true) => IgnoreRules::Disregard,
+            Some(false) | None => IgnoreRules::Honour,
+        };
+        let limit = spec::LIMIT.unsigned(arguments).unwrap_or(DEFAULT_LIMIT).clamp(1, MOST_LIMIT);
+        let offset = spec::OFFSET.unsigned(arguments).unwrap_or(0);
+        let page = Page { offset: whole(offset), limit: whole(limit) };
+        let sort = match spec::SORT.get(arguments) {
+            Some("modified") => Sort::Modified,
+            _ => Sort::Path,
+        };
+        if sort == Sort::Modified && page.end() > MOST_SORTED {
+            return Err(ToolError::invalid_arguments(format!(
+                "offset and limit make {}, and sorted by modified only the first {MOST_SORTED} can \
+                 be listed",
+                page.end()
+            ))
+            .with_hint("start deeper, or sort by path"));
+        }
+        Ok(Self { text: given, pattern, glob, path: spec::START.get(arguments), rules, page, sort })
+    }
+
+    /// The folder where the search starts, and what the caller calls it. Nothing where the pattern
+    /// spells out folders that are not there.
+    ///
+    /// # Errors
+    /// When `path` is no folder, or the search would start outside the roots.
+    fn start<'w>(&self, context: &Context<'w>) -> Result<Option<(Place<'w>, String)>, ToolError> {
+        let working_directory = context.working_directory;
+        let argument = |text| PathArgument { text, working_directory };
+        let folders = &self.pattern.folders;
+        let path = self.path.unwrap_or(".");
+        if !folders.starts_with('/') {
+            let place = context
+                .state
+                .workspace
+                .locate_existing(argument(path), Action::List)
+                .classified()?;
+            if !is_folder(&place) {
+                return Err(no_folder(path));
+            }
+            if folders.is_empty() {
+                return Ok(Some((place, path.to_owned())));
+            }
+        }
+        let start = match (folders.strip_prefix('/'), self.path) {
+            (Some(_), _) | (None, None) => folders.as_bytes().to_vec(),
+            (None, Some(path)) => [&*name::decode(path), b"/", folders.as_bytes()].concat(),
+        };
+        let start = name::encode(&start).into_owned();
+        match context.state.workspace.locate(argument(&start), Action::List) {
+            Ok(place) if is_folder(&place) => Ok(Some((place, start))),
+            Ok(_) => Ok(None),
+            Err(error) => match *error.fault {
+                // A pattern matches what is there. What a link leads to outside is not, as far as
+                // anyone is told.
+                Fault::NotFound { .. }
+                | Fault::NotAFolder(_)
+                | Fault::TooManyLinks(_)
+                | Fault::Outside { link: Some(_), .. } => Ok(None),
+                _ => Err(classify(error)),
+            },
+        }
+    }
+}
+
+fn is_folder(place: &Place<'_>) -> bool {
+    matches!(&place.target, Target::Found { stat, .. } if stat.kind == FileKind::Folder)
+}
+
+fn no_folder(path: &str) -> ToolError {
+    ToolError::invalid_arguments(format!("cannot list {}: it is not a folder", name::shown(path)))
+        .with_detail("path", path)
+        .with_hint("path names the folder to start from; the pattern names files in it")
+}
+
+impl Tool<Files> for Glob {
+    fn spec(&self) -> &ToolSpec {
+        &self.spec
+    }
+
+    fn run(&self, arguments: &Payload, context: &Context<'_>) -> Result<Payload, ToolError> {
+        let arguments = Arguments::of(arguments)?;
+        let started = match arguments.start(context)? {
+            None => None,
+            Some((place, text)) => Some((place.start(&text, arguments.rules).classified()?, text)),
+        };
+        let search = Search {
+            start: started.as_ref().map(|(start, text)| (start, text.as_str())),
+            selection: Selection::new(arguments.rules).with_glob(arguments.glob.clone()),
+            glob: &arguments.glob,
+            kinds: arguments.pattern.kinds,
+            page: arguments.page,
+            sort: arguments.sort,
+        };
+        let found = search.run(context)?;
+        let mut payload = Payload::new();
+        spec::PATTERN.put(&mut payload, arguments.text);
+        spec::START.put_some(&mut payload, arguments.path);
+        found.put(&mut payload, &arguments);
+        Ok(payload)
+    }
+
+    fn preview(&self, arguments: &Payload, context: &Context<'_>) -> Result<View, ToolError> {
+        let meant = Arguments::of(arguments)?;
+        Ok(match meant.start(context) {
+            Ok(_) => self.render_call(arguments),
+            Err(error) => change::failure(&error),
+        })
+    }
+
+    fn render_call(&self, arguments: &Payload) -> View {
+        show::call(arguments)
+    }
+
+    fn render_result(&self, payload: &Payload) -> View {
+        show::result(payload)
+    }
+}
+
+#[cfg(test)]
+#[expect(clippy::disallowed_methods, reason = "tests set up real files")]
+mod tests;

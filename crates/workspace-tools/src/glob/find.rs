@@ -1,0 +1,151 @@
+//! The walk for `glob`: from a search, as it is meant, to what it gave.
+
+use rustix::io::Errno;
+
+use super::list::{List, Listed};
+use super::outcome::{More, Outcome};
+use super::pattern::Kinds;
+use crate::Context;
+use crate::prefix::Prefix;
+use tool_provider::ToolError;
+use workspace_fs::FileKind;
+use workspace_fs::tree::{
+    self, Counts, Ended, Entry, Options, Pace, PathGlob, Seen, Selection, Skip, Start, Stop, Visit,
+};
+
+/// In which order paths are listed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Sort {
+    /// Name by name.
+    Path,
+    /// The newest first; of equal ones by path.
+    Modified,
+}
+
+/// Which part of the list a result holds.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Page {
+    pub(super) offset: usize,
+    pub(super) limit: usize,
+}
+
+impl Page {
+    /// The number of the first that is behind it.
+    pub(super) fn end(self) -> usize {
+        self.offset.saturating_add(self.limit)
+    }
+}
+
+/// A search, as meant.
+pub(super) struct Search<'a> {
+    /// Where it starts, and what the caller calls that; nothing where there is no such folder.
+    pub(super) start: Option<(&'a Start, &'a str)>,
+    pub(super) selection: Selection,
+    pub(super) glob: &'a PathGlob,
+    pub(super) kinds: Kinds,
+    pub(super) page: Page,
+    pub(super) sort: Sort,
+}
+
+impl Search<'_> {
+    /// Searches.
+    ///
+    /// # Errors
+    /// `cancelled`, and `timeout` where nothing was found in time. What was found until then is told
+    /// before.
+    pub(super) fn run(&self, context: &Context<'_>) -> Result<Outcome, ToolError> {
+        let Some((start, text)) = self.start else {
+            return Ok(Outcome {
+                paths: Vec::new(),
+                more: More::Nothing,
+                total: Some(0),
+                counts: Counts::default(),
+                unreadable: Vec::new(),
+            });
+        };
+        let prefix = Prefix::of(text);
+        let visitor = Matches { glob: self.glob, kinds: self.kinds };
+        let want = match self.sort {
+            Sort::Path => self.page.end().saturating_add(1),
+            Sort::Modified => usize::MAX,
+        };
+        let cancelled = || context.cancel.is_cancelled();
+        let pace = Pace { cancelled: &cancelled, deadline: context.search_deadline() };
+        let mut list = List::new(self.page, self.sort, &prefix, context.sink);
+        let options = Options { want, threads: None };
+        let summary = tree::walk(start, &self.selection, &visitor, options, pace, &mut list)
+            .map_err(|error| ToolError::from_io("start a search", text, error))?;
+        let found = list.found();
+        let Listed { paths, left_out } = list.finish();
+        let next = self.page.offset.saturating_add(paths.len());
+        let more = match (summary.ended, self.sort) {
+            (Ended::Stopped, Sort::Modified) => More::Unknown(None),
+            _ if left_out > 0 => More::From(next),
+            (Ended::Stopped, Sort::Path) => More::Unknown(Some(next)),
+            (Ended::All | Ended::Enough, _) => More::Nothing,
+        };
+        let total = (summary.ended == Ended::All).then_some(found);
+        if context.cancel.is_cancelled() {
+            return Err(ToolError::cancelled(
+                "the search was cancelled; what it found was told before",
+            )
+            .with_detail("found", paths.len()));
+        }
+        if summary.ended == Ended::Stopped && paths.is_empty() {
+            return Err(ToolError::timeout(format!(
+                "the search's time is up: nothing found among the {} names that were looked at \
+                 until then",
+                summary.counts.searched
+            ))
+            .with_hint("start deeper, or spell out more of the pattern"));
+        }
+        let first = summary.named.first(Skip::Unreadable).iter();
+        let unreadable = first.map(|path| prefix.join(path)).collect();
+        Ok(Outcome { paths, more, total, counts: summary.counts, unreadable })
+    }
+}
+
+/// Tells what the pattern is about from what only leads there.
+struct Matches<'a> {
+    glob: &'a PathGlob,
+    kinds: Kinds,
+}
+
+/// A match.
+pub(super) struct Match {
+    pub(super) kind: FileKind,
+    pub(super) size: Option<u64>,
+    /// Nanoseconds since 1970.
+    pub(super) modified: Option<i128>,
+}
+
+impl Visit for Matches<'_> {
+    type Local = ();
+    type Found = Match;
+
+    fn local(&self) {}
+
+    fn wants(&self, kind: FileKind) -> bool {
+        self.kinds == Kinds::All || kind == FileKind::Folder
+    }
+
+    fn visit(&self, (): &mut (), entry: &Entry<'_>, _: &Stop) -> Seen<Match> {
+        if entry.kind() == FileKind::Folder {
+            let mut path = entry.path();
+            path.push(b'/');
+            if !self.glob.is_match(&path) {
+                return Seen::nothing();
+            }
+        }
+        let found = match entry.stat() {
+            Ok(stat) => {
+                let size = (stat.kind == FileKind::Regular).then_some(stat.size);
+                Match { kind: stat.kind, size, modified: Some(stat.modified_ns) }
+            }
+            // Gone since.
+            Err(Errno::NOENT) => return Seen::nothing(),
+            Err(_) => Match { kind: entry.kind(), size: None, modified: None },
+        };
+        Seen { found: Some(found), hits: 1, weight: size_of::<Match>(), skip: None }
+    }
+}

@@ -1,0 +1,251 @@
+//! A page of the list, made out of the matches as they come in the order of paths.
+
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+use std::ops::ControlFlow;
+use std::time::{Duration, Instant};
+
+use serde_json::Value;
+use time::OffsetDateTime;
+use time::format_description::well_known::Rfc3339;
+
+use super::find::{Match, Page, Sort};
+use super::spec;
+use crate::field::PATH;
+use crate::prefix::Prefix;
+use tool_provider::{Event, EventSink, Payload};
+use workspace_fs::FileKind;
+use workspace_fs::tree::{Found, Report};
+
+/// Takes the matches in the order of paths.
+pub(super) struct List<'a> {
+    page: Page,
+    prefix: &'a Prefix,
+    kept: Kept,
+    /// How many matches came.
+    found: usize,
+    /// How many of them come behind the page.
+    left_out: usize,
+    room: Room,
+    partial: Partial<'a>,
+}
+
+/// A page, and how many known matches come behind it.
+pub(super) struct Listed {
+    pub(super) paths: Vec<Value>,
+    pub(super) left_out: usize,
+}
+
+impl<'a> List<'a> {
+    /// An empty page.
+    pub(super) fn new(page: Page, sort: Sort, prefix: &'a Prefix, sink: &'a dyn EventSink) -> Self {
+        let kept = match sort {
+            Sort::Path => Kept::First(Vec::new()),
+            Sort::Modified => Kept::Newest(BinaryHeap::new()),
+        };
+        let partial = Partial { sink, unsent: Vec::new(), last: None };
+        Self { page, prefix, kept, found: 0, left_out: 0, room: Room(MOST_BYTES), partial }
+    }
+
+    /// How many matches came.
+    pub(super) fn found(&self) -> usize {
+        self.found
+    }
+
+    pub(super) fn finish(mut self) -> Listed {
+        let paths = match self.kept {
+            Kept::First(page) => page,
+            Kept::Newest(newest) => {
+                let mut page = Vec::new();
+                for ranked in newest.into_sorted_vec().into_iter().skip(self.page.offset) {
+                    if self.room.take(ranked.path.len(), &page) {
+                        page.push(ranked.item(self.prefix));
+                    } else {
+                        self.left_out += 1;
+                    }
+                }
+                self.partial.unsent.extend(page.iter().cloned());
+                page
+            }
+        };
+        // The outcome follows; whoever is gone misses both.
+        let _ = self.partial.send();
+        Listed { paths, left_out: self.left_out }
+    }
+}
+
+/// How much a result holds, in bytes, about: no more than a model can use.
+const MOST_BYTES: usize = 128 * 1024;
+
+/// What a path takes in a result beside itself.
+const OVERHEAD: usize = 100;
+
+/// The room that is left on a page, in bytes.
+struct Room(usize);
+
+impl Room {
+    /// Takes the room for a path. False where there is none; an empty page always has it.
+    fn take(&mut self, path: usize, page: &[Value]) -> bool {
+        let left = self.0.checked_sub(path + OVERHEAD);
+        // Once it is full it stays full: a shorter path must not jump the queue.
+        self.0 = left.unwrap_or(0);
+        left.is_some() || page.is_empty()
+    }
+}
+
+/// The matches that are kept, never more than a page's end.
+enum Kept {
+    /// The page itself.
+    First(Vec<Value>),
+    /// The newest of all, the oldest of them on top.
+    Newest(BinaryHeap<Ranked>),
+}
+
+/// A match in the order of its last change.
+#[derive(PartialEq, Eq, PartialOrd, Ord)]
+struct Ranked {
+    modified: Reverse<Option<i128>>,
+    /// Its number in the order of paths.
+    number: usize,
+    path: Vec<u8>,
+    kind: Kind,
+    size: Option<u64>,
+}
+
+/// A kind of file as a result names it.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Kind {
+    File,
+    Folder,
+    Link,
+    Other,
+}
+
+impl Report<Match> for List<'_> {
+    fn found(&mut self, batch: Vec<Found<Match>>) -> ControlFlow<()> {
+        let end = self.page.end();
+        for Found { path, found: Match { kind, size, modified }, .. } in batch {
+            let number = self.found;
+            self.found += 1;
+            let modified = Reverse(modified);
+            let ranked = Ranked { modified, number, path, kind: Kind::of(kind), size };
+            match &mut self.kept {
+                Kept::First(_) if number < self.page.offset => {}
+                Kept::First(page) => {
+                    if number >= end || !self.room.take(ranked.path.len(), page) {
+                        self.left_out += 1;
+                        return ControlFlow::Break(());
+                    }
+                    let item = ranked.item(self.prefix);
+                    self.partial.unsent.push(item.clone());
+                    page.push(item);
+                }
+                Kept::Newest(newest) if newest.len() < end => newest.push(ranked),
+                Kept::Newest(newest) => {
+                    self.left_out += 1;
+                    if let Some(mut oldest) = newest.peek_mut()
+                        && ranked < *oldest
+                    {
+                        *oldest = ranked;
+                    }
+                }
+            }
+        }
+        self.partial.flow()
+    }
+
+    fn progress(&mut self, visited: u64) {
+        let message = format!("looked at {visited} names, {} found", self.found);
+        // Whoever is not ready for news of this kind need not have it.
+        let now = Some(Instant::now());
+        let _ = self.partial.sink.emit_until(Event::Progress { message, fraction: None }, now);
+    }
+}
+
+impl Ranked {
+    fn item(&self, prefix: &Prefix) -> Value {
+        let mut item = Payload::new();
+        PATH.put(&mut item, prefix.join(&self.path));
+        spec::KIND.put(&mut item, self.kind.name());
+        spec::SIZE_BYTES.put_some(&mut item, self.size);
+        spec::MODIFIED.put_some(&mut item, self.modified.0.and_then(timestamp));
+        item.into()
+    }
+}
+
+impl Kind {
+    fn of(kind: FileKind) -> Self {
+        match kind {
+            FileKind::Regular => Kind::File,
+            FileKind::Folder => Kind::Folder,
+            FileKind::Link => Kind::Link,
+            FileKind::Special(_) => Kind::Other,
+        }
+    }
+
+    fn name(self) -> &'static str {
+        match self {
+            Kind::File => "file",
+            Kind::Folder => "folder",
+            Kind::Link => "link",
+            Kind::Other => "other",
+        }
+    }
+}
+
+/// A moment as RFC 3339 writes it, to the second; nothing for one that it cannot write.
+fn timestamp(nanoseconds: i128) -> Option<String> {
+    let seconds = i64::try_from(nanoseconds.div_euclid(1_000_000_000)).ok()?;
+    OffsetDateTime::from_unix_timestamp(seconds).ok()?.format(&Rfc3339).ok()
+}
+
+/// Sends what is found while the search goes on.
+struct Partial<'a> {
+    sink: &'a dyn EventSink,
+    unsent: Vec<Value>,
+    last: Option<Instant>,
+}
+
+/// How long finds are gathered before they are sent, and how many at most.
+const GATHERED: Duration = Duration::from_millis(50);
+const MOST_GATHERED: usize = 500;
+
+impl Partial<'_> {
+    /// Sends what is there, unless something was sent just now.
+    fn flow(&mut self) -> ControlFlow<()> {
+        let is_due = self.unsent.len() >= MOST_GATHERED
+            || self.last.is_none_or(|last| last.elapsed() >= GATHERED);
+        if is_due { self.send() } else { ControlFlow::Continue(()) }
+    }
+
+    fn send(&mut self) -> ControlFlow<()> {
+        if self.unsent.is_empty() {
+            return ControlFlow::Continue(());
+        }
+        self.last = Some(Instant::now());
+        let mut payload = Payload::new();
+        spec::PATHS.put(&mut payload, std::mem::take(&mut self.unsent));
+        match self.sink.emit(Event::Partial(payload)) {
+            Ok(()) => ControlFlow::Continue(()),
+            Err(_) => ControlFlow::Break(()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn moments_are_told_in_utc_to_the_second() {
+        for (nanoseconds, expected) in [
+            (0, Some("1970-01-01T00:00:00Z")),
+            (1_700_000_000_999_999_999, Some("2023-11-14T22:13:20Z")),
+            (-1, Some("1969-12-31T23:59:59Z")),
+            (i128::MAX, None),
+            (i128::from(i64::MAX) * 1000, None),
+        ] {
+            assert_eq!(timestamp(nanoseconds).as_deref(), expected, "{nanoseconds}");
+        }
+    }
+}

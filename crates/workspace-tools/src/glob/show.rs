@@ -1,0 +1,131 @@
+//! `glob` calls and results as a person sees them.
+
+use serde_json::Value;
+
+use super::spec;
+use crate::field::{NOTICE, path_of};
+use tool_provider::Payload;
+use tool_provider::shorten::shorten;
+use tool_provider::view::{ListOrder, Style, View};
+use workspace_fs::text::hidden::one_line;
+use workspace_fs::text::name;
+
+/// How much of a pattern is shown, in bytes.
+const MOST_PATTERN: usize = 200;
+
+/// One line that says what is looked for.
+pub(super) fn call(arguments: &Payload) -> View {
+    let mut line = format!("Find {}", asked(arguments));
+    if spec::SORT.get(arguments) == Some("modified") {
+        line.push_str(", newest first");
+    }
+    if spec::INCLUDE_IGNORED.get(arguments) == Some(true) {
+        line.push_str(", ignored files too");
+    }
+    View::plain(line)
+}
+
+/// The paths as a list, under a line that says how many there are.
+pub(super) fn result(payload: &Payload) -> View {
+    let paths = spec::PATHS.get(payload).unwrap_or_default();
+    let paths: Vec<View> = paths.iter().filter_map(path).collect();
+    let more = spec::TRUNCATED.get(payload) == Some(true);
+    let count = match (paths.len(), more) {
+        (0, _) => "nothing".to_owned(),
+        (1, false) => "1 path".to_owned(),
+        (count, false) => format!("{count} paths"),
+        (count, true) => format!("{count} paths and more"),
+    };
+    let mut views = vec![View::text(format!("{} · {count}", asked(payload)), Style::Bold)];
+    if !paths.is_empty() {
+        views.push(View::List { items: paths, order: ListOrder::Unordered });
+    }
+    if let Some(notice) = NOTICE.get(payload) {
+        views.push(View::text(notice, Style::Warning));
+    }
+    View::Group(views)
+}
+
+/// `*.rs in src`.
+fn asked(payload: &Payload) -> String {
+    let pattern = shorten(spec::PATTERN.get(payload).unwrap_or("files"), MOST_PATTERN);
+    let pattern = one_line(&pattern);
+    match spec::START.get(payload) {
+        Some(path) => format!("{pattern} in {}", name::shown(path)),
+        None => pattern.into_owned(),
+    }
+}
+
+fn path(item: &Value) -> Option<View> {
+    let path = name::shown(path_of(item)?);
+    Some(match item.as_object().and_then(|item| spec::KIND.get(item)) {
+        Some("folder") => View::text(format!("{path}/"), Style::Bold),
+        Some("link") => View::text(format!("{path} (link)"), Style::Dim),
+        Some("other") => View::text(format!("{path} (neither file nor folder)"), Style::Dim),
+        _ => View::plain(path),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+    use serde_json::json;
+
+    use super::*;
+    use crate::field::tests::{any_payload, of};
+
+    #[test]
+    fn a_call_is_one_line() {
+        let line = |value| call(&of(value));
+        assert_eq!(line(json!({"pattern": "*.rs"})), View::plain("Find *.rs"));
+        assert_eq!(
+            line(json!({
+                "pattern": "a\n*", "path": "x", "sort": "modified", "include_ignored": true
+            })),
+            View::plain("Find a\\n* in x, newest first, ignored files too")
+        );
+        assert_eq!(line(json!({})), View::plain("Find files"));
+    }
+
+    #[test]
+    fn paths_are_a_list() {
+        let shown = result(&of(json!({
+            "tool": "glob", "pattern": "*", "path": "x", "truncated": true, "next_offset": 4,
+            "notice": "There are more.",
+            "paths": [
+                {"path": "x/a", "kind": "file", "size_bytes": 1},
+                {"path": "x/b", "kind": "folder"},
+                {"path": "x/c", "kind": "link"},
+                "x/d\u{202e}", 7, {"kind": "file"},
+            ],
+        })));
+        let items = vec![
+            View::plain("x/a"),
+            View::text("x/b/", Style::Bold),
+            View::text("x/c (link)", Style::Dim),
+            View::plain("\"x/d\\342\\200\\256\""),
+        ];
+        assert_eq!(
+            shown,
+            View::Group(vec![
+                View::text("* in x · 4 paths and more", Style::Bold),
+                View::List { items, order: ListOrder::Unordered },
+                View::text("There are more.", Style::Warning),
+            ])
+        );
+        let nothing = result(&of(json!({"paths": {}})));
+        assert_eq!(nothing, View::Group(vec![View::text("files · nothing", Style::Bold)]));
+    }
+
+    proptest! {
+        #[test]
+        fn whatever_was_kept_can_be_shown(
+            payload in any_payload(&["pattern", "path", "paths", "kind", "truncated", "notice"]),
+        ) {
+            let View::Group(views) = result(&payload) else { panic!("a group is shown") };
+            prop_assert!(!views.is_empty());
+            let View::Text { content, .. } = call(&payload) else { panic!("a line is shown") };
+            prop_assert!(!content.contains('\n'));
+        }
+    }
+}

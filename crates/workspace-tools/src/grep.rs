@@ -1,0 +1,204 @@
+//! `grep`: finds lines that match a pattern, in a file or in all files beneath a folder.
+
+mod arguments;
+mod careful;
+mod collect;
+mod compile;
+mod expression;
+mod matcher;
+mod notice;
+mod pattern;
+mod report;
+mod search;
+mod show;
+mod snippet;
+pub mod spec;
+mod steps;
+
+use crate::fault::Classify as _;
+use std::num::NonZero;
+
+use super::field::NOTICE;
+use super::prefix::Prefix;
+use crate::change;
+use crate::{Context, Files};
+use arguments::{Arguments, HERE};
+use collect::{Hits, Interest, Lines};
+use notice::Told;
+use report::{Full, Listed, Pages};
+use search::Search;
+use tool_provider::view::View;
+use tool_provider::{Payload, Tool, ToolError, ToolSpec};
+use workspace_fs::tree::{self, Counts, Ended, Named, Options, Pace, Selection, Skip, Start};
+use workspace_fs::{Action, PathArgument};
+
+/// The tool.
+#[derive(Debug)]
+pub struct Grep {
+    spec: ToolSpec,
+}
+
+impl Grep {
+    /// The tool, ready to be registered.
+    #[must_use]
+    pub fn new() -> Self {
+        Self { spec: spec::spec() }
+    }
+}
+
+impl Default for Grep {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl Tool<Files> for Grep {
+    fn spec(&self) -> &ToolSpec {
+        &self.spec
+    }
+
+    fn run(&self, arguments: &Payload, context: &Context<'_>) -> Result<Payload, ToolError> {
+        let arguments = Arguments::of(arguments)?;
+        let pattern = arguments.wanted.compile(context)?;
+        let start = start(&arguments, context)?;
+        // One more than the page holds tells whether there is more.
+        let page = arguments.page;
+        let want = page.offset.saturating_add(page.limit).saturating_add(1);
+        let lines = if arguments.wanted.multiline { Lines::Many } else { Lines::One };
+        let interest = Interest { mode: arguments.mode, lines, skip: 0, want };
+        let secrets = context.secrets.clone();
+        let search = Search { pattern, around: arguments.around, interest, secrets };
+        let cancelled = || context.cancel.is_cancelled();
+        let pace = Pace { cancelled: &cancelled, deadline: context.search_deadline() };
+        let mut again = |path: &[u8], skip: usize| {
+            let interest = Interest { skip, ..interest };
+            let search = Search {
+                pattern: search.pattern.clone(),
+                secrets: search.secrets.clone(),
+                interest,
+                ..search
+            };
+            search_one(&start, path, &search, pace)
+        };
+        let prefix = Prefix::of(arguments.path);
+        let mut pages = Pages::new(context, prefix, arguments.mode, page, &mut again);
+        let options = Options { want, threads: None };
+        let summary = tree::walk(&start, &arguments.selection, &search, options, pace, &mut pages)
+            .map_err(|error| ToolError::from_io("start a search", arguments.path, error))?;
+        if context.cancel.is_cancelled() {
+            return Err(ToolError::cancelled("the search was cancelled"));
+        }
+        let listed = pages.finish();
+        let end = match (listed.full, summary.ended) {
+            (Some(full), _) => End::Full(full),
+            (None, Ended::Stopped) => End::Stopped(summary.open),
+            (None, Ended::All | Ended::Enough) if listed.is_cut => End::Stopped(None),
+            (None, Ended::All | Ended::Enough) => End::All,
+        };
+        let counts = match &end {
+            End::Full(full) => full.counts,
+            End::Stopped(_) | End::All => summary.counts,
+        };
+        if let (End::Stopped(_), true) = (&end, listed.list.is_empty()) {
+            return Err(nothing_in_time(counts));
+        }
+        Ok(result(listed, &arguments, &end, counts, &summary.named))
+    }
+
+    fn preview(&self, arguments: &Payload, context: &Context<'_>) -> Result<View, ToolError> {
+        let parsed = Arguments::of(arguments)?;
+        parsed.wanted.compile(context)?;
+        Ok(match start(&parsed, context) {
+            Ok(_) => self.render_call(arguments),
+            Err(fault) => change::failure(&fault),
+        })
+    }
+
+    fn render_call(&self, arguments: &Payload) -> View {
+        show::call(arguments)
+    }
+
+    fn render_result(&self, payload: &Payload) -> View {
+        show::result(payload)
+    }
+}
+
+/// How a search ended.
+enum End {
+    /// All was searched.
+    All,
+    /// The page is full, and there is more.
+    Full(Full),
+    /// Time was up; everything before this path was searched.
+    Stopped(Option<Vec<u8>>),
+}
+
+fn start(arguments: &Arguments<'_>, context: &Context<'_>) -> Result<Start, ToolError> {
+    let text = arguments.path;
+    let path = PathArgument { text, working_directory: context.working_directory };
+    let place = context.state.workspace.locate_existing(path, Action::Read).classified()?;
+    Ok(place.start(text, arguments.selection.ignore_rules()).classified()?)
+}
+
+/// Searches the one file at `path` below a start.
+fn search_one(start: &Start, path: &[u8], search: &Search, pace: Pace<'_>) -> Option<Hits> {
+    struct One(Option<Hits>);
+    impl tree::Report<Hits> for One {
+        fn found(&mut self, batch: Vec<tree::Found<Hits>>) -> std::ops::ControlFlow<()> {
+            self.0 = batch.into_iter().next().map(|found| found.found);
+            std::ops::ControlFlow::Continue(())
+        }
+        fn progress(&mut self, _: u64) {}
+    }
+    let start = start.file_beneath(path).ok()?;
+    let options = Options { want: usize::MAX, threads: Some(NonZero::<usize>::MIN) };
+    let mut one = One(None);
+    let all = Selection::default();
+    tree::walk(&start, &all, search, options, pace, &mut one).ok()?;
+    one.0
+}
+
+fn nothing_in_time(counts: Counts) -> ToolError {
+    ToolError::timeout(format!(
+        "the search's time is up: no match in the {} files that were searched until then",
+        counts.searched
+    ))
+    .with_detail("files_searched", counts.searched)
+    .with_hint("search a narrower path, glob or type")
+}
+
+fn result(
+    mut listed: Listed,
+    arguments: &Arguments<'_>,
+    end: &End,
+    counts: Counts,
+    named: &Named,
+) -> Payload {
+    let next = arguments.page.offset.saturating_add(listed.list.len());
+    let notice = Told { listed: &listed, arguments, end, counts, named, next }.notice();
+    let mut payload = Payload::new();
+    let to = &mut payload;
+    spec::PATTERN.put(to, arguments.wanted.pattern);
+    if arguments.path != HERE {
+        spec::START.put(to, arguments.path);
+    }
+    listed.field().put(to, std::mem::take(&mut listed.list));
+    spec::TRUNCATED.put(to, !matches!(end, End::All));
+    match end {
+        End::All => spec::TOTAL_MATCHES.put(to, listed.matches),
+        End::Full(_) => spec::NEXT_OFFSET.put(to, next),
+        End::Stopped(_) => {}
+    }
+    spec::FILES_SEARCHED.put(to, counts.searched);
+    let mut skipped = Payload::new();
+    spec::BINARY.put(&mut skipped, counts.skipped(Skip::Binary));
+    spec::TOO_LARGE.put(&mut skipped, counts.skipped(Skip::TooLarge));
+    spec::UNREADABLE.put(&mut skipped, counts.skipped(Skip::Unreadable));
+    spec::SKIPPED.put(to, skipped);
+    NOTICE.put_some(to, notice);
+    payload
+}
+
+#[cfg(test)]
+#[expect(clippy::disallowed_methods, reason = "tests set up real files")]
+mod tests;

@@ -1,0 +1,165 @@
+//! The arguments of `grep`, as meant.
+
+use super::spec;
+use crate::field::{Field, Flag, Whole};
+use tool_provider::shorten::shorten;
+use tool_provider::{Payload, ToolError};
+use workspace_fs::text::hidden::one_line;
+use workspace_fs::tree::{IgnoreRules, PathGlob, Selection};
+
+/// What a result lists.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) enum Mode {
+    /// Lines that match.
+    #[default]
+    Content,
+    /// Files with a match.
+    Files,
+    /// Files with a match, and how many lines match.
+    Count,
+}
+
+/// A pattern and how it is meant.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Wanted<'a> {
+    pub(super) pattern: &'a str,
+    pub(super) ignore_case: bool,
+    pub(super) fixed_strings: bool,
+    pub(super) word: bool,
+    pub(super) multiline: bool,
+}
+
+/// How many lines around a match are given.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Around {
+    pub(super) before: usize,
+    pub(super) after: usize,
+}
+
+/// Which part of the list a result holds.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Page {
+    pub(super) offset: usize,
+    pub(super) limit: usize,
+}
+
+pub(super) struct Arguments<'a> {
+    pub(super) wanted: Wanted<'a>,
+    pub(super) path: &'a str,
+    pub(super) selection: Selection,
+    /// Whether less than all files is asked for, beside the ignore rules.
+    pub(super) is_filtered: bool,
+    pub(super) mode: Mode,
+    pub(super) around: Around,
+    pub(super) page: Page,
+}
+
+/// How many entries are listed when the call does not say, and at most.
+pub(super) const DEFAULT_LIMIT: u64 = 100;
+pub(super) const MOST_LIMIT: u64 = 10_000;
+/// How many lines are given around a match at most.
+pub(super) const MOST_CONTEXT: u64 = 100;
+
+/// Where a search starts when the call does not say.
+pub(super) const HERE: &str = ".";
+
+impl<'a> Arguments<'a> {
+    pub(super) fn of(arguments: &'a Payload) -> Result<Self, ToolError> {
+        let flag = |field: Field<Flag>| field.get(arguments) == Some(true);
+        let pattern = spec::PATTERN
+            .get(arguments)
+            .ok_or_else(|| ToolError::invalid_arguments("pattern must be a string"))?;
+        let wanted = Wanted {
+            pattern,
+            ignore_case: flag(spec::IGNORE_CASE),
+            fixed_strings: flag(spec::FIXED_STRINGS),
+            word: flag(spec::WORD),
+            multiline: flag(spec::MULTILINE),
+        };
+        let mode = match spec::MODE.get(arguments) {
+            Some("files") => Mode::Files,
+            Some("count") => Mode::Count,
+            _ => Mode::Content,
+        };
+        let context = spec::CONTEXT.unsigned(arguments).unwrap_or(0);
+        let lines = |field: Field<Whole>| {
+            whole(field.unsigned(arguments).unwrap_or(context).min(MOST_CONTEXT))
+        };
+        let around = match mode {
+            Mode::Content => Around { before: lines(spec::BEFORE), after: lines(spec::AFTER) },
+            Mode::Files | Mode::Count => Around::default(),
+        };
+        let limit = spec::LIMIT.unsigned(arguments).unwrap_or(DEFAULT_LIMIT).clamp(1, MOST_LIMIT);
+        let offset = spec::OFFSET.unsigned(arguments).unwrap_or(0);
+        let page = Page { offset: whole(offset), limit: whole(limit) };
+        let rules = match flag(spec::INCLUDE_IGNORED) {
+            true => IgnoreRules::Disregard,
+            false => IgnoreRules::Honour,
+        };
+        let (glob, kind) = (spec::GLOB.get(arguments), spec::TYPE.get(arguments));
+        Ok(Self {
+            wanted,
+            path: spec::START.get(arguments).unwrap_or(HERE),
+            selection: selection(rules, glob, kind)?,
+            is_filtered: glob.is_some() || kind.is_some(),
+            mode,
+            around,
+            page,
+        })
+    }
+}
+
+fn whole(number: u64) -> usize {
+    usize::try_from(number).unwrap_or(usize::MAX)
+}
+
+fn selection(
+    rules: IgnoreRules,
+    glob: Option<&str>,
+    kind: Option<&str>,
+) -> Result<Selection, ToolError> {
+    let mut selection = Selection::new(rules);
+    if let Some(text) = glob {
+        let glob = PathGlob::new(text).map_err(|error| {
+            let shown = shorten(text, SHOWN);
+            ToolError::invalid_arguments(format!("glob {}: {error}", one_line(&shown)))
+                .with_hint("a glob is relative to path, such as *.rs or src/**/*.ts")
+                .with_source(error)
+        })?;
+        selection = selection.with_glob(glob);
+    }
+    if let Some(name) = kind {
+        selection = selection.with_type(name).ok_or_else(|| unknown_type(name))?;
+    }
+    Ok(selection)
+}
+
+/// How much of an argument is repeated in a message, in bytes.
+pub(super) const SHOWN: usize = 200;
+
+/// How many near type names are told, and how long a name may be that any is near to. To compare
+/// takes time and memory by both their lengths.
+const NEAR: usize = 3;
+const LONGEST_NEAR: usize = 32;
+
+fn unknown_type(name: &str) -> ToolError {
+    let may_be_near = name.len() <= LONGEST_NEAR;
+    let mut near: Vec<(usize, String)> = Selection::type_names()
+        .into_iter()
+        .filter(|_| may_be_near)
+        .map(|known| (strsim::damerau_levenshtein(&name.to_lowercase(), &known), known))
+        .filter(|(distance, known)| *distance <= 2 || known.starts_with(name))
+        .collect();
+    near.sort();
+    // A file's ending, which is what everybody tries first, says more than likeness.
+    let of_ending = Selection::types_of_ending(name.trim_start_matches('.'));
+    let alike = near.into_iter().map(|(_, known)| known).filter(|known| !of_ending.contains(known));
+    let near: Vec<String> = of_ending.iter().cloned().chain(alike).take(NEAR).collect();
+    let shown: String = name.chars().take(64).collect();
+    let error =
+        ToolError::invalid_arguments(format!("type {:?} is no file type of ripgrep's", shown));
+    if near.is_empty() {
+        return error.with_hint("use glob instead, such as *.rs");
+    }
+    error.with_hint(format!("did you mean {}?", near.join(" or "))).with_detail("similar", near)
+}

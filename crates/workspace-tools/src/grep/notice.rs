@@ -1,0 +1,145 @@
+//! What a caller should know of a search beyond the fields of its result.
+
+use super::arguments::{Arguments, Mode};
+use super::report::{FullBy, Listed};
+use super::search::{MOST_LINE, MOST_MULTILINE};
+use super::{Counts, End, Named, Skip};
+use crate::ignore_files;
+use workspace_fs::text::hidden::one_line;
+
+/// Everything that is told of a search.
+pub(super) struct Told<'a> {
+    pub(super) listed: &'a Listed,
+    pub(super) arguments: &'a Arguments<'a>,
+    pub(super) end: &'a End,
+    pub(super) counts: Counts,
+    pub(super) named: &'a Named,
+    pub(super) next: usize,
+}
+
+impl Told<'_> {
+    /// The sentences, if there is anything to say.
+    pub(super) fn notice(&self) -> Option<String> {
+        let mut notices = Vec::new();
+        notices.extend(self.end());
+        if matches!(self.end, End::All) {
+            notices.extend(self.nothing());
+            notices.extend(self.ignored());
+        }
+        notices.extend(ignore_files::cut(self.counts));
+        notices
+            .extend(self.skipped(Skip::Binary, "searched up to the first NUL byte only (binary)"));
+        let too_large = match self.arguments.wanted.multiline {
+            true => format!(
+                "not searched because multiline takes files up to {} MiB",
+                MOST_MULTILINE >> 20
+            ),
+            false => format!("searched up to a line over {} MiB only", MOST_LINE >> 20),
+        };
+        notices.extend(self.skipped(Skip::TooLarge, &too_large));
+        notices.extend(self.skipped(Skip::Unreadable, "not searched because it cannot be read"));
+        (!notices.is_empty()).then(|| notices.join(" "))
+    }
+
+    fn end(&self) -> Option<String> {
+        match self.end {
+            End::All => None,
+            End::Full(full) => Some(match full.by {
+                FullBy::Limit => format!("There is more; go on with offset {}.", self.next),
+                FullBy::Bytes => {
+                    format!("The result is as large as it may be; go on with offset {}.", self.next)
+                }
+            }),
+            End::Stopped(open) => {
+                let searched = match open {
+                    Some(path) if !path.is_empty() => {
+                        let path = self.listed.prefix.join(path);
+                        format!(
+                            "all files before {} were searched, and some behind",
+                            one_line(&path)
+                        )
+                    }
+                    _ => "some files were searched".to_owned(),
+                };
+                Some(format!(
+                    "Partial: time was up after {} files; {searched}. Search a narrower path, glob or \
+                     type for the rest.",
+                    self.counts.searched
+                ))
+            }
+        }
+    }
+
+    /// Why the list is empty.
+    fn nothing(&self) -> Option<String> {
+        if !self.listed.list.is_empty() {
+            return None;
+        }
+        if self.listed.seen > 0 {
+            let seen = self.listed.seen;
+            return Some(format!(
+                "Nothing to show: offset {} is past the last of {seen} {}.",
+                self.arguments.page.offset,
+                match self.arguments.mode {
+                    Mode::Content if seen == 1 => "match",
+                    Mode::Content => "matches",
+                    Mode::Files | Mode::Count if seen == 1 => "file",
+                    Mode::Files | Mode::Count => "files",
+                }
+            ));
+        }
+        let nothing = match (self.counts.searched, self.arguments.is_filtered) {
+            (0, true) => "No match, and no file was searched: none fits glob and type.".to_owned(),
+            (0, false) => "No match: there was no file to search.".to_owned(),
+            (1, _) => "No match in 1 file.".to_owned(),
+            (searched, _) => format!("No match in {searched} files."),
+        };
+        Some(match self.foreign_syntax() {
+            Some(remedy) => format!("{nothing} {remedy}"),
+            None => nothing,
+        })
+    }
+
+    /// What to say of a pattern that found nothing and is written as `grep` without `-E` takes it.
+    fn foreign_syntax(&self) -> Option<&'static str> {
+        let wanted = &self.arguments.wanted;
+        (!wanted.fixed_strings && wanted.pattern.contains("\\|")).then_some(
+            "In pattern \\| is the character |; alternatives are parted by | without a backslash.",
+        )
+    }
+
+    fn ignored(&self) -> Option<String> {
+        let what = match self.counts.ignored {
+            0 => return None,
+            1 => "1 file or folder".to_owned(),
+            count => format!("{count} files or folders"),
+        };
+        Some(format!(
+            "Ignore rules left out {what}; include_ignored: true, or naming one in path, searches them."
+        ))
+    }
+
+    fn skipped(&self, skip: Skip, why: &str) -> Option<String> {
+        let count = self.counts.skipped(skip);
+        if count == 0 {
+            return None;
+        }
+        let shown = usize::try_from(count).unwrap_or(usize::MAX);
+        let mut names: Vec<String> = (self.named.first(skip).iter().take(shown))
+            .map(|path| one_line(&self.listed.prefix.join(path)).into_owned())
+            .collect();
+        if shown > names.len() {
+            names.push(format!("{} more", shown - names.len()));
+        }
+        let why = if count == 1 { why.to_owned() } else { why.replace("it cannot", "they cannot") };
+        Some(format!("{} {why}.", list(&names)).replacen("  ", " ", 1))
+    }
+}
+
+fn list(names: &[String]) -> String {
+    match names {
+        [] => String::new(),
+        [one] => format!("{one} was"),
+        [most @ .., last] => format!("{} and {last} were", most.join(", ")),
+    }
+}

@@ -1,0 +1,297 @@
+//! The environment of a command: a short list of names, and what the operator adds to it.
+
+use std::collections::BTreeMap;
+use std::ffi::{OsStr, OsString};
+use std::fmt;
+
+use sandbox::Private;
+
+use tool_provider::Secrets;
+
+/// Names that a command inherits from our own environment, besides every `LC_*`.
+const INHERITED: [&str; 7] = ["HOME", "LANG", "LOGNAME", "PATH", "TERM", "TZ", "USER"];
+
+/// What a command sees where our own environment has no such name: a kernel launches us with little
+/// more than PATH and HOME.
+const FALLBACKS: [(&str, &str); 3] = [
+    ("LANG", "C.UTF-8"),
+    ("PATH", "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"),
+    ("TERM", "dumb"),
+];
+
+/// Keeps programs from waiting for a person who is not there.
+const UNATTENDED: [(&str, &str); 3] =
+    [("GIT_PAGER", "cat"), ("GIT_TERMINAL_PROMPT", "0"), ("PAGER", "cat")];
+
+/// The name of the handshake's cookie, which is no secret but nothing for a command either.
+const COOKIE: &str = "PLUGGABLEHARNESS_AGENT_PLUGIN";
+
+/// What an operator configured, by the names of the keys.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Requested<'a> {
+    /// `env`: plain values.
+    pub env: Option<&'a BTreeMap<String, String>>,
+    /// `env_passthrough`: names to take over from our own environment.
+    pub env_passthrough: &'a [String],
+    /// `secret_env`: the same, and the values are secrets.
+    pub secret_env: &'a [String],
+}
+
+/// The environment of every command of one configuration.
+#[derive(Clone, Default)]
+pub struct Environment {
+    inherited: BTreeMap<OsString, OsString>,
+    chosen: BTreeMap<OsString, OsString>,
+    secrets: Secrets,
+}
+
+/// What is wrong with the names that an operator configured.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum EnvironmentError {
+    /// A name that changes what a shell or the loader runs, or that belongs to the handshake.
+    #[error("{key}: {name} is refused: {reason}")]
+    Refused {
+        /// The configuration's key.
+        key: &'static str,
+        /// The variable's name.
+        name: String,
+        /// Why.
+        reason: &'static str,
+    },
+    /// A name or value that no environment can hold.
+    #[error("{key}: {name:?} {reason}")]
+    Malformed {
+        /// The configuration's key.
+        key: &'static str,
+        /// The variable's name.
+        name: String,
+        /// What about it.
+        reason: &'static str,
+    },
+    /// A secret that is not there.
+    #[error(
+        "secret_env: {name} is not set in the provider's environment; \
+         set it in the block's environment {{ … }}, or take the name out"
+    )]
+    Unset {
+        /// The variable's name.
+        name: String,
+    },
+}
+
+impl EnvironmentError {
+    /// The configuration's key that is at fault.
+    #[must_use]
+    pub fn key(&self) -> &'static str {
+        match self {
+            EnvironmentError::Refused { key, .. } | EnvironmentError::Malformed { key, .. } => key,
+            EnvironmentError::Unset { .. } => "secret_env",
+        }
+    }
+}
+
+impl Environment {
+    /// Chooses from our own environment, `own`, and from what the operator asked for.
+    ///
+    /// # Errors
+    /// Everything that is wrong with `requested`, not only the first fault.
+    pub fn choose(
+        own: impl IntoIterator<Item = (OsString, OsString)>,
+        requested: Requested<'_>,
+    ) -> Result<Self, Vec<EnvironmentError>> {
+        let own: BTreeMap<OsString, OsString> = own.into_iter().collect();
+        let mut faults = Vec::new();
+        let mut chosen = BTreeMap::new();
+        let mut secrets = Vec::new();
+
+        for name in requested.env_passthrough {
+            check_name("env_passthrough", name, &mut faults);
+            if let Some(value) = own.get(OsStr::new(name)) {
+                chosen.insert(OsString::from(name), value.clone());
+            }
+        }
+        for name in requested.secret_env {
+            check_name("secret_env", name, &mut faults);
+            match own.get(OsStr::new(name)) {
+                Some(value) => {
+                    chosen.insert(OsString::from(name), value.clone());
+                    secrets.push((name, value.as_encoded_bytes().to_vec()));
+                }
+                None => faults.push(EnvironmentError::Unset { name: name.clone() }),
+            }
+        }
+        for (name, value) in requested.env.into_iter().flatten() {
+            check_name("env", name, &mut faults);
+            if value.contains('\0') {
+                let reason = "has a value with a NUL byte";
+                faults.push(EnvironmentError::Malformed { key: "env", name: name.clone(), reason });
+            }
+            chosen.insert(name.into(), value.into());
+        }
+        if !faults.is_empty() {
+            return Err(faults);
+        }
+
+        let mut inherited: BTreeMap<OsString, OsString> =
+            FALLBACKS.iter().map(|&(name, value)| (name.into(), value.into())).collect();
+        inherited.extend(own.into_iter().filter(|(name, _)| is_inherited(name)));
+        inherited.extend(UNATTENDED.iter().map(|&(name, value)| (name.into(), value.into())));
+        Ok(Self { inherited, chosen, secrets: Secrets::new(secrets) })
+    }
+
+    /// The values that must not be shown.
+    #[must_use]
+    pub fn secrets(&self) -> &Secrets {
+        &self.secrets
+    }
+
+    /// The variables of a command that runs with these private folders. What the operator chose
+    /// wins over everything else.
+    #[must_use]
+    pub fn variables(&self, private: &Private) -> Vec<(OsString, OsString)> {
+        let mut variables = self.inherited.clone();
+        variables.insert("TMPDIR".into(), private.tmp.clone().into());
+        variables.insert("XDG_CACHE_HOME".into(), private.cache.clone().into());
+        if let Some(home) = &private.home {
+            variables.insert("HOME".into(), home.into());
+        }
+        variables.extend(self.chosen.clone());
+        variables.into_iter().collect()
+    }
+}
+
+/// Names only: a value may be a secret.
+impl fmt::Debug for Environment {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_list().entries(self.inherited.keys().chain(self.chosen.keys())).finish()
+    }
+}
+
+fn is_inherited(name: &OsStr) -> bool {
+    name.to_str().is_some_and(|name| INHERITED.contains(&name) || name.starts_with("LC_"))
+}
+
+fn check_name(key: &'static str, name: &str, faults: &mut Vec<EnvironmentError>) {
+    if name.is_empty() || name.contains(['=', '\0']) {
+        let reason = "is not the name of a variable";
+        faults.push(EnvironmentError::Malformed { key, name: name.to_owned(), reason });
+    } else if let Some(reason) = refusal(name) {
+        faults.push(EnvironmentError::Refused { key, name: name.to_owned(), reason });
+    }
+}
+
+/// Why a command may not have a variable of this name, where it may not.
+#[must_use]
+pub fn refusal(name: &str) -> Option<&'static str> {
+    match name {
+        "BASH_ENV" | "ENV" => Some("a shell would run that file before every command"),
+        COOKIE => Some("it belongs to the kernel's handshake"),
+        _ if name.starts_with("LD_") => Some("the loader would change what every program runs"),
+        _ if name.starts_with("BASH_FUNC_") => Some("a shell would take it as a function"),
+        _ if name.starts_with("PLUGIN_") => Some("it belongs to the kernel's handshake"),
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn own(pairs: &[(&str, &str)]) -> Vec<(OsString, OsString)> {
+        pairs.iter().map(|&(name, value)| (name.into(), value.into())).collect()
+    }
+
+    fn folders() -> Private {
+        Private {
+            tmp: "/p/tmp".into(),
+            cache: "/p/cache".into(),
+            home: None,
+            spool: "/p/spool".into(),
+        }
+    }
+
+    fn seen(environment: &Environment, private: &Private) -> Vec<String> {
+        let show = |(name, value): &(OsString, OsString)| {
+            format!("{}={}", name.to_string_lossy(), value.to_string_lossy())
+        };
+        environment.variables(private).iter().map(show).collect()
+    }
+
+    #[test]
+    fn only_the_list_is_inherited() {
+        let own = own(&[
+            ("PATH", "/bin"),
+            ("HOME", "/h"),
+            ("USER", "u"),
+            ("LC_ALL", "de_DE.UTF-8"),
+            ("TMPDIR", "/tmp/x"),
+            ("FAKE_API_KEY", "zzz123"),
+            ("PLUGIN_MIN_PORT", "1"),
+            (COOKIE, "x"),
+            ("LD_PRELOAD", "/x.so"),
+            ("BASH_ENV", "/x"),
+            ("EDITOR", "vi"),
+        ]);
+        let environment = Environment::choose(own, Requested::default()).unwrap();
+        let expected = [
+            "GIT_PAGER=cat",
+            "GIT_TERMINAL_PROMPT=0",
+            "HOME=/h",
+            "LANG=C.UTF-8",
+            "LC_ALL=de_DE.UTF-8",
+            "PAGER=cat",
+            "PATH=/bin",
+            "TERM=dumb",
+            "TMPDIR=/p/tmp",
+            "USER=u",
+            "XDG_CACHE_HOME=/p/cache",
+        ];
+        assert_eq!(seen(&environment, &folders()), expected);
+    }
+
+    #[test]
+    fn the_private_home_replaces_ours_and_the_operator_replaces_all() {
+        let plain = BTreeMap::from([("PAGER".to_owned(), "less".to_owned())]);
+        let requested = Requested { env: Some(&plain), ..Requested::default() };
+        let environment = Environment::choose(own(&[("HOME", "/h")]), requested).unwrap();
+        let private = Private { home: Some("/p/home".into()), ..folders() };
+        let seen = seen(&environment, &private);
+        assert!(seen.contains(&"HOME=/p/home".to_owned()), "{seen:?}");
+        assert!(seen.contains(&"PAGER=less".to_owned()), "{seen:?}");
+    }
+
+    #[test]
+    fn named_variables_pass_and_secrets_are_known() {
+        let own = own(&[("CI", "1"), ("TOKEN", "hunter2!")]);
+        let requested = Requested {
+            env: None,
+            env_passthrough: &["CI".to_owned(), "NOT_SET".to_owned()],
+            secret_env: &["TOKEN".to_owned()],
+        };
+        let environment = Environment::choose(own, requested).unwrap();
+        let seen = seen(&environment, &folders());
+        assert!(seen.contains(&"CI=1".to_owned()) && seen.contains(&"TOKEN=hunter2!".to_owned()));
+        assert!(!seen.iter().any(|pair| pair.starts_with("NOT_SET")));
+        assert_eq!(environment.secrets().mask_text("hunter2!"), "[TOKEN]");
+        assert!(!format!("{environment:?}").contains("hunter2!"));
+    }
+
+    #[test]
+    fn every_fault_is_reported_at_once() {
+        let plain = BTreeMap::from([
+            ("LD_PRELOAD".to_owned(), "x".to_owned()),
+            ("A=B".to_owned(), "x".to_owned()),
+            ("NUL".to_owned(), "a\0b".to_owned()),
+        ]);
+        let requested = Requested {
+            env: Some(&plain),
+            env_passthrough: &["ENV".to_owned(), "PLUGIN_CLIENT_CERT".to_owned()],
+            secret_env: &["BASH_ENV".to_owned(), "MISSING".to_owned()],
+        };
+        let faults = Environment::choose(own(&[("BASH_ENV", "x")]), requested).unwrap_err();
+        let text: Vec<String> = faults.iter().map(ToString::to_string).collect();
+        assert_eq!(faults.len(), 7, "{text:#?}");
+        assert!(text.iter().any(|fault| fault.contains("MISSING is not set")), "{text:#?}");
+    }
+}

@@ -1,0 +1,28 @@
+//! Running a command behind the jail: its environment, its output, its end.
+//!
+//! Everything here is synchronous and runs on the calling thread; memory is bounded whatever a
+//! command prints and however slowly its output is taken.
+
+pub mod environment;
+pub mod outside;
+
+mod budget;
+mod channel;
+mod delivery;
+mod input;
+mod interrupt;
+mod output;
+mod pump;
+mod run;
+mod signal;
+mod spool;
+mod utf8;
+
+pub use budget::{Budget, TimeLimit, TooLate};
+pub use environment::{Environment, EnvironmentError, Requested};
+pub use interrupt::Interrupt;
+pub use output::{FullOutput, Output};
+pub use run::{Call, Finished, RunError, Unreported, open_null, run};
+pub use run::{StopCause, StopSignal, Stopped};
+pub use signal::signal_name;
+pub use spool::{SPOOL_FILE_BYTES, Spool};

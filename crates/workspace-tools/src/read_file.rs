@@ -1,0 +1,237 @@
+//! `read_file`: shows a window of a text file's lines.
+
+mod scan;
+mod show;
+pub mod spec;
+
+use crate::fault::classify;
+use crate::fault::waiting;
+use workspace_fs::text::encoding::Encoding;
+use workspace_fs::text::name;
+use workspace_fs::text::window::{Full, MAX_LINE, Numbering};
+use workspace_fs::{
+    AccessTime, Action, Extent, Fault, FileKind, Knowledge, OpenFile, PathArgument, Target,
+};
+
+use super::field::{FILE, NOTICE, PATH};
+use crate::change;
+use crate::{Context, Files};
+use scan::{Found, Request, Text};
+use tool_provider::view::View;
+use tool_provider::{Payload, Tool, ToolError, ToolSpec};
+
+/// The tool.
+#[derive(Debug)]
+pub struct ReadFile {
+    spec: ToolSpec,
+}
+
+impl ReadFile {
+    /// The tool, ready to be registered.
+    #[must_use]
+    pub fn new() -> Self {
+        Self { spec: spec::spec() }
+    }
+}
+
+impl Default for ReadFile {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+/// The arguments, as meant.
+struct Arguments<'a> {
+    path: &'a str,
+    request: Request,
+}
+
+/// How many lines are shown when the call does not say.
+const DEFAULT_LIMIT: u64 = 2000;
+
+impl<'a> Arguments<'a> {
+    fn of(arguments: &'a Payload) -> Result<Self, ToolError> {
+        let path = FILE.get(arguments);
+        let path = path.ok_or_else(|| ToolError::invalid_arguments("path must be a string"))?;
+        let offset = spec::OFFSET.get(arguments).unwrap_or(1);
+        if offset == 0 {
+            return Err(ToolError::invalid_arguments(
+                "offset cannot be 0: 1 is the first line, -1 the last",
+            ));
+        }
+        let limit = spec::LIMIT.unsigned(arguments).unwrap_or(DEFAULT_LIMIT);
+        let numbering = match spec::LINE_NUMBERS.get(arguments) {
+            Some(false) => Numbering::Off,
+            Some(true) | None => Numbering::On,
+        };
+        Ok(Self { path, request: Request { offset, limit: limit.max(1), numbering } })
+    }
+}
+
+impl Tool<Files> for ReadFile {
+    fn spec(&self) -> &ToolSpec {
+        &self.spec
+    }
+
+    fn run(&self, arguments: &Payload, context: &Context<'_>) -> Result<Payload, ToolError> {
+        let Arguments { path, request } = Arguments::of(arguments)?;
+        let place = PathArgument { text: path, working_directory: context.working_directory };
+        let file =
+            context.state.workspace.open_file(place, AccessTime::Touch).map_err(suggest_listing)?;
+        let _lock = waiting(context, |wait| file.lock_shared(&context.state.workspace, wait))?;
+        match scan::scan(&file, context, request)? {
+            Found::Binary { kind } => Err(binary(path, kind, &file)),
+            Found::Text(text) => {
+                remember(context, &file, &text);
+                Ok(result(path, request, &file, text))
+            }
+        }
+    }
+
+    fn preview(&self, arguments: &Payload, context: &Context<'_>) -> Result<View, ToolError> {
+        let Arguments { path, .. } = Arguments::of(arguments)?;
+        let place = PathArgument { text: path, working_directory: context.working_directory };
+        let found = context.state.workspace.locate_existing(place, Action::Read);
+        let fault = match found.map(|place| place.target) {
+            Ok(Target::Found { stat, .. }) => match stat.kind {
+                FileKind::Folder => Some(is_folder(path)),
+                FileKind::Special(special) => Some(ToolError::execution_failed(format!(
+                    "cannot read {}: it is {special}",
+                    name::shown(path)
+                ))),
+                FileKind::Regular | FileKind::Link => None,
+            },
+            Ok(Target::Missing { .. }) => None,
+            Err(error) => Some(suggest_listing(error)),
+        };
+        Ok(match fault {
+            Some(fault) => change::failure(&fault),
+            None => self.render_call(arguments),
+        })
+    }
+
+    fn render_call(&self, arguments: &Payload) -> View {
+        show::call(arguments)
+    }
+
+    fn render_result(&self, payload: &Payload) -> View {
+        show::result(payload)
+    }
+}
+
+/// A folder is a slip that a model makes: it means to list.
+fn suggest_listing(error: workspace_fs::WorkspaceError) -> ToolError {
+    if !matches!(*error.fault, Fault::IsFolder) {
+        return classify(error);
+    }
+    let new = is_folder(&error.path);
+    match error.resolved {
+        Some(resolved) => new.with_detail("resolved_path", name::of(&resolved)),
+        None => new,
+    }
+}
+
+fn is_folder(path: &str) -> ToolError {
+    let message = format!(
+        "cannot read {}: it is a folder; use glob to list what is in it",
+        name::shown(path)
+    );
+    let listing = serde_json::json!({ "pattern": "*", "path": name::shown(path) });
+    ToolError::invalid_arguments(message)
+        .with_detail("path", path)
+        .with_hint(format!("list it with glob: {listing}"))
+}
+
+fn binary(path: &str, kind: Option<&'static str>, file: &OpenFile) -> ToolError {
+    let size = file.stat().size;
+    let what = kind.map_or_else(|| " of unknown type".to_owned(), |kind| format!(" ({kind})"));
+    ToolError::execution_failed(format!(
+        "cannot read {}: it is a binary file{what}, {size} bytes",
+        name::shown(path)
+    ))
+    .with_detail("path", path)
+    .with_detail("resolved_path", name::of(file.path()))
+    .with_detail("type", kind.unwrap_or("unknown"))
+    .with_detail("size_bytes", size)
+    .with_hint("look at it with bash, for example with file, xxd or strings")
+}
+
+fn remember(context: &Context<'_>, file: &OpenFile, text: &Text) {
+    let is_whole = text.start == 1 && !text.more && text.window.cut_lines == 0;
+    let knowledge = Knowledge {
+        version: text.version,
+        stamp: file.stat().stamp(),
+        extent: if is_whole { Extent::Whole } else { Extent::Part },
+    };
+    context.state.session(context.session_id).record_read(file.path(), knowledge);
+}
+
+fn result(path: &str, request: Request, file: &OpenFile, text: Text) -> Payload {
+    let notice = notice(request, &text);
+    let Text { encoding, window, start, more, ending, total, version } = text;
+    let mut payload = Payload::new();
+    let to = &mut payload;
+    PATH.put(to, path);
+    spec::CONTENT.put(to, window.content);
+    if window.lines > 0 {
+        spec::START_LINE.put(to, start);
+        spec::END_LINE.put(to, start.saturating_add_unsigned(window.lines - 1));
+    }
+    spec::TOTAL_LINES.put_some(to, total.map(|total| total.lines));
+    spec::TRUNCATED.put(to, more);
+    if more {
+        spec::NEXT_OFFSET.put(to, start.saturating_add_unsigned(window.lines));
+    }
+    spec::ENCODING.put(to, encoding.name());
+    spec::LINE_ENDING.put(to, ending.name());
+    spec::SIZE_BYTES.put(to, total.map_or(file.stat().size, |total| total.bytes));
+    spec::VERSION.put_some(to, version.map(|version| version.to_string()));
+    NOTICE.put_some(to, notice);
+    payload
+}
+
+/// What the caller should know beyond the fields.
+fn notice(request: Request, text: &Text) -> Option<String> {
+    let mut notices = Vec::new();
+    match text.total {
+        Some(total) if total.lines == 0 => notices.push("The file is empty.".to_owned()),
+        Some(total) if text.window.lines == 0 => notices.push(format!(
+            "Nothing to show: offset {} is past the end of the file, which has {} line{}.",
+            request.offset,
+            total.lines,
+            if total.lines == 1 { "" } else { "s" }
+        )),
+        _ => {}
+    }
+    if text.more {
+        let next = text.start.saturating_add_unsigned(text.window.lines);
+        notices.push(match text.window.full {
+            Some(Full::Content) => {
+                format!("Stopped at 64 KiB; go on with offset {next}.")
+            }
+            _ => format!("There are more lines; go on with offset {next}."),
+        });
+    }
+    if text.start < 0 && text.window.lines > 0 {
+        notices
+            .push("Lines are numbered from the end (-1 is the last), as the file is large.".into());
+    }
+    if text.window.cut_lines > 0 {
+        notices
+            .push(format!("Lines over {MAX_LINE} characters are cut; bash can show more of them."));
+    }
+    if let Encoding::Legacy(legacy) = text.encoding {
+        notices.push(format!("The encoding {} is a guess.", legacy.name()));
+    }
+    if text.window.has_invalid_bytes {
+        notices.push(format!(
+            "Bytes that are not {} are shown as \u{FFFD} and cannot be matched by edit_file.",
+            text.encoding.name()
+        ));
+    }
+    (!notices.is_empty()).then(|| notices.join(" "))
+}
+
+#[cfg(test)]
+#[expect(clippy::disallowed_methods, reason = "tests set up real files")]
+mod tests;

@@ -1,0 +1,359 @@
+//! What this provider's tools stand on: the roots opened, the jail built, the tools made.
+
+use std::fmt::Display;
+use std::io::{self, ErrorKind};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use sandbox::{Commands, Enforcement, Jail, JailError, Policy, SubmitError};
+use tool_provider::config::{ConfigureError, Fault};
+use tool_provider::error::chain;
+use tool_provider::grpc::handshake::COOKIE_KEY;
+use tool_provider::schema::Property;
+use tool_provider::{
+    Backend, Configuration, Job, Payload, Provider, Secrets, Tool, ToolError, Workers,
+};
+use workspace_fs::{Access, LockTable, RootError, RootFault, RootsSpec, Workspace};
+use workspace_tools::process::outside::{self, NotAProgram};
+use workspace_tools::process::{Environment, EnvironmentError, Requested, Spool};
+use workspace_tools::{
+    Bash, BashSettings, EditFile, Files, Glob, Grep, Overwrite, ReadFile, Sessions, WriteFile,
+};
+
+use crate::config::{self, Config, Shell, Surroundings};
+use crate::identity;
+
+/// Previews run on file workers too, so there are more of those than calls.
+const PREVIEWS: usize = 8;
+
+/// A provider with all of this product's tools, read against this process.
+#[must_use]
+pub fn provider() -> Provider<Files> {
+    Provider::new(identity::of_this_build(), WorkspaceBackend::of_this_process())
+}
+
+/// Builds configurations: roots, jail, tools.
+pub struct WorkspaceBackend {
+    surroundings: Box<dyn Fn() -> io::Result<Surroundings> + Send + Sync>,
+    /// Both outlive a configuration: calls under the old and under the new one exclude each other,
+    /// and a session keeps what it knows.
+    locks: Arc<LockTable>,
+    sessions: Arc<Sessions>,
+}
+
+impl WorkspaceBackend {
+    /// A backend that reads configurations against this process.
+    #[must_use]
+    pub fn of_this_process() -> Self {
+        Self::new(|| Surroundings::of_this_process(COOKIE_KEY))
+    }
+
+    /// A backend that asks `surroundings` at each Configure.
+    pub fn new(
+        surroundings: impl Fn() -> io::Result<Surroundings> + Send + Sync + 'static,
+    ) -> Self {
+        Self {
+            surroundings: Box::new(surroundings),
+            locks: Arc::default(),
+            sessions: Arc::default(),
+        }
+    }
+
+    /// Opens and builds everything that `config` names. `faults` is what was found so far: the
+    /// roots are opened all the same, so that an operator hears of everything at once.
+    fn build(
+        &self,
+        config: &Config,
+        surroundings: Surroundings,
+        mut faults: Vec<Fault>,
+    ) -> Result<(Configuration<Files>, Report), ConfigureError> {
+        let workspace = Workspace::open(&RootsSpec {
+            roots: config.roots.clone(),
+            read_only_roots: config.read_only_roots.clone(),
+            locks: self.locks.clone(),
+        })
+        .map_err(|errors| faults.extend(errors.iter().filter_map(root_fault)));
+        // Names that the decoder refused already are not in the configuration any more.
+        let environment = environment(config, surroundings)
+            .map_err(|errors| faults.extend(errors.iter().map(environment_fault)));
+        faults.extend(missing("bash_read", &config.bash_read));
+        faults.extend(missing("bash_write", &config.bash_write));
+        faults.extend(unusable(&config.shell));
+        if let Some(error) = ConfigureError::of(faults) {
+            return Err(error);
+        }
+        // Not reached: whichever is missing has left a fault.
+        let (Ok(workspace), Ok(environment)) = (workspace, environment) else {
+            return Err(ConfigureError::single(Fault::written("roots", "names no folder")));
+        };
+        let policy = policy(config, &workspace);
+        let jail =
+            Jail::build(&policy).map_err(|error| ConfigureError::single(jail_fault(&error)))?;
+        let jail = Arc::new(jail);
+        let outputs = &jail.private().spool;
+        let workspace = match policy.commands {
+            Commands::Never => workspace,
+            // What bash had to leave out of a result is there for read_file.
+            Commands::Spawned => {
+                workspace.with_own_folder(outputs).map_err(|fault| no_spool(outputs, &fault))?
+            }
+        };
+        let spool = Spool::open(outputs).map_err(|error| no_spool(outputs, &error))?;
+        let report = Report { enforcement: jail.enforcement().clone(), notices: config.notices() };
+        let secrets = environment.secrets().clone();
+        let settings = bash_settings(config, environment, policy);
+        let bash = Bash::new(settings, jail.clone(), Arc::new(spool));
+        let level = jail.enforcement().level;
+        let configuration = Configuration {
+            state: Files { workspace: Arc::new(workspace), sessions: self.sessions.clone(), level },
+            tools: tools(config.overwrite, bash),
+            workers: Arc::new(FileWorkers(jail)),
+            secrets,
+            max_concurrent_calls: config.max_concurrent_calls,
+        };
+        Ok((configuration, report))
+    }
+
+    /// Builds a configuration from the block that an operator wrote, and says what it achieved.
+    ///
+    /// # Errors
+    /// [`ConfigureError`] with everything that is wrong.
+    pub fn prepare(
+        &self,
+        block: &Payload,
+    ) -> Result<(Configuration<Files>, Report), ConfigureError> {
+        let surroundings = (self.surroundings)().map_err(|error| {
+            let problem = format!("cannot tell the working directory: {error}");
+            ConfigureError::single(Fault::machine("", problem))
+        })?;
+        let mut faults = Vec::new();
+        let config = Config::read(block, &surroundings, &mut faults);
+        let built = self.build(&config, surroundings, faults);
+        built.map_err(|error| error.masked(&secrets_of(&config)))
+    }
+}
+
+/// What a configuration achieves.
+#[derive(Clone, Debug)]
+pub struct Report {
+    /// What the kernel enforces.
+    pub enforcement: Enforcement,
+    /// What an operator should know.
+    pub notices: Vec<String>,
+}
+
+impl Backend for WorkspaceBackend {
+    type State = Files;
+
+    fn keys(&self) -> Vec<Property> {
+        config::properties()
+    }
+
+    fn tools(&self) -> Vec<Arc<dyn Tool<Files>>> {
+        tools(Overwrite::default(), Bash::unconfigured())
+    }
+
+    fn not_configured(&self) -> ToolError {
+        ToolError::permission_denied("not configured: no roots")
+            .with_hint("the host has to call Configure first, with at least one folder in roots")
+    }
+
+    fn configure(&self, block: &Payload) -> Result<Configuration<Files>, ConfigureError> {
+        let (configuration, report) = self.prepare(block)?;
+        report.log();
+        Ok(configuration)
+    }
+}
+
+fn tools(overwrite: Overwrite, bash: Bash) -> Vec<Arc<dyn Tool<Files>>> {
+    vec![
+        Arc::new(ReadFile::new()),
+        Arc::new(WriteFile::new(overwrite)),
+        Arc::new(EditFile::new()),
+        Arc::new(Grep::new()),
+        Arc::new(Glob::new()),
+        Arc::new(bash),
+    ]
+}
+
+fn bash_settings(config: &Config, environment: Environment, policy: Policy) -> BashSettings {
+    let shells = match &config.shell {
+        Shell::Usual(usual) => vec![usual.clone(), "/bin/sh".into()],
+        Shell::Named(named) => vec![named.clone()],
+    };
+    BashSettings {
+        timeout: config.bash_timeout,
+        max_timeout: config.bash_max_timeout,
+        output_bytes: config.bash_output_bytes,
+        shells,
+        environment,
+        policy,
+        ..BashSettings::default()
+    }
+}
+
+/// The jail's file workers, which no call leaves.
+struct FileWorkers(Arc<Jail>);
+
+impl Workers for FileWorkers {
+    fn submit(&self, job: Job) -> Result<(), ToolError> {
+        self.0.submit(job).map_err(no_worker)
+    }
+}
+
+/// The failure of a call that the jail has no worker for.
+fn no_worker(refusal: SubmitError) -> ToolError {
+    tracing::warn!(error = &refusal as &dyn std::error::Error, "no worker took a call");
+    let code = match &refusal {
+        SubmitError::Confine(source) => source.raw_os_error(),
+        _ => None,
+    };
+    match (&refusal, code) {
+        (SubmitError::Worker(_), _) => ToolError::too_many_calls(refusal.to_string())
+            .with_hint("the machine has no thread left; try again later"),
+        // Such as a lack of descriptors, which passes.
+        (_, Some(code)) => {
+            ToolError::from_io("confine a file worker", "", io::Error::from_raw_os_error(code))
+        }
+        (_, None) => ToolError::execution_failed(refusal.to_string()),
+    }
+    .with_source(refusal)
+}
+
+impl Report {
+    fn log(&self) {
+        let joined = |sentences: &[String]| (!sentences.is_empty()).then(|| sentences.join(" "));
+        let Self { enforcement, notices } = self;
+        tracing::info!(
+            level = %enforcement.level,
+            landlock_abi = enforcement.landlock_abi,
+            left_open = joined(&enforcement.left_open),
+            notices = joined(notices),
+            "configured"
+        );
+    }
+}
+
+/// What must not be shown of a configuration, also where it is refused.
+fn secrets_of(config: &Config) -> Secrets {
+    let value = |secret: &config::Secret| secret.expose().as_encoded_bytes().to_vec();
+    Secrets::new(config.secrets.iter().map(|secret| (secret.name().to_owned(), value(secret))))
+}
+
+fn no_spool(folder: &Path, fault: &dyn Display) -> ConfigureError {
+    let problem = format!("cannot keep outputs in {}: {fault}", folder.display());
+    ConfigureError::single(Fault::machine("sandbox", problem))
+}
+
+/// The fault of a root; `None` for one that the decoder has told already.
+///
+/// A folder that is not there is wrongly written. One that is there and cannot be opened is what
+/// this machine, or this user on it, cannot do.
+fn root_fault(error: &RootError) -> Option<Fault> {
+    let key = error.setting.name();
+    let problem = match &error.fault {
+        RootFault::Open { path, source } if source.kind() == ErrorKind::NotFound => {
+            let shown = path.to_string_lossy();
+            // A relative path, or one with ~, leads where its writer may not expect.
+            let led = if shown == *error.given { String::new() } else { format!(" ({shown})") };
+            format!("{:?}{led} does not exist: make the folder or name another", error.given)
+        }
+        RootFault::NotAFolder(_) => format!("{:?} is not a folder: name a folder", error.given),
+        fault => format!("{:?}: {fault}", error.given),
+    };
+    match &error.fault {
+        RootFault::NoRoot | RootFault::NoPath => None,
+        RootFault::Open { source, .. }
+            if !matches!(source.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) =>
+        {
+            Some(Fault::machine(key, problem))
+        }
+        RootFault::NoWorkingDirectory(_) => Some(Fault::machine(key, problem)),
+        RootFault::Open { .. }
+        | RootFault::NoHome
+        | RootFault::NotAFolder(_)
+        | RootFault::InsideWritable { .. } => Some(Fault::written(key, problem)),
+    }
+}
+
+/// What bash is to reach and is not there, told with everything else instead of by the jail.
+fn missing(key: &'static str, paths: &[PathBuf]) -> impl Iterator<Item = Fault> {
+    // What cannot be looked at is reported by the jail.
+    let is_missing = |path: &&PathBuf| matches!(outside::exists(path), Ok(false));
+    paths.iter().filter(is_missing).map(move |path| {
+        let shown = path.to_string_lossy();
+        Fault::written(key, format!("{shown:?} does not exist: make it, or leave it out"))
+    })
+}
+
+/// A shell that the operator named and that no command could be run by.
+fn unusable(shell: &Shell) -> Option<Fault> {
+    let Shell::Named(path) = shell else { return None };
+    if !path.is_absolute() {
+        // The decoder has told that.
+        return None;
+    }
+    let shown = path.to_string_lossy();
+    Some(match outside::check_program(path).err()? {
+        NotAProgram::Unknown(source) => {
+            Fault::machine("shell", format!("{shown:?} cannot be run: {source}"))
+        }
+        fault => {
+            Fault::written("shell", format!("{shown:?} {fault}: name another, or leave it out"))
+        }
+    })
+}
+
+fn jail_fault(error: &JailError) -> Fault {
+    let problem = chain(error);
+    match error {
+        JailError::Private(_) => Fault::machine(
+            "sandbox",
+            format!(
+                "{problem}; it is made in the folder that TMPDIR names, /tmp where it names none: \
+                 set TMPDIR to a folder that exists and can be written"
+            ),
+        ),
+        _ => Fault::machine("sandbox", problem),
+    }
+}
+
+fn policy(config: &Config, workspace: &Workspace) -> Policy {
+    let paths = |access| {
+        let roots = workspace.roots().iter().filter(move |root| root.access() == access);
+        roots.map(|root| root.path().to_owned()).collect()
+    };
+    Policy {
+        roots: paths(Access::ReadWrite),
+        read_only_roots: paths(Access::ReadOnly),
+        command_read: config.bash_read.clone(),
+        command_write: config.bash_write.clone(),
+        mode: config.sandbox,
+        network: config.network,
+        limits: config.limits,
+        file_workers: config.max_concurrent_calls + PREVIEWS,
+        // The unit tests' program is the test harness's: it cannot be its own spawner.
+        commands: if cfg!(test) { Commands::Never } else { Commands::Spawned },
+        ..Policy::default()
+    }
+}
+
+fn environment(
+    config: &Config,
+    surroundings: Surroundings,
+) -> Result<Environment, Vec<EnvironmentError>> {
+    let secret_env: Vec<String> =
+        config.secrets.iter().map(|secret| secret.name().to_owned()).collect();
+    Environment::choose(
+        surroundings.variables,
+        Requested {
+            env: Some(&config.env),
+            env_passthrough: &config.env_passthrough,
+            secret_env: &secret_env,
+        },
+    )
+}
+
+fn environment_fault(error: &EnvironmentError) -> Fault {
+    Fault::written(error.key(), error.to_string())
+}

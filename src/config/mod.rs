@@ -1,0 +1,116 @@
+//! The configuration: what may be written, what it means, and everything that is wrong with it.
+
+mod decode;
+mod spec;
+
+#[cfg(test)]
+mod tests;
+
+pub use workspace_tools::Overwrite;
+
+use std::collections::BTreeMap;
+use std::ffi::OsString;
+use std::fmt;
+use std::path::PathBuf;
+use std::time::Duration;
+
+pub use spec::properties;
+
+/// A configuration as it is meant: checked, with every default filled in.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Config {
+    /// Folders that tools may read and write, as they are written: messages name them so.
+    pub roots: Vec<String>,
+    /// Folders that tools may read, as they are written.
+    pub read_only_roots: Vec<String>,
+    /// What a kernel that cannot enforce the jail means.
+    pub sandbox: sandbox::Mode,
+    /// Whether commands may reach a network.
+    pub network: sandbox::Network,
+    /// Further folders or files that commands may read, absolute.
+    pub bash_read: Vec<PathBuf>,
+    /// Further folders or files that commands may write, absolute.
+    pub bash_write: Vec<PathBuf>,
+    /// The shell.
+    pub shell: Shell,
+    /// Values set for commands.
+    pub env: BTreeMap<String, String>,
+    /// Names of variables that commands take over.
+    pub env_passthrough: Vec<String>,
+    /// Variables that commands take over and nobody may see.
+    pub secrets: Vec<Secret>,
+    /// How long a command may run when its call names no timeout.
+    pub bash_timeout: Duration,
+    /// The longest timeout that a call may name.
+    pub bash_max_timeout: Duration,
+    /// How much of a command's output its result keeps, in bytes.
+    pub bash_output_bytes: usize,
+    /// Resource limits of each command.
+    pub limits: sandbox::Limits,
+    /// How many calls may run at once.
+    pub max_concurrent_calls: usize,
+    /// Whether a file must have been read by a session before the session overwrites it.
+    pub overwrite: Overwrite,
+}
+
+/// Which shell runs commands.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Shell {
+    /// The usual one, or `/bin/sh` where it is missing.
+    Usual(PathBuf),
+    /// Another one, which the operator named; it must be there.
+    Named(PathBuf),
+}
+
+/// A variable whose value nobody may see.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Secret {
+    name: String,
+    value: OsString,
+}
+
+impl Secret {
+    /// The variable's name.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// The variable's value. Only for the environment of a command and for masking.
+    #[must_use]
+    pub fn expose(&self) -> &OsString {
+        &self.value
+    }
+}
+
+impl fmt::Debug for Secret {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Secret").field("name", &self.name).finish_non_exhaustive()
+    }
+}
+
+/// What a configuration is read against: the process's environment and its working directory.
+#[derive(Clone, Debug, Default)]
+pub struct Surroundings {
+    /// The environment's variables.
+    pub variables: BTreeMap<OsString, OsString>,
+    /// What relative paths start from. None where it was deleted: absolute ones need none.
+    pub current_folder: Option<PathBuf>,
+    /// The name of the variable that carries the kernel's handshake, which no command may see.
+    pub handshake_variable: &'static str,
+}
+
+impl Surroundings {
+    /// Those of this process.
+    ///
+    /// # Errors
+    /// When the system does not tell the working directory, although there is one.
+    pub fn of_this_process(handshake_variable: &'static str) -> std::io::Result<Self> {
+        let current_folder = match std::env::current_dir() {
+            Ok(folder) => Some(folder),
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => None,
+            Err(error) => return Err(error),
+        };
+        Ok(Self { variables: std::env::vars_os().collect(), current_folder, handshake_variable })
+    }
+}

@@ -1,0 +1,148 @@
+//! The configuration's keys. The schema that a host sees, the decoder and the documentation are all
+//! made from them, so they cannot disagree.
+
+use tool_provider::schema::{EXACT, Kind, Property, Schema};
+
+/// Longest time that a command may be given: a day.
+const DAY_MS: i64 = 24 * 60 * 60 * 1000;
+
+/// Every key of the provider's block, in the order in which it is documented.
+///
+/// A string is never empty here, and neither is an item of a list, of which each is there once.
+#[must_use]
+pub fn properties() -> Vec<Property> {
+    vec![
+        Property::required(
+            "roots",
+            texts(),
+            "Folders that the tools may read and write. Each must exist. A relative one is taken \
+             from the kernel's working directory, ~/ from HOME.",
+        ),
+        Property::with_default(
+            "read_only_roots",
+            texts(),
+            "[]",
+            "Folders that the tools may read and never write. None may lie inside a folder of \
+             roots.",
+        ),
+        Property::with_default(
+            "sandbox",
+            Kind::String(&["enforce", "best_effort", "off"]),
+            r#""enforce""#,
+            "enforce: fail where the kernel cannot enforce file rights. best_effort: enforce what \
+             there is and say what is missing. off: no jail.",
+        ),
+        Property::with_default(
+            "network",
+            Kind::String(&["deny", "allow"]),
+            r#""deny""#,
+            "deny: a command reaches nothing beyond its own call. allow: as without a jail.",
+        ),
+        Property::with_default(
+            "bash_read",
+            texts(),
+            "[]",
+            "Further folders or files that bash, but not the file tools, may read: a toolchain, a \
+             git folder outside the roots.",
+        ),
+        Property::with_default(
+            "bash_write",
+            texts(),
+            "[]",
+            "Further folders or files that bash, but not the file tools, may write: a cache.",
+        ),
+        Property::with_default(
+            "shell",
+            Kind::String(&[]),
+            r#""/bin/bash""#,
+            "The shell that runs commands, as an absolute path. Where the default is missing \
+             /bin/sh is used, with a notice; another one must be there.",
+        ),
+        Property::with_default(
+            "env",
+            Kind::StringMap,
+            "{}",
+            "Plain values that are set for bash. Not for secrets.",
+        ),
+        Property::with_default(
+            "env_passthrough",
+            texts(),
+            "[]",
+            "Names of variables that bash takes over from the provider's own environment.",
+        ),
+        Property::with_default(
+            "secret_env",
+            texts(),
+            "[]",
+            "Like env_passthrough, and their values never appear in an event, a log or an error: \
+             [NAME] stands in their place, also for each line of 12 bytes or more of a value of \
+             several lines. Each must be set.",
+        ),
+        Property::with_default(
+            "bash_timeout_ms",
+            Kind::Range { min: 1, max: DAY_MS },
+            "120000",
+            "How long a command may run when its call names no timeout, in milliseconds.",
+        ),
+        Property::with_default(
+            "bash_max_timeout_ms",
+            Kind::Range { min: 1, max: DAY_MS },
+            "600000",
+            "The longest timeout that a call may name, in milliseconds.",
+        ),
+        Property::with_default(
+            "bash_output_bytes",
+            Kind::Range { min: 1000, max: 16 << 20 },
+            "30000",
+            "How much of a command's output its result keeps, head and tail, in bytes.",
+        ),
+        Property::with_default(
+            "limits",
+            Kind::Object(limits()),
+            "{}",
+            "Resource limits of each bash call.",
+        ),
+        Property::with_default(
+            "max_concurrent_calls",
+            Kind::Range { min: 1, max: 1024 },
+            "64",
+            "How many calls may run at once; further ones are refused as retryable.",
+        ),
+        Property::with_default(
+            "read_before_write",
+            Kind::Boolean,
+            "false",
+            "Whether overwriting a file that the session has not read is refused.",
+        ),
+    ]
+}
+
+fn limits() -> Vec<Property> {
+    vec![
+        Property::optional(
+            "memory_bytes",
+            Kind::Range { min: 1 << 20, max: EXACT },
+            "Address space of each process, in bytes.",
+        ),
+        Property::optional(
+            "processes",
+            Kind::Range { min: 1, max: EXACT },
+            "Number of processes and threads.",
+        ),
+        Property::optional(
+            "file_size_bytes",
+            Kind::Range { min: 1, max: EXACT },
+            "Largest file that a command may write, in bytes.",
+        ),
+        Property::with_default(
+            "open_files",
+            Kind::Range { min: 16, max: EXACT },
+            "4096",
+            "Number of open files of each process.",
+        ),
+    ]
+}
+
+fn texts() -> Kind {
+    Kind::Array(Box::new(Schema::new(Kind::String(&[]), "")))
+}

@@ -1,0 +1,232 @@
+//! A provider as a plugin: the handshake's constants, logging, and everything put together.
+//!
+//! A provider of one's own is a [`Provider`] of one's own tools and one call of [`main`];
+//! `examples/minimal_provider.rs` is one.
+
+use std::io::{self, Write as _};
+use std::process::ExitCode;
+use std::sync::Arc;
+
+use goplugin::server::{self, CookieCheck, HandshakeEnvironment, ServeError, hclog, serve};
+use goplugin::{Broker, Cookie, Services};
+use otlp::{Scope, Settings, SettingsFault, Telemetry};
+use tool_provider::grpc::{HostLog, ToolService, call_span, handshake};
+use tool_provider::{Identity, Provider, State};
+use tracing::level_filters::LevelFilter;
+use tracing_subscriber::Layer as _;
+use tracing_subscriber::filter::{FilterExt as _, Targets};
+use tracing_subscriber::layer::SubscriberExt as _;
+use tracing_subscriber::util::SubscriberInitExt as _;
+
+pub use handshake::{HOST_CALLBACKS, PROTOCOL_VERSION};
+
+/// By which a plugin knows that a host launched it.
+pub const COOKIE: Cookie = Cookie { key: handshake::COOKIE_KEY, value: handshake::COOKIE_VALUE };
+
+/// The variable that chooses which entries are logged: `error`, `warn`, `info` (as without it),
+/// `debug`, `trace` or `off`. A line for each call costs a write for each call.
+pub const LOG_VARIABLE: &str = "PROVIDER_WORKSPACE_LOG";
+
+/// Why the plugin ended badly.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum PluginError {
+    /// Standard error or the runtime could not be set up.
+    #[error("cannot set up {what}")]
+    Setup {
+        /// What was being set up.
+        what: &'static str,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// Serving failed; the host has been told by a log line.
+    #[error("the plugin could not serve")]
+    Serve(#[from] ServeError),
+}
+
+/// What a program decides about how it serves.
+#[derive(Clone, Debug)]
+pub struct ServeOptions {
+    /// Which targets are logged, and how much of each; the level that the operator chooses
+    /// ([`LOG_VARIABLE`]) bounds them all. By default every target is logged, except that the
+    /// crates that carry the connection are heard from WARN up ([`hclog::targets`]).
+    pub log_targets: Targets,
+}
+
+impl Default for ServeOptions {
+    fn default() -> Self {
+        Self { log_targets: hclog::targets() }
+    }
+}
+
+/// A provider's whole `main`: it is started as the helper of a jail, by a host, or by hand. It is
+/// [`main_with`] and the default options.
+pub fn main<S: State>(
+    provider: impl FnOnce() -> Provider<S>,
+    by_hand: impl FnOnce() -> ExitCode,
+) -> ExitCode {
+    main_with(ServeOptions::default, provider, by_hand)
+}
+
+/// [`main`] of a program that decides more.
+///
+/// Nothing may come before it: a helper has no use for anything, and what another process of the
+/// user should not see may be read only after this process is closed to others.
+pub fn main_with<S: State>(
+    options: impl FnOnce() -> ServeOptions,
+    provider: impl FnOnce() -> Provider<S>,
+    by_hand: impl FnOnce() -> ExitCode,
+) -> ExitCode {
+    if sandbox::is_spawner_invocation() {
+        return sandbox::spawner_main();
+    }
+    if let Err(error) = sandbox::harden_provider() {
+        // Where standard error is gone, too, the exit code has to do.
+        let _ = writeln!(io::stderr(), "cannot close this process to others: {error}");
+        return ExitCode::FAILURE;
+    }
+    let environment = HandshakeEnvironment::from_process(&COOKIE);
+    match environment.launched_by_host(&COOKIE) {
+        CookieCheck::Launched => match run(environment, options(), provider()) {
+            Ok(()) => ExitCode::SUCCESS,
+            // The host has been told.
+            Err(_) => ExitCode::FAILURE,
+        },
+        CookieCheck::Missing | CookieCheck::Wrong => by_hand(),
+    }
+}
+
+/// What a program that is nothing but a plugin does by hand: it says so on standard error, and that
+/// it is no success.
+#[must_use]
+pub fn only_for_kernels() -> ExitCode {
+    // Where standard error is gone, too, the exit code has to do.
+    let _ = writeln!(
+        io::stderr(),
+        "This program is a plugin: an agent's kernel launches it and speaks gRPC with it. \
+         `provider-workspace conform PROGRAM` does so to check it."
+    );
+    ExitCode::FAILURE
+}
+
+/// Serves a host until it or a signal ends us. Logs go to standard error as the host wants them.
+///
+/// # Errors
+/// [`PluginError`].
+pub fn run<S: State>(
+    environment: HandshakeEnvironment,
+    options: ServeOptions,
+    provider: Provider<S>,
+) -> Result<(), PluginError> {
+    let host_log = HostLog::default();
+    let mut faults = Vec::new();
+    let identity = provider.describe();
+    let telemetry = telemetry(identity, &mut faults);
+    log_to_host(identity.name, options.log_targets, &host_log, telemetry.as_ref())?;
+    for fault in faults {
+        tracing::warn!("{fault}; spans and figures of calls go without it");
+    }
+    // The work is done by file workers; this thread only moves bytes. With more than one, a call
+    // would wake several of them in turn.
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .max_blocking_threads(4)
+        .enable_all()
+        .build()
+        .map_err(|source| PluginError::Setup { what: "the runtime", source })?;
+    let served = runtime.block_on(serve_provider(provider, environment, host_log, telemetry));
+    // A worker in the middle of a write must not hold up the end longer than the host waits.
+    runtime.shutdown_background();
+    served.inspect_err(|error| {
+        tracing::error!(error = error as &dyn std::error::Error, "cannot serve");
+    })?;
+    Ok(())
+}
+
+async fn serve_provider<S: State>(
+    provider: Provider<S>,
+    environment: HandshakeEnvironment,
+    host_log: HostLog,
+    telemetry: Option<Telemetry>,
+) -> Result<(), ServeError> {
+    let settings = server::Settings::new(COOKIE, [PROTOCOL_VERSION]);
+    let settings = server::Settings { environment, ..settings };
+    telemetry.iter().for_each(Telemetry::start);
+    let provider = Arc::new(provider);
+    let service = ToolService::new(provider.clone(), host_log.clone()).into_server();
+    let log = host_log.clone();
+    let services = |broker: Broker| {
+        log.dial_with(move || {
+            let broker = broker.clone();
+            async move { broker.dial(HOST_CALLBACKS).await.map_err(Into::into) }
+        });
+        Services::new().with(service)
+    };
+    serve(settings, services, |reason| async move {
+        tracing::debug!(?reason, "stopping");
+        provider.shut_down().await;
+        let last_spans = async {
+            if let Some(telemetry) = &telemetry {
+                telemetry.finish().await;
+            }
+        };
+        tokio::join!(host_log.flush(), last_spans);
+    })
+    .await
+}
+
+/// Spans and figures, where the environment says where they go.
+fn telemetry(identity: Identity, faults: &mut Vec<SettingsFault>) -> Option<Telemetry> {
+    let variable = |name: &str| std::env::var(name).ok();
+    let name = format!("provider-{}", identity.name);
+    let scope = Scope {
+        name: env!("CARGO_PKG_NAME"),
+        version: env!("CARGO_PKG_VERSION"),
+        target: call_span::TARGET,
+    };
+    Settings::read(&name, identity.version, variable, faults)
+        .map(|settings| Telemetry::new(settings, scope))
+}
+
+fn log_to_host(
+    name: &'static str,
+    targets: Targets,
+    host_log: &HostLog,
+    telemetry: Option<&Telemetry>,
+) -> Result<(), PluginError> {
+    let sink = hclog::Sink::stderr()
+        .map_err(|source| PluginError::Setup { what: "standard error", source })?;
+    hclog::install_panic_hook(sink.clone(), name);
+    let chosen = log_level();
+    let level = *chosen.as_ref().unwrap_or(&LevelFilter::INFO);
+    let (lines, entries) = (hclog::layer(sink, name), host_log.layer());
+    let registry = tracing_subscriber::registry();
+    let installed = match telemetry {
+        // One level for all: what is below it costs a look at one number.
+        None => registry.with(level).with(targets).with(lines).with(entries).try_init(),
+        // Calls are collected whatever is logged.
+        Some(telemetry) => registry
+            .with(lines.with_filter(level.and(targets.clone())))
+            .with(entries.with_filter(level.and(targets)))
+            .with(telemetry.layer())
+            .try_init(),
+    };
+    // A second call of this in one process keeps the first one's log.
+    installed.ok();
+    if let Err(problem) = chosen {
+        tracing::warn!("{problem}");
+    }
+    Ok(())
+}
+
+/// The level that [`LOG_VARIABLE`] chooses, or what is wrong with what it says.
+pub(crate) fn log_level() -> Result<LevelFilter, String> {
+    let Some(text) = std::env::var_os(LOG_VARIABLE).filter(|text| !text.is_empty()) else {
+        return Ok(LevelFilter::INFO);
+    };
+    text.to_str().and_then(|text| text.parse().ok()).ok_or_else(|| {
+        format!(
+            "{LOG_VARIABLE}={text:?} is no level: it is one of error, warn, info, debug, trace \
+             and off, and info is taken instead"
+        )
+    })
+}
