@@ -32,7 +32,7 @@ use tool_provider::Secrets;
 use tool_provider::grpc::ToolClient;
 use tool_provider::{CancelToken, Payload, Phase, Tool};
 use tool_provider::{EmitError, Event, EventSink};
-use workspace_fs::{RootsSpec, Workspace};
+use workspace_fs::{Journal, RootsSpec, StateDirectory, Workspace};
 use workspace_tools::{Context, EditFile, Files};
 
 use figure::{Figure, Goal};
@@ -206,6 +206,8 @@ impl Ours {
     fn new(folder: &Path) -> Self {
         let roots = vec![folder.display().to_string()];
         let workspace = Workspace::open(&RootsSpec { roots, ..RootsSpec::default() }).unwrap();
+        let state = StateDirectory::at(folder.join("state")).unwrap();
+        let workspace = workspace.with_journal(Journal::begin(state).unwrap());
         let files = Files::new(Arc::new(workspace), Level::Off);
         Self { files, tool: EditFile::new() }
     }

@@ -16,13 +16,14 @@
 
 use std::error::Error;
 use std::fs::File;
-use std::io::Read as _;
+use std::io::{self, Read as _, Write as _};
 use std::path::Path;
+use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::Duration;
 
-use goplugin::server::{Settings, hclog, serve};
-use goplugin::{Cookie, Services};
+use goplugin::server::{CookieCheck, HandshakeEnvironment, Settings, hclog, serve};
+use goplugin::{Broker, Cookie, Services};
 use tool_provider::config::ConfigureError;
 use tool_provider::grpc::{HostLog, ToolService, handshake};
 use tool_provider::schema::{Kind, Property, Schema};
@@ -32,36 +33,69 @@ use tool_provider::{
     Threads, Tool, ToolError, ToolKind, ToolSpec,
 };
 use tracing::level_filters::LevelFilter;
+use tracing_subscriber::layer::SubscriberExt as _;
+use tracing_subscriber::util::SubscriberInitExt as _;
 
 const COOKIE: Cookie = Cookie { key: handshake::COOKIE_KEY, value: handshake::COOKIE_VALUE };
 
+fn main() -> ExitCode {
+    match HandshakeEnvironment::from_process(&COOKIE).launched_by_host(&COOKIE) {
+        CookieCheck::Launched => {}
+        CookieCheck::Missing | CookieCheck::Wrong => {
+            let _ =
+                writeln!(io::stderr(), "This program is a plugin: an agent's host launches it.");
+            return ExitCode::FAILURE;
+        }
+    }
+    match run() {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            tracing::error!(error, "cannot serve");
+            ExitCode::FAILURE
+        }
+    }
+}
+
 #[tokio::main(flavor = "current_thread")]
-async fn main() -> Result<(), Box<dyn Error>> {
-    hclog::init("provider-minimal", LevelFilter::INFO)?;
+async fn run() -> Result<(), Box<dyn Error>> {
+    // Two ways lead to the host's log: standard error from the first line on, and the host's own
+    // service once it can be reached.
+    let (sink, host_log) = (hclog::Sink::stderr()?, HostLog::default());
+    tracing_subscriber::registry()
+        .with(LevelFilter::INFO)
+        .with(hclog::targets())
+        .with(hclog::layer(sink.clone(), "minimal"))
+        .with(host_log.layer())
+        .try_init()?;
+    hclog::install_panic_hook(sink, "minimal");
+
     let identity = Identity {
         name: "minimal",
         version: env!("CARGO_PKG_VERSION"),
         source: "",
         protocol_version: 1,
     };
-    let provider = Arc::new(Provider::new(identity, CountsWords));
-    let service = ToolService::new(provider.clone(), HostLog::default()).into_server();
-    let settings = Settings::new(COOKIE, [handshake::PROTOCOL_VERSION]);
-    serve(
-        settings,
-        |_| Services::new().with(service),
-        |_| async move {
-            provider.shut_down().await;
-        },
-    )
+    let provider = Arc::new(Provider::new(identity, WordCounter));
+    let service = ToolService::new(provider.clone(), host_log.clone()).into_server();
+    let services = |broker: Broker| {
+        host_log.dial_with(move || {
+            let broker = broker.clone();
+            async move { broker.dial(handshake::HOST_CALLBACKS).await.map_err(Into::into) }
+        });
+        Services::new().with(service)
+    };
+    serve(Settings::new(COOKIE, [handshake::PROTOCOL_VERSION]), services, |_| async {
+        provider.shut_down().await;
+        host_log.flush().await;
+    })
     .await?;
     Ok(())
 }
 
 /// What the provider stands on: no configuration, one tool, and threads for its calls.
-struct CountsWords;
+struct WordCounter;
 
-impl Backend for CountsWords {
+impl Backend for WordCounter {
     type State = ();
 
     fn tools(&self) -> Vec<Arc<dyn Tool>> {
@@ -69,7 +103,6 @@ impl Backend for CountsWords {
     }
 
     fn configure(&self, _: &Payload) -> Result<Configuration<()>, ConfigureError> {
-        tracing::info!("configured: any file can be counted");
         Ok(Configuration {
             state: (),
             tools: self.tools(),
@@ -142,6 +175,7 @@ impl Tool for CountWords {
                 in_word = is_text;
             }
         }
+        tracing::info!(session_id = context.session_id, words, "counted");
         let counts = [("lines", lines), ("words", words)];
         Ok(counts.into_iter().map(|(name, count)| (name.to_owned(), count.into())).collect())
     }

@@ -13,7 +13,10 @@ use tool_provider::schema::Property;
 use tool_provider::{
     Backend, Configuration, Job, Payload, Provider, Secrets, Tool, ToolError, Workers,
 };
-use workspace_fs::{Access, LockTable, RootError, RootFault, RootsSpec, Workspace};
+use workspace_fs::{
+    Access, Journal, LockTable, RootError, RootFault, RootsSpec, StateDirectory, StateError,
+    Workspace,
+};
 use workspace_tools::process::outside::{self, NotAProgram};
 use workspace_tools::process::{Environment, EnvironmentError, Requested, Spool};
 use workspace_tools::{
@@ -22,6 +25,7 @@ use workspace_tools::{
 
 use crate::config::{self, Config, Shell, Surroundings};
 use crate::identity;
+use crate::recovery::recover;
 
 /// Previews run on file workers too, so there are more of those than calls.
 const PREVIEWS: usize = 8;
@@ -73,6 +77,7 @@ impl WorkspaceBackend {
             locks: self.locks.clone(),
         })
         .map_err(|errors| faults.extend(errors.iter().filter_map(root_fault)));
+        let state = journals(&surroundings);
         // Names that the decoder refused already are not in the configuration any more.
         let environment = environment(config, surroundings)
             .map_err(|errors| faults.extend(errors.iter().map(environment_fault)));
@@ -86,7 +91,8 @@ impl WorkspaceBackend {
         let (Ok(workspace), Ok(environment)) = (workspace, environment) else {
             return Err(ConfigureError::single(Fault::written("roots", "names no folder")));
         };
-        let policy = policy(config, &workspace);
+        let mut policy = policy(config, &workspace);
+        policy.file_private = state.as_ref().ok().map(|state| state.path().to_owned());
         let jail =
             Jail::build(&policy).map_err(|error| ConfigureError::single(jail_fault(&error)))?;
         let jail = Arc::new(jail);
@@ -99,7 +105,18 @@ impl WorkspaceBackend {
             }
         };
         let spool = Spool::open(outputs).map_err(|error| no_spool(outputs, &error))?;
-        let report = Report { enforcement: jail.enforcement().clone(), notices: config.notices() };
+        let mut notices = config.notices();
+        let workspace = match journal(state, &jail) {
+            Ok(journal) => workspace.with_journal(journal),
+            Err(problem) => {
+                notices.push(format!(
+                    "no journal of writes is kept ({problem}): what a killed provider was writing is \
+                     not cleared away or restored at the next start"
+                ));
+                workspace
+            }
+        };
+        let report = Report { enforcement: jail.enforcement().clone(), notices };
         let secrets = environment.secrets().clone();
         let settings = bash_settings(config, environment, policy);
         let bash = Bash::new(settings, jail.clone(), Arc::new(spool));
@@ -160,9 +177,28 @@ impl Backend for WorkspaceBackend {
 
     fn configure(&self, block: &Payload) -> Result<Configuration<Files>, ConfigureError> {
         let (configuration, report) = self.prepare(block)?;
+        recover(&configuration.state.workspace, &*configuration.workers);
         report.log();
         Ok(configuration)
     }
+}
+
+/// The directory of the journals, in the user's state directory.
+fn journals(surroundings: &Surroundings) -> Result<StateDirectory, StateError> {
+    StateDirectory::open(&surroundings.variables)?.subdirectory("writes")
+}
+
+/// A journal in `state`, if no command can reach it there.
+///
+/// # Errors
+/// Why there is none, to stand inside a sentence.
+fn journal(state: Result<StateDirectory, StateError>, jail: &Jail) -> Result<Journal, String> {
+    let state = state.map_err(|error| error.to_string())?;
+    let path = state.path().display().to_string();
+    if let Some(holder) = jail.withheld() {
+        return Err(format!("commands reach {path}, which lies in {}", holder.display()));
+    }
+    Journal::begin(state).map_err(|error| format!("cannot write in {path}: {error}"))
 }
 
 fn tools(overwrite: Overwrite, bash: Bash) -> Vec<Arc<dyn Tool<Files>>> {

@@ -23,3 +23,4 @@ pub mod config;
 pub mod plugin;
 
 mod identity;
+mod recovery;

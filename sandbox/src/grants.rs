@@ -227,6 +227,18 @@ impl Grants {
     /// The path that commands may write and that holds `path` (a resolved one), under any name.
     /// Ignores a grant of the root directory: no path lies outside it.
     pub(crate) fn writable(&self, path: &Path) -> Option<&Path> {
+        self.holder(path, |grant| {
+            grant.rights == Rights::ReadWrite && grant.path.parent().is_some()
+        })
+    }
+
+    /// The path that commands may read or write and that holds `path` (a resolved one), under any
+    /// name.
+    pub(crate) fn reachable(&self, path: &Path) -> Option<&Path> {
+        self.holder(path, |grant| grant.rights != Rights::List)
+    }
+
+    fn holder(&self, path: &Path, counts: impl Fn(&Grant) -> bool) -> Option<&Path> {
         let shared = Path::new(SHARED_MEMORY);
         if path.starts_with(shared) {
             return Some(shared);
@@ -235,10 +247,9 @@ impl Grants {
         let holds = |grant: &&Grant| {
             // A directory mounted twice has two paths.
             let same = grant.identity.is_some_and(|identity| above.contains(&identity));
-            grant.rights == Rights::ReadWrite && (same || path.starts_with(&grant.path))
+            counts(grant) && (same || path.starts_with(&grant.path))
         };
-        let named = self.commands.iter().filter(|grant| grant.path.parent().is_some());
-        named.filter(holds).map(|grant| grant.path.as_path()).next()
+        self.commands.iter().find(holds).map(|grant| grant.path.as_path())
     }
 
     /// Whether commands may write a path that holds `path`.
@@ -361,6 +372,35 @@ mod tests {
         assert_eq!(rights(&grants, &base.join("home/bin")), Some(Rights::ReadExecute));
         assert_eq!(rights(&grants, &base.join("home")), None);
         assert_eq!(rights(&grants, &base), None);
+    }
+
+    #[test]
+    fn what_commands_reach_is_known_by_every_name() {
+        let base = tempfile::tempdir().unwrap();
+        let base = base.path().canonicalize().unwrap();
+        for directory in ["root", "read", "home/.cargo/bin", "home/.local/state"] {
+            fs::create_dir_all(base.join(directory)).unwrap();
+        }
+        let reachable = |change: &dyn Fn(&mut Policy), path: &str| {
+            let mut policy = policy(&base);
+            change(&mut policy);
+            let grants = Grants::of(&policy).unwrap();
+            grants.reachable(&base.join(path)).map(Path::to_owned)
+        };
+        let plain = |path| reachable(&|_| (), path);
+        assert_eq!(plain("home/.local/state"), None);
+        assert_eq!(plain("root/state"), Some(base.join("root")));
+        assert_eq!(plain("home/.cargo/bin/x"), Some(base.join("home/.cargo")));
+        assert_eq!(reachable(&|_| (), "/dev/shm/x"), Some(SHARED_MEMORY.into()));
+        let read = |policy: &mut Policy| policy.command_read.push(base.join("read"));
+        assert_eq!(reachable(&read, "read/x"), Some(base.join("read")));
+        let link = |policy: &mut Policy| {
+            let _ = symlink("home", base.join("link"));
+            policy.command_write.push(base.join("link"));
+        };
+        assert_eq!(reachable(&link, "home/.local/state"), Some(base.join("home")));
+        let all = |policy: &mut Policy| policy.roots = vec!["/".into()];
+        assert_eq!(reachable(&all, "home/.local/state"), Some("/".into()));
     }
 
     #[test]

@@ -32,6 +32,7 @@ pub struct Jail {
     network: Network,
     files: Vec<Grant>,
     commands: Vec<Grant>,
+    withheld: Option<PathBuf>,
 }
 
 /// Why a jail could not be built.
@@ -92,7 +93,15 @@ impl Jail {
             (_, Ok(_)) => Confinement::Whole,
         };
         let started = start(policy, &grants, confinement)?;
+        let withheld = match (&policy.file_private, confinement) {
+            // Where nothing is enforced, commands reach all that their user does.
+            (None, _) | (Some(_), Confinement::None) => None,
+            (Some(private), _) => grants.reachable(private).map(Path::to_owned),
+        };
         let mut files = grants.files;
+        if let (Some(private), None) = (&policy.file_private, &withheld) {
+            files.push(own(private, Rights::ReadWrite));
+        }
         files.push(own(&started.private.spool, Rights::ReadWrite));
         let confine: Confine = match confinement {
             Confinement::Whole => in_domain(&files)?,
@@ -117,6 +126,7 @@ impl Jail {
             network: policy.network,
             files,
             commands: started.commands,
+            withheld,
         })
     }
 
@@ -130,6 +140,13 @@ impl Jail {
     #[must_use]
     pub fn private(&self) -> &Private {
         &self.private
+    }
+
+    /// The path that lets commands into the policy's `file_private`, so that file jobs did not get
+    /// it. `None` where they did, or where the policy names none.
+    #[must_use]
+    pub fn withheld(&self) -> Option<&Path> {
+        self.withheld.as_deref()
     }
 
     /// Runs `job` on a file worker. While all of [`Policy::file_workers`] are busy it waits for the

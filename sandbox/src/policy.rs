@@ -14,6 +14,10 @@ pub struct Policy {
     pub command_read: Vec<PathBuf>,
     /// More directories or files that commands, but not file jobs, may read, execute and write.
     pub command_write: Vec<PathBuf>,
+    /// A directory of the program's own that file jobs may write and commands must not reach. Where
+    /// something else in this policy lets commands into it, file jobs do not get it either
+    /// ([`Jail::withheld`](crate::Jail::withheld)).
+    pub file_private: Option<PathBuf>,
     /// What to do on a Linux kernel that cannot enforce the policy.
     pub mode: Mode,
     /// Whether commands may reach a network.

@@ -172,6 +172,11 @@ impl Story {
         Some(std::fs::read_dir(format!("/proc/{}/fd", self.pid())).ok()?.count())
     }
 
+    /// The journals of writes under way, and what else is with them.
+    pub(crate) fn journals(&self) -> Vec<String> {
+        journals_in(self.folder.path())
+    }
+
     /// How many jails have folders of their own in the plugin's temporary folder.
     pub(crate) fn jails(&self) -> usize {
         jails_in(&self.folder.path().join("tmp")).len()
@@ -193,6 +198,8 @@ impl Story {
         assert!(matches!(exit, Exit::Graceful(status) if status.success()), "{exit:?}");
         assert!(sockets_in(&tmp).is_empty(), "a socket was left behind");
         assert!(jails_in(&tmp).is_empty(), "a jail's folder was left behind");
+        let journals = journals_in(self.folder.path());
+        assert!(journals.is_empty(), "a journal was left behind: {journals:?}");
         self.folder
     }
 }
@@ -200,7 +207,13 @@ impl Story {
 fn launch_in(program: &str, folder: &Path) -> Launch {
     Launch::new(program, COOKIE, [PROTOCOL_VERSION])
         .env("TMPDIR", folder.join("tmp"))
+        .env("XDG_STATE_HOME", folder.join("state"))
         .current_dir(folder)
+}
+
+fn journals_in(folder: &Path) -> Vec<String> {
+    let writes = folder.join("state/provider-workspace/writes");
+    if writes.is_dir() { names(&writes) } else { Vec::new() }
 }
 
 /// What is in a provider's temporary folder besides the place of its user's jails, which stays

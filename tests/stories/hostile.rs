@@ -136,7 +136,8 @@ async fn a_secret_is_masked_also_where_it_is_spelt_out() {
     const OTHER: &str = "pu\u{202e}blic \u{1b}x\"y\\z";
     let mut story = Story::launched_with(|launch| launch.env("TOKEN", SECRET)).await;
     story.configure(json!({"secret_env": ["TOKEN"]})).await.unwrap();
-    story.write("a.txt", "text\n");
+    // Near enough to the secret that a failed edit shows both.
+    story.write("a.txt", "pa\u{202e}55wxrd \u{1b}x\"y\\z\n");
     for (text, is_secret) in [(SECRET, true), (OTHER, false)] {
         let wrongs = [
             ("read_file", json!({"path": text})),

@@ -4,8 +4,7 @@ use std::fs;
 use std::os::unix::fs::{MetadataExt, PermissionsExt, chown, symlink};
 use std::path::Path;
 
-use rustix::fs::{FlockOperation, XattrFlags, flock};
-use rustix::process::geteuid;
+use rustix::fs::XattrFlags;
 use serde_json::{Value, json};
 use tool_provider::Payload;
 
@@ -23,7 +22,9 @@ pub(crate) fn trials() -> Vec<Trial> {
         folders_are_made_and_go_again_if_the_write_fails,
         permissions_of_an_ordinary_user_are_respected,
         a_write_at_another_version_is_refused_with_the_present_one,
-        leftovers_of_the_dead_are_swept_at_the_next_start,
+        a_name_makes_no_file_ours,
+        no_journal_is_kept_where_commands_reach_it,
+        nothing_but_writes_reaches_the_state_directory,
     ]
 }
 
@@ -312,39 +313,81 @@ async fn a_write_at_another_version_is_refused_with_the_present_one() {
     story.end().await;
 }
 
-/// What a killed process left goes at the next start, and nothing else does.
-async fn leftovers_of_the_dead_are_swept_at_the_next_start() {
-    let mut story = Story::configured().await;
+/// A file is the user's whatever it is called: it is neither removed, nor put in another's place, nor
+/// hidden.
+async fn a_name_makes_no_file_ours() {
+    let mut story = Story::launched().await;
     fs::create_dir_all(story.path("deep/er")).unwrap();
-    let dead = story.path("deep/er/.f.pw00112233445566aa.tmp");
-    let alive = story.path("deep/er/.f.pw00112233445566bb.tmp");
-    let theirs = ["deep/er/f", "deep/er/.f.swp", "deep/er/.f.tmp", ".x.pw0123.tmp", "cfg"];
-    for name in theirs {
-        story.write(name, "theirs\n");
-    }
-    fs::write(&dead, "half").unwrap();
-    fs::write(&alive, "half").unwrap();
-    if geteuid().is_root() {
-        // New content has its final owner from the start.
-        chown(&dead, Some(1000), Some(1000)).unwrap();
-    }
-    let held = fs::File::open(&alive).unwrap();
-    flock(&held, FlockOperation::LockExclusive).unwrap();
-    story.write("cfg", "torn, and longer");
+    story.write("cfg", "the newest\n");
     let inode = fs::metadata(story.path("cfg")).unwrap().ino();
-    let copy = format!(".cfg.pw{inode:016x}.old");
-    story.write(&copy, "whole\n");
-
-    story.relaunch().await;
-    story.configure(json!({})).await.unwrap();
-    assert!(!dead.exists() && alive.exists());
-    assert!(!story.path(&copy).exists());
-    assert_eq!(fs::read(story.path("cfg")).unwrap(), b"whole\n");
-    for name in theirs {
-        assert!(story.path(name).exists(), "{name}");
+    let theirs = [
+        "cfg".to_owned(),
+        format!(".cfg.pw{inode:016x}.old"),
+        ".cfg.pw0123456789abcdef.tmp".to_owned(),
+        ".cfg.0123456789abcdef.old".to_owned(),
+        ".provider-workspace-0123456789abcdef.tmp".to_owned(),
+        "deep/er/.f.pw00112233445566aa.tmp".to_owned(),
+        "deep/er/.provider-workspace-0123456789abcdef.tmp".to_owned(),
+    ];
+    for name in &theirs[1..] {
+        story.write(name, "theirs, older\n");
     }
-    drop(held);
     story.configure(json!({})).await.unwrap();
-    assert!(!alive.exists());
+    story.result("write_file", json!({"path": "deep/new", "content": "x\n"})).await;
+    assert_eq!(fs::read(story.path("cfg")).unwrap(), b"the newest\n");
+    let (_, found) = story.call("grep", json!({"pattern": "theirs", "mode": "files"})).await;
+    let found = serde_json::to_string(&found.unwrap()).unwrap();
+    let (_, listed) = story.call("glob", json!({"pattern": "**/*"})).await;
+    let listed = serde_json::to_string(&listed.unwrap()).unwrap();
+    for name in &theirs {
+        assert!(story.path(name).exists() && listed.contains(name.as_str()), "{name}: {listed}");
+        assert_eq!(found.contains(&format!("\"{name}\"")), name != "cfg", "{name}: {found}");
+    }
+    story.end().await;
+}
+
+/// A state directory that commands reach is not used: what they wrote there would be believed.
+async fn no_journal_is_kept_where_commands_reach_it() {
+    let mut story = Story::launched().await;
+    story.configure(json!({})).await.unwrap();
+    assert_eq!(story.journals().len(), 1);
+    for reached in [
+        json!({"roots": ["."]}),
+        json!({"read_only_roots": ["state"]}),
+        json!({"bash_read": ["state"]}),
+        json!({"bash_write": ["state/provider-workspace/writes"]}),
+    ] {
+        story.configure(reached.clone()).await.unwrap();
+        assert_eq!(story.journals(), [""; 0], "{reached}");
+        story.result("write_file", json!({"path": "f", "content": reached.to_string()})).await;
+    }
+    story.configure(json!({})).await.unwrap();
+    assert_eq!(story.journals().len(), 1);
+    story.end().await;
+}
+
+/// Neither commands nor paths of tools lead to the state directory.
+async fn nothing_but_writes_reaches_the_state_directory() {
+    let mut story = Story::configured().await;
+    let state = story.path("").parent().unwrap().join("state/provider-workspace/writes");
+    let journal = state.join(&story.journals()[0]);
+    for (directory, may) in [(state.clone(), false), (story.path(""), true)] {
+        let directory = directory.display();
+        let command = format!("cd {directory} && echo x > planted && rm planted && echo reached");
+        let (_, outcome) = story.call("bash", json!({"command": command})).await;
+        let output = outcome.unwrap()["output"].to_string();
+        assert_eq!(output.contains("reached\\n"), may, "{directory}: {output}");
+    }
+    for (tool, arguments) in [
+        ("read_file", json!({"path": journal})),
+        ("write_file", json!({"path": journal, "content": "x"})),
+        ("write_file", json!({"path": state.join("new"), "content": "x"})),
+        ("grep", json!({"pattern": "x", "path": state})),
+        ("glob", json!({"pattern": "*", "path": state})),
+    ] {
+        let failure = story.failure(tool, arguments).await;
+        assert!(failure.message.contains("outside the roots"), "{tool}: {}", failure.message);
+    }
+    assert_eq!(story.journals().len(), 1);
     story.end().await;
 }

@@ -18,11 +18,10 @@ fn spelled_out(text: &str, is_spelled_out: impl Fn(char) -> bool) -> Cow<'_, str
     }
     let mut shown = String::with_capacity(text.len() + 16);
     for c in text.chars() {
-        match c {
-            c if !is_spelled_out(c) => shown.push(c),
-            '\n' | '\t' | '\r' => shown.extend(c.escape_default()),
-            c if c.is_ascii() => shown.push_str(&format!("\\x{:02x}", u32::from(c))),
-            c => shown.push_str(&format!("\\u{{{:x}}}", u32::from(c))),
+        if is_spelled_out(c) {
+            shown.extend(c.escape_default());
+        } else {
+            shown.push(c);
         }
     }
     Cow::Owned(shown)
@@ -34,8 +33,8 @@ mod tests {
 
     #[test]
     fn what_steers_a_terminal_is_spelled_out() {
-        assert_eq!(one_line("a\nb\x1b[2J\u{9b}c"), "a\\nb\\x1b[2J\\u{9b}c");
-        assert_eq!(lines("two\nlines\x07"), "two\nlines\\x07");
+        assert_eq!(one_line("a\nb\x1b[2J\u{9b}c"), "a\\nb\\u{1b}[2J\\u{9b}c");
+        assert_eq!(lines("two\nlines\x07"), "two\nlines\\u{7}");
         assert!(matches!(one_line("src/größe 漢.rs"), Cow::Borrowed(_)));
     }
 }

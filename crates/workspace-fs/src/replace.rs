@@ -1,10 +1,10 @@
 //! Writing a file so that at every instant, also if the process or the machine dies, its content is
 //! the old one or the new one.
 //!
-//! In two steps. [`Workspace::stage`] puts the new content on the disk, in a file beside the target,
-//! and may be given up at any time. [`Staged::commit`] then puts that file in the target's place,
-//! which takes one rename. Where a rename is impossible the target is written in place, with a copy
-//! of the old content beside it meanwhile.
+//! In two steps. [`Workspace::stage`] puts the new content on the disk, in a file without a name in
+//! the target's directory, and may be given up at any time. [`Staged::commit`] then puts that file in
+//! the target's place, which takes a link, and a rename where there is something to replace. Where that
+//! is impossible the target is written in place, with a copy of the old content kept meanwhile.
 
 mod attributes;
 mod folders;
@@ -12,13 +12,16 @@ mod in_place;
 mod temp;
 
 use std::os::fd::{AsFd, BorrowedFd};
+use std::path::Path;
 
-use rustix::fs::{AtFlags, Mode, OFlags, RenameFlags};
+use rustix::fs::{Mode, OFlags};
 use rustix::io::Errno;
 
-use folders::{Folders, Turn};
+use folders::Folders;
+pub(super) use folders::Turn;
 pub use in_place::InPlace;
-use temp::Temp;
+pub(super) use temp::Linking;
+use temp::{Site, Temp};
 
 use super::permit::{self, ENDS_IN_SLASH};
 use super::{
@@ -43,6 +46,7 @@ pub struct Replacement<'a> {
 #[derive(Debug)]
 #[must_use = "nothing is written before it is committed"]
 pub struct Staged<'w> {
+    workspace: &'w Workspace,
     // In this order: the file has to go before its folders can.
     temp: Temp,
     folders: Folders,
@@ -96,9 +100,9 @@ impl Workspace {
         place.check_writable(self, replacement.text)?;
         let path = place.path.clone();
         let staged = match (&place.target, replacement.base) {
-            (Target::Missing { .. }, None) => stage_new(place, replacement),
+            (Target::Missing { .. }, None) => self.stage_new(place, replacement),
             (Target::Found { stat, .. }, Some(base)) if stat.id == base.stat().id => {
-                stage_over(place, base, replacement)
+                self.stage_over(place, base, replacement)
             }
             (Target::Found { stat, .. }, _) => Err(match stat.kind {
                 FileKind::Folder => Fault::IsFolder,
@@ -109,54 +113,70 @@ impl Workspace {
         };
         staged.map_err(|fault| fault.of(Action::Write, replacement.text).at(path))
     }
-}
 
-fn stage_new<'w>(place: Place<'w>, new: Replacement<'_>) -> Result<Staged<'w>, Fault> {
-    let Target::Missing { folders, ends_in_slash, .. } = &place.target else {
-        return Err(Fault::Changed);
-    };
-    if *ends_in_slash {
-        return Err(Fault::NoPath(ENDS_IN_SLASH));
-    }
-    let folder = place.folder().ok_or(Fault::IsFolder)?;
-    let folders = Folders::make(folder, folders)?;
-    let temp = Temp::beside(folders.innermost(), place.name(), 0o666)?;
-    write_all(temp.as_fd(), new)?;
-    rustix::fs::fsync(&temp)?;
-    Ok(Staged { temp, folders, place, base: None, in_place: None, text: new.text.to_owned() })
-}
-
-fn stage_over<'w>(
-    place: Place<'w>,
-    base: &OpenFile,
-    new: Replacement<'_>,
-) -> Result<Staged<'w>, Fault> {
-    let folder = place.folder().ok_or(Fault::IsFolder)?;
-    permit::check_file(folder, place.name())?;
-    let folders = Folders::make(folder, &[])?;
-    // For its owner alone until it is complete: the group is not the final one yet.
-    let private = base.stat().mode & 0o700;
-    let (temp, in_place) = match Temp::beside(folders.innermost(), place.name(), private) {
-        Ok(temp) => {
-            let kept = attributes::carry_over(base.as_fd(), base.stat(), temp.as_fd());
-            (temp, kept.err().map(|_| InPlace::AttributesNotKept))
+    fn stage_new<'w>(
+        &'w self,
+        place: Place<'w>,
+        new: Replacement<'_>,
+    ) -> Result<Staged<'w>, Fault> {
+        let Target::Missing { folders, ends_in_slash, .. } = &place.target else {
+            return Err(Fault::Changed);
+        };
+        if *ends_in_slash {
+            return Err(Fault::NoPath(ENDS_IN_SLASH));
         }
-        Err(errno @ (Errno::ACCESS | Errno::PERM | Errno::ROFS)) => {
-            let length: u64 = new.content.iter().map(|piece| piece.len() as u64).sum();
-            if length.max(base.stat().size) > MAX_IN_MEMORY {
-                return Err(errno.into());
-            }
-            (Temp::in_memory()?, Some(InPlace::FolderNotWritable))
-        }
-        Err(errno) => return Err(errno.into()),
-    };
-    write_all(temp.as_fd(), new)?;
-    if in_place.is_none() {
-        attributes::keep_set_id(base.stat(), temp.as_fd())?;
+        let folder = place.folder().ok_or(Fault::IsFolder)?;
+        let folders = Folders::make(folder, folders)?;
+        let temp = Temp::in_directory(self.site(&folders, &place), 0o666)?;
+        write_all(temp.as_fd(), new)?;
         rustix::fs::fsync(&temp)?;
+        let (base, in_place, text) = (None, None, new.text.to_owned());
+        Ok(Staged { workspace: self, temp, folders, place, base, in_place, text })
     }
-    let base = Some(*base.stat());
-    Ok(Staged { temp, folders, place, base, in_place, text: new.text.to_owned() })
+
+    fn stage_over<'w>(
+        &'w self,
+        place: Place<'w>,
+        base: &OpenFile,
+        new: Replacement<'_>,
+    ) -> Result<Staged<'w>, Fault> {
+        let folder = place.folder().ok_or(Fault::IsFolder)?;
+        permit::check_file(folder, place.name())?;
+        let folders = Folders::make(folder, &[])?;
+        // For its owner alone until it is complete: the group is not the final one yet.
+        let private = base.stat().mode & 0o700;
+        let (temp, in_place) = match Temp::in_directory(self.site(&folders, &place), private) {
+            Ok(temp) => {
+                let kept = attributes::carry_over(base.as_fd(), base.stat(), temp.as_fd());
+                (temp, kept.err().map(|_| InPlace::AttributesNotKept))
+            }
+            Err(errno @ (Errno::ACCESS | Errno::PERM | Errno::ROFS)) => {
+                let length: u64 = new.content.iter().map(|piece| piece.len() as u64).sum();
+                if length.max(base.stat().size) > MAX_IN_MEMORY {
+                    return Err(errno.into());
+                }
+                (Temp::in_memory()?, Some(InPlace::FolderNotWritable))
+            }
+            Err(errno) => return Err(errno.into()),
+        };
+        write_all(temp.as_fd(), new)?;
+        if in_place.is_none() {
+            attributes::keep_set_id(base.stat(), temp.as_fd())?;
+            rustix::fs::fsync(&temp)?;
+        }
+        let (base, text) = (Some(*base.stat()), new.text.to_owned());
+        Ok(Staged { workspace: self, temp, folders, place, base, in_place, text })
+    }
+
+    fn site<'a>(&'a self, folders: &'a Folders, place: &'a Place<'_>) -> Site<'a> {
+        Site {
+            directory: folders.innermost(),
+            // A file is never the root directory.
+            path: place.path.parent().unwrap_or(Path::new("/")),
+            linking: self.linking,
+            journal: self.journal.as_ref(),
+        }
+    }
 }
 
 impl<'w> Staged<'w> {
@@ -212,23 +232,8 @@ impl<'w> Staged<'w> {
 
     /// Gives the file its name unless somebody else has it by now.
     fn create(&mut self) -> Result<How, Fault> {
-        let Some(temporary) = self.temp.name() else { return Err(Fault::Changed) };
-        let (folder, name) = (self.folders.innermost(), self.place.name());
-        let given = match rustix::fs::renameat_with(
-            folder,
-            temporary,
-            folder,
-            name,
-            RenameFlags::NOREPLACE,
-        ) {
-            // Not every file system can; a link never replaces either, and the first name is
-            // removed with the temporary file.
-            Err(Errno::INVAL | Errno::NOSYS) => {
-                rustix::fs::linkat(folder, temporary, folder, name, AtFlags::empty())
-            }
-            renamed => renamed.map(|()| self.temp.keep()),
-        };
-        match given {
+        let site = self.workspace.site(&self.folders, &self.place);
+        match self.temp.put_new(site, self.place.name()) {
             Ok(()) => Ok(How::Created),
             Err(Errno::EXIST) => Err(Fault::Changed),
             Err(errno) => Err(errno.into()),
@@ -236,13 +241,9 @@ impl<'w> Staged<'w> {
     }
 
     fn replace(&mut self, base: &FileStat) -> Result<How, Fault> {
-        let Some(temporary) = self.temp.name() else { return Err(Fault::Changed) };
-        let folder = self.folders.innermost();
-        let why = match rustix::fs::renameat(folder, temporary, folder, self.place.name()) {
-            Ok(()) => {
-                self.temp.keep();
-                return Ok(How::Replaced { parted_names: base.links.saturating_sub(1) });
-            }
+        let site = self.workspace.site(&self.folders, &self.place);
+        let why = match self.temp.put_over(site, self.place.name()) {
+            Ok(()) => return Ok(How::Replaced { parted_names: base.links.saturating_sub(1) }),
             Err(Errno::BUSY | Errno::XDEV) => InPlace::Mounted,
             Err(Errno::ACCESS | Errno::PERM) => InPlace::RenameRefused,
             Err(errno) => return Err(errno.into()),
@@ -251,8 +252,8 @@ impl<'w> Staged<'w> {
     }
 
     fn overwrite(&mut self, base: &FileStat, why: InPlace) -> Result<How, Fault> {
-        let folder = self.folders.innermost();
-        in_place::overwrite(&self.place, folder, base, self.temp.as_fd(), why)?;
+        let site = self.workspace.site(&self.folders, &self.place);
+        in_place::overwrite(&self.place, site, base, self.temp.as_fd(), why)?;
         Ok(How::InPlace(why))
     }
 }

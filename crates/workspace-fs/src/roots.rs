@@ -10,7 +10,8 @@ use rustix::fs::{Mode, OFlags};
 
 use crate::text::name;
 
-use super::{FileId, FileStat, LockTable};
+use super::replace::Linking;
+use super::{FileId, FileStat, Journal, LockTable};
 
 /// What to open as a [`Workspace`], as an operator wrote it.
 #[derive(Clone, Debug, Default)]
@@ -33,6 +34,8 @@ pub struct Workspace {
     /// How many of them are roots.
     named: usize,
     pub(super) locks: Arc<LockTable>,
+    pub(super) linking: Linking,
+    pub(super) journal: Option<Arc<Journal>>,
 }
 
 /// One root.
@@ -153,7 +156,16 @@ impl Workspace {
             return Err(errors);
         }
         let named = roots.len();
-        Ok(Self { roots, named, locks: spec.locks.clone() })
+        let linking = roots.first().map(|root| Linking::find_out(root.folder()));
+        let linking = linking.unwrap_or(Linking::Never);
+        Ok(Self { roots, named, locks: spec.locks.clone(), linking, journal: None })
+    }
+
+    /// Lists writes under way in a journal, from which [`Workspace::recover`] of a later process
+    /// clears away what they leave when this one is killed.
+    #[must_use]
+    pub fn with_journal(self, journal: Journal) -> Self {
+        Self { journal: Some(Arc::new(journal)), ..self }
     }
 
     /// Lets one more folder be read, which is no root: one that this provider keeps for itself, such
@@ -327,7 +339,7 @@ fn read_only_inside_writable(roots: &[Root]) -> Vec<RootError> {
 
 /// Where an open folder is. Asked only when roots are opened: threads that serve calls cannot see
 /// `/proc`.
-fn path_of(folder: BorrowedFd<'_>) -> rustix::io::Result<PathBuf> {
+pub(super) fn path_of(folder: BorrowedFd<'_>) -> rustix::io::Result<PathBuf> {
     use std::os::fd::AsRawFd;
     let link = format!("/proc/self/fd/{}", folder.as_raw_fd());
     let target = rustix::fs::readlink(link, Vec::new())?;

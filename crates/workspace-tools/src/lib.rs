@@ -5,6 +5,7 @@
 //! - [`Bash`] runs a command behind the jail; [`process`] is how.
 //!
 //! A tool knows neither the wire nor any async runtime: see the `tool-provider` crate.
+#![forbid(unsafe_code)]
 
 pub mod bash;
 pub mod change;

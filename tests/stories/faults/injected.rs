@@ -22,7 +22,7 @@ pub(crate) fn trials() -> Vec<Trial> {
 }
 
 /// What fails, in which way.
-const FAULTS: [(&str, &str); 16] = [
+const FAULTS: [(&str, &str); 17] = [
     ("openat2", "EIO"),
     ("openat2", "EINTR"),
     ("openat2", "EMFILE"),
@@ -35,6 +35,7 @@ const FAULTS: [(&str, &str); 16] = [
     ("write", "EDQUOT"),
     ("fsync", "EIO"),
     ("fsync", "EINTR"),
+    ("linkat", "EIO"),
     ("/^renameat", "EIO"),
     ("/^(statx|newfstatat|fstat)$", "EIO"),
     ("fchmod", "EIO"),
@@ -61,7 +62,8 @@ async fn system_calls_that_fail_are_told_and_leave_files_whole() {
         story.write("f", OLD);
         story.result("read_file", json!({"path": "f"})).await;
         let trace = tempfile::NamedTempFile::new().unwrap();
-        let mut strace = Strace::attach(story.pid(), fault, when, trace.path());
+        let effect = format!("error={}", fault.1);
+        let mut strace = Strace::attach(story.pid(), (fault.0, &effect), when, trace.path());
         for (tool, arguments, new) in calls {
             story.write("f", OLD);
             // What is there already would not be written again.
@@ -159,23 +161,24 @@ fn leftovers(story: &Story) -> Vec<String> {
 }
 
 /// A strace that makes calls fail.
-struct Strace {
+pub(crate) struct Strace {
     child: Child,
     _said: BufReader<std::process::ChildStderr>,
 }
 
 impl Strace {
-    /// Attaches to the provider's file workers.
-    fn attach(
+    /// Attaches to the provider's file workers, for a system call to have an effect, such as
+    /// `error=EIO`.
+    pub(crate) fn attach(
         provider: u32,
-        (call, errno): (&str, &str),
+        (call, effect): (&str, &str),
         when: &str,
         trace: &std::path::Path,
     ) -> Self {
         let workers = workers(provider);
         let mut strace = Command::new("strace");
         strace.arg("-o").arg(trace).arg("-e").arg(format!("trace={call}"));
-        strace.arg("-e").arg(format!("inject={call}:error={errno}:when={when}"));
+        strace.arg("-e").arg(format!("inject={call}:{effect}:when={when}"));
         for worker in &workers {
             strace.arg("-p").arg(worker);
         }
@@ -190,7 +193,7 @@ impl Strace {
         Self { child, _said: said }
     }
 
-    fn detach(&mut self) {
+    pub(crate) fn detach(&mut self) {
         let pid = Pid::from_raw(i32::try_from(self.child.id()).unwrap()).unwrap();
         // It may have ended already, with the last worker.
         let _ = kill_process(pid, Signal::INT);

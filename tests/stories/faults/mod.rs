@@ -7,6 +7,7 @@ mod deaths;
 mod disk;
 mod hostile;
 mod injected;
+mod killed_writes;
 mod limits;
 mod raw;
 mod requests;
@@ -17,6 +18,7 @@ pub(crate) fn trials() -> Vec<Trial> {
     let trials = [
         // What takes longest comes first.
         injected::trials(),
+        killed_writes::trials(),
         hostile::trials(),
         clock::trials(),
         limits::trials(),

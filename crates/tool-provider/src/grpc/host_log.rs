@@ -235,8 +235,7 @@ fn level(level: Level) -> LogLevel {
 }
 
 /// Feeds a [`HostLog`] with the entries of level INFO and above that the subscriber lets pass, each
-/// with the fields of the spans that it is in: that is how a tool's entry says which call and session
-/// it belongs to.
+/// with the fields of the spans that it is in.
 #[derive(Debug)]
 pub struct HostLogLayer {
     log: HostLog,

@@ -91,7 +91,7 @@ mod tests {
             "\"p\\\"\\033w \\342\\200\\256é\\\\x\"".to_owned(),
             format!("{value:?}"),
             value.escape_default().to_string(),
-            workspace_fs::text::hidden::visible(value).into_owned(),
+            "p\"\\u{1b}w \\u{202e}é\\".to_owned(),
             "p\"<U+001B>w·<U+202E>é\\".to_owned(),
         ] {
             let within = format!("é {text} {text}");

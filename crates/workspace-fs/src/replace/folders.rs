@@ -69,7 +69,7 @@ impl Folders {
 /// in the same folder, knows nothing of that lock; between the look whether a file is still the one
 /// that was read and the rename, its own rename would be lost. So that moment, and no more, is
 /// held by a `flock` on the folder.
-pub(super) struct Turn {
+pub(crate) struct Turn {
     /// Readable. Absent where the folder cannot be read.
     folder: Option<OwnedFd>,
 }
@@ -80,7 +80,7 @@ const LONGEST_TURN: Duration = Duration::from_millis(200);
 
 impl Turn {
     /// Waits for the turn in this folder.
-    pub(super) fn take(folder: &OwnedFd) -> Self {
+    pub(crate) fn take(folder: &OwnedFd) -> Self {
         let Some(readable) = readable(folder) else { return Self { folder: None } };
         let give_up = Instant::now() + LONGEST_TURN;
         let mut pause = Duration::from_micros(50);

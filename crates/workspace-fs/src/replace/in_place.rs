@@ -1,18 +1,18 @@
-//! Writing a file in place, for when it cannot be replaced: with a copy of the old content beside
-//! it, from which it is restored when writing fails, or by a sweep when the process dies meanwhile.
+//! Writing a file in place, for when it cannot be replaced: with a copy of the old content, from which
+//! it is restored when writing fails, or at the next start when the process is killed meanwhile.
 
 use std::fmt;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
-use std::sync::Arc;
+use std::path::PathBuf;
 
 use rustix::fs::{FallocateFlags, Mode, OFlags};
 use rustix::io::Errno;
 
 use super::attributes;
 use super::folders::sync;
-use super::temp::Temp;
-use crate::leftovers::{is_name_kept, recovery_name};
-use crate::{Fault, FileId, FileKind, FileStat, Place};
+use super::temp::{Site, Temp};
+use crate::journal::{Record, Saved, Written};
+use crate::{Fault, FileKind, FileStat, Place};
 
 /// Why a file was written in place.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -43,14 +43,14 @@ impl fmt::Display for InPlace {
 /// Overwrites the file at `place`, which was `base`, with what is in `new`.
 pub(super) fn overwrite(
     place: &Place<'_>,
-    folder: &Arc<OwnedFd>,
+    site: Site<'_>,
     base: &FileStat,
     new: BorrowedFd<'_>,
     why: InPlace,
 ) -> Result<(), Fault> {
     let flags =
         OFlags::RDWR | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
-    let target = rustix::fs::openat(folder, place.name(), flags, Mode::empty())?;
+    let target = rustix::fs::openat(site.directory, place.name(), flags, Mode::empty())?;
     let now = FileStat::of(&target)?;
     if now.id != base.id || now.kind != FileKind::Regular {
         return Err(Fault::Changed);
@@ -59,7 +59,7 @@ pub(super) fn overwrite(
     if now.links > 1 {
         return Err(Fault::Shared { why, links: now.links });
     }
-    let mut recovery = save(place, folder, target.as_fd(), now.id)?;
+    let recovery = Recovery::save(place, site, target.as_fd(), new)?;
     let length = FileStat::of(new)?.size;
     if let Err(errno) = reserve(&target, length) {
         let _ = rustix::fs::ftruncate(&target, now.size);
@@ -69,46 +69,76 @@ pub(super) fn overwrite(
         // Only its owner may; for anyone else the system's own rule stands.
         let _ = attributes::keep_set_id(&now, target.as_fd());
         drop(recovery);
-        sync(folder);
+        sync(site.directory);
         return Ok(());
     };
     match write_over(recovery.as_fd(), &target, now.size) {
         Ok(()) => Err(failed.into()),
         Err(_) => {
-            let copy = recovery.name().map(|name| place.path.with_file_name(name));
-            recovery.keep();
-            Err(Fault::Torn { recovery: copy.unwrap_or_default(), source: failed.into() })
+            let copy = recovery.keep(place).unwrap_or_default();
+            Err(Fault::Torn { recovery: copy, source: failed.into() })
         }
     }
 }
 
-/// Copies the old content beside the file, or into memory where the folder takes no files. Beside,
-/// the copy gets the name that a sweep restores from only once it is complete and on the disk.
-fn save(
-    place: &Place<'_>,
-    folder: &Arc<OwnedFd>,
-    target: BorrowedFd<'_>,
-    id: FileId,
-) -> Result<Temp, Fault> {
-    let beside = if is_name_kept(place.name()) {
-        Temp::beside(folder, place.name(), 0o600)
-    } else {
-        Err(Errno::NAMETOOLONG)
-    };
-    let mut copy = match beside {
-        Ok(copy) => copy,
-        Err(Errno::ACCESS | Errno::PERM | Errno::ROFS | Errno::NAMETOOLONG) => Temp::in_memory()?,
-        Err(errno) => return Err(errno.into()),
-    };
-    super::copy_all(target, copy.as_fd())?;
-    if let Some(name) = copy.name() {
-        rustix::fs::fsync(&copy)?;
-        let complete = recovery_name(place.name(), id);
-        rustix::fs::renameat(folder, name, folder, &complete)?;
-        copy.renamed(complete);
-        sync(folder);
+/// The old content while the file is written.
+enum Recovery {
+    /// In the private state directory, listed in the journal.
+    Listed(Saved),
+    /// Beside the file, or in memory where its directory takes no files.
+    Unlisted(Temp),
+}
+
+impl Recovery {
+    /// Copies the old content of `target`: to where the next start restores it from, and where that
+    /// is impossible, beside the file.
+    fn save(
+        place: &Place<'_>,
+        site: Site<'_>,
+        target: BorrowedFd<'_>,
+        new: BorrowedFd<'_>,
+    ) -> Result<Self, Fault> {
+        if let Some(slot) = site.journal.and_then(crate::Journal::slot) {
+            let file = FileStat::of(target)?.id;
+            let record = Record {
+                directory: FileStat::of(site.directory)?.id,
+                path: site.path.to_owned(),
+                written: Written::InPlace { name: place.name().to_owned(), file },
+            };
+            match slot.save(&record, target, new) {
+                Ok(saved) => return Ok(Self::Listed(saved)),
+                Err(error) => tracing::warn!(%error, "a file's old content cannot be kept aside"),
+            }
+        }
+        let copy = match Temp::copy_beside(site.directory, place.name()) {
+            Ok(copy) => copy,
+            Err(Errno::ACCESS | Errno::PERM | Errno::ROFS) => Temp::in_memory()?,
+            Err(errno) => return Err(errno.into()),
+        };
+        super::copy_all(target, copy.as_fd())?;
+        if copy.has_name() {
+            rustix::fs::fsync(&copy)?;
+            sync(site.directory);
+        }
+        Ok(Self::Unlisted(copy))
     }
-    Ok(copy)
+
+    /// Keeps the copy, and returns where it is.
+    fn keep(self, place: &Place<'_>) -> Option<PathBuf> {
+        match self {
+            Self::Listed(saved) => Some(saved.keep(place.name())),
+            Self::Unlisted(copy) => Some(place.path.with_file_name(copy.keep()?)),
+        }
+    }
+}
+
+impl AsFd for Recovery {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        match self {
+            Self::Listed(saved) => saved.old(),
+            Self::Unlisted(copy) => copy.as_fd(),
+        }
+    }
 }
 
 /// Takes the room for the content beforehand: a full disk is found out with nothing changed.

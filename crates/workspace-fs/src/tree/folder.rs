@@ -3,7 +3,6 @@
 use std::ffi::CStr;
 use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
-use std::os::unix::ffi::OsStrExt;
 use std::sync::Arc;
 
 use rustix::fs::{FileType, Mode, OFlags, RawDir};
@@ -12,7 +11,7 @@ use rustix::io::Errno;
 use super::order::Key;
 use super::rules::{Names, Rules};
 use super::selection::{Scope, Verdict};
-use crate::{FileKind, FileStat, Special, is_leftover};
+use crate::{FileKind, FileStat, Special};
 
 /// A folder with the entries that are looked at, sorted by name.
 pub(super) struct Folder {
@@ -133,7 +132,7 @@ impl Folder {
             }
             special.note(bytes);
             // The kernel's own store of a repository is no part of what is searched.
-            if bytes == b".git" || is_leftover(std::ffi::OsStr::from_bytes(bytes)) {
+            if bytes == b".git" {
                 continue;
             }
             let kind = match entry.file_type() {
