@@ -1,5 +1,5 @@
 //! What every fuzzer runs: one function for each target, from any bytes to a panic where something
-//! is wrong. `fuzz_targets/` gives them to libFuzzer, `tests/fuzz/` runs them without it.
+//! is wrong. `fuzz_targets/` gives them to libFuzzer, `tests/stories/fuzz.rs` runs them without it.
 
 mod arguments;
 mod edits;

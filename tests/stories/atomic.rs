@@ -8,11 +8,24 @@ use std::process::Command;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
 
-use rustix::process::{Pid, Signal, geteuid, kill_process};
+use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
 
 use crate::harness::{PROGRAM, Story, call, names};
-use crate::surroundings::{in_namespace, mount};
+use crate::surroundings::mount;
+use crate::trials::{Need, Trial};
+
+pub(crate) fn trials() -> Vec<Trial> {
+    trials![
+        a_killed_write_leaves_the_old_or_the_new_content needs [Need::Time],
+        a_killed_write_in_place_is_restored needs [Need::OrdinaryUser],
+        a_reader_never_sees_half_a_file,
+        a_full_disk_leaves_the_old_content needs [Need::MountNamespace],
+        a_limit_on_the_size_of_files_leaves_the_old_content,
+        a_mounted_file_is_written_in_place needs [Need::MountNamespace],
+        a_mounted_file_on_a_full_disk_keeps_its_content needs [Need::MountNamespace],
+    ]
+}
 
 /// How much a killed write writes.
 const LARGE: usize = 50_000_000;
@@ -22,7 +35,6 @@ const ROUNDS: usize = 100;
 ///
 /// The new content is not to be seen anywhere before it takes its place. So the moments are parts of
 /// the time that a whole write takes; which stage each one hits does not matter to what must hold.
-#[tokio::test(flavor = "multi_thread")]
 async fn a_killed_write_leaves_the_old_or_the_new_content() {
     let [even, odd] = [0, 1].map(|first| tokio::spawn(kill_rounds(first)));
     let kept = even.await.unwrap() + odd.await.unwrap();
@@ -110,13 +122,9 @@ fn kill_at(moment: Option<Instant>, folder: &Path, pid: u32) -> &'static str {
 }
 
 /// A file that is written in place is torn when the provider is killed, and has its old content back
-/// after the next start. As an ordinary user, whom a directory can refuse new files.
-#[tokio::test(flavor = "multi_thread")]
+/// after the next start. As an ordinary user, whom a directory can refuse new files; what root has
+/// instead is in `faults::killed_writes`.
 async fn a_killed_write_in_place_is_restored() {
-    if geteuid().is_root() {
-        eprintln!("SKIPPED: root may write in any directory; told by the faults' killed_writes");
-        return;
-    }
     const SIZE: usize = 30_000_000;
     const ROUNDS: usize = 30;
     let mut story = Story::configured().await;
@@ -172,7 +180,6 @@ async fn a_killed_write_in_place_is_restored() {
 }
 
 /// Whoever reads meanwhile sees one content or the other, whole.
-#[tokio::test(flavor = "multi_thread")]
 async fn a_reader_never_sees_half_a_file() {
     let mut story = Story::configured().await;
     let contents = ["a".repeat(300_000), "b".repeat(200_000)];
@@ -222,14 +229,7 @@ async fn nothing_fits(story: &mut Story, reason: &str) {
 }
 
 /// W01
-#[test]
-fn a_full_disk_leaves_the_old_content() {
-    in_namespace("atomic::inner_full_disk");
-}
-
-#[tokio::test]
-#[ignore = "told by a_full_disk_leaves_the_old_content"]
-async fn inner_full_disk() {
+async fn a_full_disk_leaves_the_old_content() {
     let mut story = Story::launched().await;
     mount(&["-t", "tmpfs", "-o", "size=64k", "tmpfs"], &story.path(""));
     story.write("f", "original\n");
@@ -239,7 +239,6 @@ async fn inner_full_disk() {
 }
 
 /// W01: SIGXFSZ does not end the provider.
-#[tokio::test]
 async fn a_limit_on_the_size_of_files_leaves_the_old_content() {
     // POSIX counts in units of 512 bytes, some shells in 1024.
     let arguments = ["-c", "ulimit -f 128; exec \"$0\"", PROGRAM];
@@ -253,14 +252,7 @@ async fn a_limit_on_the_size_of_files_leaves_the_old_content() {
 }
 
 /// E14
-#[test]
-fn a_mounted_file_is_written_in_place() {
-    in_namespace("atomic::inner_mounted_file");
-}
-
-#[tokio::test]
-#[ignore = "told by a_mounted_file_is_written_in_place"]
-async fn inner_mounted_file() {
+async fn a_mounted_file_is_written_in_place() {
     let mut story = Story::launched().await;
     let real = story.path("").parent().unwrap().join("real");
     fs::write(&real, "a\n").unwrap();
@@ -282,14 +274,7 @@ async fn inner_mounted_file() {
 }
 
 /// E14 on a full disk: what is written in place is restored, or not begun.
-#[test]
-fn a_mounted_file_on_a_full_disk_keeps_its_content() {
-    in_namespace("atomic::inner_mounted_file_on_a_full_disk");
-}
-
-#[tokio::test]
-#[ignore = "told by a_mounted_file_on_a_full_disk_keeps_its_content"]
-async fn inner_mounted_file_on_a_full_disk() {
+async fn a_mounted_file_on_a_full_disk_keeps_its_content() {
     let mut story = Story::launched().await;
     let small = story.path("").parent().unwrap().join("small");
     fs::create_dir(&small).unwrap();

@@ -13,6 +13,14 @@ use tool_provider::Payload;
 use tool_provider::grpc::Failure;
 
 use crate::harness::{Story, call};
+use crate::trials::{Need, Trial};
+
+pub(crate) fn trials() -> Vec<Trial> {
+    trials![
+        a_cancelled_write_is_applied_or_not_and_the_log_says_which needs [Need::Time],
+        a_write_whose_time_is_up_is_applied_or_not_and_says_which needs [Need::Time],
+    ]
+}
 
 const ROUNDS: u32 = 40;
 const OLD: &str = "the old content\n";
@@ -107,7 +115,6 @@ async fn check(
     drop(keep);
 }
 
-#[tokio::test(flavor = "multi_thread")]
 async fn a_cancelled_write_is_applied_or_not_and_the_log_says_which() {
     let (story, hear, usual) = prepared().await;
     let mut answers = HashMap::new();
@@ -123,7 +130,6 @@ async fn a_cancelled_write_is_applied_or_not_and_the_log_says_which() {
     check(story, hear, answers).await;
 }
 
-#[tokio::test(flavor = "multi_thread")]
 async fn a_write_whose_time_is_up_is_applied_or_not_and_says_which() {
     let (mut story, hear, usual) = prepared().await;
     let mut answers = HashMap::new();

@@ -2,11 +2,23 @@
 
 use std::fs::{self, Permissions};
 use std::os::unix::fs::PermissionsExt as _;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::{Command, Output};
 
 use crate::cli::text;
 use crate::harness::PROGRAM;
+use crate::trials::{Need, Trial};
+
+pub(crate) fn trials() -> Vec<Trial> {
+    trials![
+        the_checker_gets_the_arguments_as_they_are_and_answers_with_its_own_exit_code,
+        who_has_no_checker_learns_where_to_get_it,
+        the_checkers_help_is_that_of_conform needs [Need::Built(CHECKER)],
+    ]
+}
+
+/// The program that checks.
+const CHECKER: &str = "provider-workspace-conform";
 
 /// A copy of the program, in a directory of its own.
 struct Copied {
@@ -21,7 +33,7 @@ impl Copied {
     }
 
     fn checker(&self) -> PathBuf {
-        self.directory.path().join("provider-workspace-conform")
+        self.directory.path().join(CHECKER)
     }
 
     fn write_checker(&self, script: &str, mode: u32) {
@@ -38,7 +50,6 @@ impl Copied {
     }
 }
 
-#[test]
 fn the_checker_gets_the_arguments_as_they_are_and_answers_with_its_own_exit_code() {
     let copied = Copied::new();
     copied.write_checker("#!/bin/sh\nfor argument; do echo \"<$argument>\"; done\nexit 7\n", 0o700);
@@ -55,7 +66,6 @@ fn the_checker_gets_the_arguments_as_they_are_and_answers_with_its_own_exit_code
     }
 }
 
-#[test]
 fn who_has_no_checker_learns_where_to_get_it() {
     let copied = Copied::new();
     let said = |output: &Output, bytes: &[u8], why: &str| {
@@ -76,10 +86,7 @@ fn who_has_no_checker_learns_where_to_get_it() {
 }
 
 /// The real one: its help names the command that was typed.
-#[test]
 fn the_checkers_help_is_that_of_conform() {
-    let checker = Path::new(PROGRAM).with_file_name("provider-workspace-conform");
-    assert!(checker.exists(), "{} is missing: run cargo build", checker.display());
     let output = Command::new(PROGRAM).args(["conform", "--help"]).output().unwrap();
     let help = text(&output.stdout);
     assert!(help.contains("Usage: provider-workspace conform [OPTIONS] <BINARY>"), "{help}");

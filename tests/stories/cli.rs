@@ -7,6 +7,30 @@ use std::process::{Command, Output, Stdio};
 use serde_json::{Value, json};
 
 use crate::harness::PROGRAM;
+use crate::trials::Trial;
+
+pub(crate) fn trials() -> Vec<Trial> {
+    trials![
+        a_person_reads_a_file_in_the_current_folder,
+        arguments_may_come_from_standard_input_and_events_as_json,
+        failures_end_with_the_code_of_their_category_and_say_what_to_do,
+        roots_bound_what_a_call_reaches,
+        preview_render_and_schema_have_something_to_show,
+        doctor_says_what_is_enforced_and_fails_where_roots_are_missing,
+        a_reader_that_leaves_ends_the_command_as_sigpipe_would,
+        an_output_that_takes_nothing_is_a_failure,
+        a_relative_cwd_starts_from_the_current_folder,
+        a_call_whose_time_is_up_ends_with_124,
+        whoever_reads_json_gets_failures_as_json_too,
+        doctor_tells_of_the_configuration_as_it_is,
+        flags_stand_for_the_schema_and_a_bare_word_for_its_first_argument,
+        what_is_applied_is_what_was_shown,
+        colours_into_a_pipe_come_only_when_forced_and_then_alone,
+        pages_name_every_tool_and_its_flags,
+        a_pipe_gets_bytes_and_no_colours,
+        what_is_found_is_greppable_in_a_pipe,
+    ]
+}
 
 pub(crate) struct Shell {
     folder: tempfile::TempDir,
@@ -38,7 +62,6 @@ pub(crate) fn text(bytes: &[u8]) -> String {
     String::from_utf8(bytes.to_vec()).unwrap()
 }
 
-#[test]
 fn a_person_reads_a_file_in_the_current_folder() {
     let shell = Shell::new();
     let output = shell.run(&["call", "read_file", r#"{"path":"a.txt"}"#]);
@@ -48,7 +71,6 @@ fn a_person_reads_a_file_in_the_current_folder() {
     assert_eq!(text(&output.stderr), "");
 }
 
-#[test]
 fn arguments_may_come_from_standard_input_and_events_as_json() {
     let shell = Shell::new();
     let mut child = shell
@@ -70,7 +92,6 @@ fn arguments_may_come_from_standard_input_and_events_as_json() {
     );
 }
 
-#[test]
 fn failures_end_with_the_code_of_their_category_and_say_what_to_do() {
     let shell = Shell::new();
     let cases: [(&[&str], i32, &str); 8] = [
@@ -93,7 +114,6 @@ fn failures_end_with_the_code_of_their_category_and_say_what_to_do() {
     assert_eq!(shell.run(&["cal"]).status.code(), Some(2));
 }
 
-#[test]
 fn roots_bound_what_a_call_reaches() {
     let shell = Shell::new();
     let inner = shell.path().join("inner");
@@ -116,7 +136,6 @@ fn roots_bound_what_a_call_reaches() {
     assert!(allowed.status.success(), "{}", text(&allowed.stderr));
 }
 
-#[test]
 fn preview_render_and_schema_have_something_to_show() {
     let shell = Shell::new();
     let preview = shell.run(&["preview", "read_file", r#"{"path":"a.txt"}"#]);
@@ -134,7 +153,6 @@ fn preview_render_and_schema_have_something_to_show() {
     assert!(text(&shell.run(&["completions", "bash"]).stdout).contains("provider-workspace"));
 }
 
-#[test]
 fn doctor_says_what_is_enforced_and_fails_where_roots_are_missing() {
     let shell = Shell::new();
     let healthy = shell.run(&["doctor", "--json"]);
@@ -146,7 +164,6 @@ fn doctor_says_what_is_enforced_and_fails_where_roots_are_missing() {
     assert!(text(&sick.stdout).contains("absent"));
 }
 
-#[test]
 fn a_reader_that_leaves_ends_the_command_as_sigpipe_would() {
     let shell = Shell::new();
     let mut child = shell.command(&["schema", "--json"]).stdout(Stdio::piped()).spawn().unwrap();
@@ -154,7 +171,6 @@ fn a_reader_that_leaves_ends_the_command_as_sigpipe_would() {
     assert_eq!(child.wait().unwrap().code(), Some(141));
 }
 
-#[test]
 fn an_output_that_takes_nothing_is_a_failure() {
     let shell = Shell::new();
     let full = std::fs::OpenOptions::new().write(true).open("/dev/full").unwrap();
@@ -162,7 +178,6 @@ fn an_output_that_takes_nothing_is_a_failure() {
     assert_eq!(status.code(), Some(1));
 }
 
-#[test]
 fn a_relative_cwd_starts_from_the_current_folder() {
     let shell = Shell::new();
     std::fs::create_dir_all(shell.path().join("inner/deep")).unwrap();
@@ -180,14 +195,12 @@ fn a_relative_cwd_starts_from_the_current_folder() {
     assert!(text(&output.stdout).contains("deep"), "{}", text(&output.stderr));
 }
 
-#[test]
 fn a_call_whose_time_is_up_ends_with_124() {
     let shell = Shell::new();
     let output = shell.run(&["call", "bash", r#"{"command":"sleep 60"}"#, "--timeout", "0.5"]);
     assert_eq!(output.status.code(), Some(124), "{}", text(&output.stderr));
 }
 
-#[test]
 fn whoever_reads_json_gets_failures_as_json_too() {
     let shell = Shell::new();
     let cases: [(&[&str], &str, &str); 5] = [
@@ -210,7 +223,6 @@ fn whoever_reads_json_gets_failures_as_json_too() {
     }
 }
 
-#[test]
 fn doctor_tells_of_the_configuration_as_it_is() {
     let shell = Shell::new();
     let config = r#"{"sandbox":"off","bash_read":["absent"],"bash_write":["gone"]}"#;
@@ -236,7 +248,6 @@ fn doctor_tells_of_the_configuration_as_it_is() {
     assert!(!told.contains("fails"), "{told}");
 }
 
-#[test]
 fn flags_stand_for_the_schema_and_a_bare_word_for_its_first_argument() {
     let shell = Shell::new();
     std::fs::write(shell.path().join("call.json"), r#"{"path":"a.txt","limit":1}"#).unwrap();
@@ -257,7 +268,6 @@ fn flags_stand_for_the_schema_and_a_bare_word_for_its_first_argument() {
     assert_eq!(failing.status.code(), Some(7));
 }
 
-#[test]
 fn what_is_applied_is_what_was_shown() {
     let shell = Shell::new();
     let apply = ["apply", "edit_file", "a.txt", "--old-string", "hello", "--new-string", "bye"];
@@ -282,7 +292,6 @@ fn what_is_applied_is_what_was_shown() {
     assert_eq!(shell.run(&["apply", "read_file", "a.txt"]).status.code(), Some(2));
 }
 
-#[test]
 fn colours_into_a_pipe_come_only_when_forced_and_then_alone() {
     let shell = Shell::new();
     let line = ["call", "read_file", "a.txt", "--color", "always"];
@@ -300,7 +309,6 @@ fn colours_into_a_pipe_come_only_when_forced_and_then_alone() {
     assert!(text(&preview.stdout).contains("\x1b[32m+x"), "{}", text(&preview.stdout));
 }
 
-#[test]
 fn pages_name_every_tool_and_its_flags() {
     let shell = Shell::new();
     for name in ["bash", "zsh", "fish"] {
@@ -320,7 +328,6 @@ fn pages_name_every_tool_and_its_flags() {
     assert!(help.contains("Exit codes:") && help.contains("concurrency_conflict"), "{help}");
 }
 
-#[test]
 fn a_pipe_gets_bytes_and_no_colours() {
     let shell = Shell::new();
     let output = shell.run(&["call", "read_file", r#"{"path":"a.txt"}"#]);
@@ -338,7 +345,6 @@ fn searchable() -> Shell {
     shell
 }
 
-#[test]
 fn what_is_found_is_greppable_in_a_pipe() {
     let shell = searchable();
     let found = |line: &[&str]| {

@@ -8,6 +8,15 @@ use tool_provider::Payload;
 use tool_provider::grpc::{Failure, ToolClient};
 
 use crate::harness::{Story, call, names};
+use crate::trials::Trial;
+
+pub(crate) fn trials() -> Vec<Trial> {
+    trials![
+        edits_over_two_connections_lose_nothing,
+        edits_and_writes_over_two_connections_lose_nothing,
+        two_providers_never_undo_each_others_success,
+    ]
+}
 
 const WRITERS: usize = 19;
 const LINES: usize = 200;
@@ -60,7 +69,6 @@ fn check(story: &Story, marks: usize, round: usize) {
 }
 
 /// E11: 19 at once, 50 times, through two connections and three spellings.
-#[tokio::test(flavor = "multi_thread")]
 async fn edits_over_two_connections_lose_nothing() {
     let story = Story::configured().await;
     let clients = [story.client.clone(), story.second_client().await];
@@ -83,7 +91,6 @@ async fn edits_over_two_connections_lose_nothing() {
 }
 
 /// Edits and whole writes at a version: all come through, whatever the order.
-#[tokio::test(flavor = "multi_thread")]
 async fn edits_and_writes_over_two_connections_lose_nothing() {
     let story = Story::configured().await;
     let clients = [story.client.clone(), story.second_client().await];
@@ -109,7 +116,6 @@ async fn edits_and_writes_over_two_connections_lose_nothing() {
 
 /// Two kernels in one folder, each with a provider of its own. Their calls do not wait for each
 /// other, so one may find that the other was quicker and be told so; but a success is a success.
-#[tokio::test(flavor = "multi_thread")]
 async fn two_providers_never_undo_each_others_success() {
     let story = Story::configured().await;
     let mut other = Story::launched().await;

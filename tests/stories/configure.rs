@@ -4,8 +4,19 @@ use serde_json::json;
 use tonic::Code;
 
 use crate::harness::{Story, refusal};
+use crate::trials::Trial;
 
-#[tokio::test]
+pub(crate) fn trials() -> Vec<Trial> {
+    trials![
+        a_kernel_learns_who_we_are_and_what_we_offer,
+        everything_wrong_is_told_in_one_message_also_on_disk,
+        a_refused_configuration_does_not_show_a_secret,
+        null_means_left_out_as_a_kernel_sends_it,
+        a_second_configuration_replaces_the_first,
+        a_read_only_root_alone_is_enough_to_read,
+    ]
+}
+
 async fn a_kernel_learns_who_we_are_and_what_we_offer() {
     let mut story = Story::launched().await;
     let producer = story.client.describe().await.unwrap();
@@ -27,7 +38,6 @@ async fn a_kernel_learns_who_we_are_and_what_we_offer() {
     story.end().await;
 }
 
-#[tokio::test]
 async fn everything_wrong_is_told_in_one_message_also_on_disk() {
     let mut story = Story::launched().await;
     story.write("file", "");
@@ -72,7 +82,6 @@ async fn everything_wrong_is_told_in_one_message_also_on_disk() {
 }
 
 /// Not even where it is written in a wrong place, and not that of the configuration in force either.
-#[tokio::test]
 async fn a_refused_configuration_does_not_show_a_secret() {
     const VALUE: &str = "correct-horse-battery";
     let mut story = Story::launched_with(|launch| launch.env("TOKEN", VALUE)).await;
@@ -92,7 +101,6 @@ async fn a_refused_configuration_does_not_show_a_secret() {
     story.end().await;
 }
 
-#[tokio::test]
 async fn null_means_left_out_as_a_kernel_sends_it() {
     let mut story = Story::launched().await;
     let nulls = json!({
@@ -103,7 +111,6 @@ async fn null_means_left_out_as_a_kernel_sends_it() {
     story.end().await;
 }
 
-#[tokio::test]
 async fn a_second_configuration_replaces_the_first() {
     let mut story = Story::configured().await;
     story.write("a.txt", "a\n");
@@ -123,7 +130,6 @@ async fn a_second_configuration_replaces_the_first() {
     story.end().await;
 }
 
-#[tokio::test]
 async fn a_read_only_root_alone_is_enough_to_read() {
     let mut story = Story::launched().await;
     story.write("a.txt", "a\n");

@@ -15,12 +15,20 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use crate::harness::{PROGRAM, names};
+use crate::trials::Trial;
+
+pub(crate) fn trials() -> Vec<Trial> {
+    trials![
+        the_reference_pages_are_current,
+        every_command_that_a_document_shows_works_as_written,
+        the_checks_of_sessions_see_what_they_should,
+    ]
+}
 
 fn checkout() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR"))
 }
 
-#[test]
 fn the_reference_pages_are_current() {
     let output = Command::new(PROGRAM)
         .args(["docs", "--check"])
@@ -44,7 +52,6 @@ fn the_reference_pages_are_current() {
     assert_eq!(run(&["--check"]), Some(1));
 }
 
-#[test]
 fn every_command_that_a_document_shows_works_as_written() {
     let mut documents = vec![checkout().join("README.md")];
     let docs = checkout().join("docs");
@@ -226,7 +233,6 @@ fn matches_line(expected: &str, found: &str) -> bool {
         || rest.char_indices().map(|(at, _)| &rest[at..]).any(|rest| matches_line(tail, rest))
 }
 
-#[test]
 fn the_checks_of_sessions_see_what_they_should() {
     assert!(matches_lines(&["a", "…", "z"], &["a", "b", "c", "z"]));
     assert!(matches_lines(&["took … ms", "…"], &["took 12 ms"]));

@@ -11,6 +11,20 @@ use tool_provider::Call;
 use tool_provider::grpc::ToolClient;
 
 use crate::harness::{Story, call, names};
+use crate::trials::Trial;
+
+pub(crate) fn trials() -> Vec<Trial> {
+    trials![
+        edits_at_the_same_time_lose_nothing,
+        an_edit_and_a_write_take_turns,
+        a_change_by_another_program_is_not_overwritten,
+        an_operator_can_ask_for_reading_before_overwriting,
+        what_is_no_file_is_neither_edited_nor_written,
+        a_hard_link_is_parted,
+        a_read_only_root_is_not_written,
+        versions_agree_between_reading_and_writing,
+    ]
+}
 
 fn edit(path: &str, old: &str, new: &str) -> Call {
     call("edit_file", json!({"path": path, "old_string": old, "new_string": new}))
@@ -26,7 +40,6 @@ async fn succeeds(client: &ToolClient, call: Call) -> bool {
 }
 
 /// E11: as many replies of success as changes in the file, through whatever name it is reached.
-#[tokio::test]
 async fn edits_at_the_same_time_lose_nothing() {
     let story = Story::configured().await;
     std::os::unix::fs::symlink("n.txt", story.path("link")).unwrap();
@@ -56,7 +69,6 @@ async fn edits_at_the_same_time_lose_nothing() {
 }
 
 /// An edit and a write of one file never mix: the edit's line is there, or the write came last.
-#[tokio::test]
 async fn an_edit_and_a_write_take_turns() {
     let story = Story::configured().await;
     for round in 0..30 {
@@ -77,7 +89,6 @@ async fn an_edit_and_a_write_take_turns() {
 }
 
 /// E12: the same size and the same times, but another content.
-#[tokio::test]
 async fn a_change_by_another_program_is_not_overwritten() {
     let mut story = Story::configured().await;
     story.write("s.txt", "a\nb\n");
@@ -119,7 +130,6 @@ async fn a_change_by_another_program_is_not_overwritten() {
     story.end().await;
 }
 
-#[tokio::test]
 async fn an_operator_can_ask_for_reading_before_overwriting() {
     let mut story = Story::launched().await;
     story.configure(json!({"read_before_write": true})).await.unwrap();
@@ -140,7 +150,6 @@ async fn an_operator_can_ask_for_reading_before_overwriting() {
 }
 
 /// R01: what is no file answers at once, and Preview does not wait for it either.
-#[tokio::test]
 async fn what_is_no_file_is_neither_edited_nor_written() {
     let mut story = Story::configured().await;
     assert!(Command::new("mkfifo").arg(story.path("p")).status().unwrap().success());
@@ -158,7 +167,6 @@ async fn what_is_no_file_is_neither_edited_nor_written() {
 }
 
 /// S09: the file that lies outside the root keeps its content, and the result says so.
-#[tokio::test]
 async fn a_hard_link_is_parted() {
     let mut story = Story::configured().await;
     let outside = story.path("").parent().unwrap().join("outside");
@@ -174,7 +182,6 @@ async fn a_hard_link_is_parted() {
 }
 
 /// A read-only root is named, with the roots that may be written, before and at the call.
-#[tokio::test]
 async fn a_read_only_root_is_not_written() {
     let mut story = Story::launched().await;
     let folder = story.path("").parent().unwrap().join("ro");
@@ -200,7 +207,6 @@ async fn a_read_only_root_is_not_written() {
 }
 
 /// What was written can be read back, and its version is that of the reader.
-#[tokio::test]
 async fn versions_agree_between_reading_and_writing() {
     let mut story = Story::configured().await;
     for content in ["", "a", "a\r\nb\n", "\u{FEFF}mark\n", "größe\n"] {

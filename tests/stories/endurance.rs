@@ -6,6 +6,11 @@ use serde_json::json;
 
 use crate::bash::{gone, mark, next_output};
 use crate::harness::{PATIENCE, Story, call};
+use crate::trials::{Need, Trial};
+
+pub(crate) fn trials() -> Vec<Trial> {
+    trials![nothing_piles_up_over_hundreds_of_commands needs [Need::Time],]
+}
 
 const RUNS: usize = 500;
 const CANCELS: usize = 200;
@@ -33,7 +38,6 @@ impl Held {
 }
 
 /// B01, B10, T07.
-#[tokio::test]
 async fn nothing_piles_up_over_hundreds_of_commands() {
     let mut story = Story::configured().await;
     let mark = mark(60);

@@ -1,7 +1,7 @@
 //! The examples do what they say.
 
 use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::{Command, Stdio};
 
 use provider_workspace::config::properties;
@@ -12,16 +12,22 @@ use tool_provider::grpc::host_callbacks;
 use tool_provider::schema::{Kind, Presence, Property};
 
 use crate::harness::{PATIENCE, PROGRAM, Story};
+use crate::trials::{Need, Trial, built};
 
-/// A built example. Cargo builds them with the tests, but not with one of the tests alone.
-fn example(name: &str) -> Option<PathBuf> {
-    let program = Path::new(PROGRAM).parent().unwrap().join("examples").join(name);
-    if !program.exists() {
-        assert!(std::env::var_os("CI").is_none(), "{name} is not built");
-        eprintln!("skipped: {name} is not built (cargo build --examples)");
-        return None;
-    }
-    Some(program)
+const KERNEL_PROGRAM: &str = "examples/kernel";
+const MINIMAL_PROGRAM: &str = "examples/minimal_provider";
+const KERNEL: Need = Need::Built(KERNEL_PROGRAM);
+const MINIMAL: Need = Need::Built(MINIMAL_PROGRAM);
+
+pub(crate) fn trials() -> Vec<Trial> {
+    trials![
+        the_kernel_plans_previews_asks_invokes_renders_and_ends needs [KERNEL],
+        the_minimal_provider_is_one needs [KERNEL, MINIMAL],
+        what_the_minimal_provider_logs_reaches_its_host_by_both_ways needs [MINIMAL],
+        the_minimal_provider_breaks_no_rule needs [MINIMAL],
+        the_kernel_says_what_it_misses needs [KERNEL],
+        every_block_of_the_agent_s_file_configures,
+    ]
 }
 
 fn run(kernel: &Path, arguments: &[&str]) -> String {
@@ -39,9 +45,8 @@ fn assert_in_order(told: &str, pieces: &[&str]) {
     }
 }
 
-#[test]
 fn the_kernel_plans_previews_asks_invokes_renders_and_ends() {
-    let Some(kernel) = example("kernel") else { return };
+    let kernel = built(KERNEL_PROGRAM);
     let told = run(&kernel, &["--yes"]);
     assert_in_order(
         &told,
@@ -66,9 +71,8 @@ fn the_kernel_plans_previews_asks_invokes_renders_and_ends() {
     assert!(!told.contains("exit code"), "{told}");
 }
 
-#[tokio::test]
 async fn the_minimal_provider_is_one() {
-    let Some(program) = example("minimal_provider") else { return };
+    let program = built(MINIMAL_PROGRAM);
     let mut by_hand = Command::new(&program);
     let by_hand = by_hand.env_remove("PLUGGABLEHARNESS_AGENT_PLUGIN").output().unwrap();
     assert_eq!((by_hand.status.code(), by_hand.stdout.len()), (Some(1), 0));
@@ -87,16 +91,13 @@ async fn the_minimal_provider_is_one() {
     assert_eq!(failure.category, "invalid_arguments");
     story.end().await;
 
-    if let Some(kernel) = example("kernel") {
-        let told = run(&kernel, &[program.to_str().unwrap()]);
-        assert_in_order(&told, &["minimal ", "call-0 count_words", "no-such-file", "ended"]);
-    }
+    let told = run(&built(KERNEL_PROGRAM), &[program.to_str().unwrap()]);
+    assert_in_order(&told, &["minimal ", "call-0 count_words", "no-such-file", "ended"]);
 }
 
 /// A provider that is made of this library logs like this library's own.
-#[tokio::test]
 async fn what_the_minimal_provider_logs_reaches_its_host_by_both_ways() {
-    let Some(program) = example("minimal_provider") else { return };
+    let program = built(MINIMAL_PROGRAM);
     let (line, mut lines) = mpsc::unbounded_channel();
     let log = move |logged| drop(line.send(logged));
     let mut story = Story::launched_as(&program, |launch| launch.on_log(log)).await;
@@ -133,18 +134,16 @@ async fn first<T>(coming: &mut mpsc::UnboundedReceiver<T>, is_wanted: impl Fn(&T
     tokio::time::timeout(PATIENCE, wanted).await.unwrap()
 }
 
-#[test]
 fn the_minimal_provider_breaks_no_rule() {
-    let Some(program) = example("minimal_provider") else { return };
+    let program = built(MINIMAL_PROGRAM);
     let conform = ["conform", program.to_str().unwrap(), "--limit", "60"];
     let output = Command::new(PROGRAM).args(conform).output().unwrap();
     let told = String::from_utf8(output.stdout).unwrap();
     assert_eq!(output.status.code(), Some(0), "{told}");
 }
 
-#[test]
 fn the_kernel_says_what_it_misses() {
-    let Some(kernel) = example("kernel") else { return };
+    let kernel = built(KERNEL_PROGRAM);
     let folder = tempfile::tempdir().unwrap();
     std::fs::create_dir(folder.path().join("examples")).unwrap();
     let alone = folder.path().join("examples/kernel");
@@ -160,7 +159,6 @@ struct Block {
     environment: Vec<String>,
 }
 
-#[tokio::test]
 async fn every_block_of_the_agent_s_file_configures() {
     let text =
         std::fs::read_to_string(format!("{}/examples/agent.hcl", env!("CARGO_MANIFEST_DIR")));

@@ -5,11 +5,20 @@ mod table;
 
 use table::{Figure, Report, with_tables};
 
+use crate::trials::Trial;
+
+pub(crate) fn trials() -> Vec<Trial> {
+    trials![
+        the_tables_of_readme_come_out_of_the_stored_figures_unchanged,
+        a_figure_that_changes_changes_the_table_and_a_goal_is_judged,
+        what_is_no_figure_is_told_from_one_that_is_broken,
+    ]
+}
+
 fn of_the_repository(path: &str) -> String {
     std::fs::read_to_string(format!("{}/{path}", env!("CARGO_MANIFEST_DIR"))).unwrap()
 }
 
-#[test]
 fn the_tables_of_readme_come_out_of_the_stored_figures_unchanged() {
     let stored = of_the_repository("docs/figures.tsv");
     let report = Report::parse(&stored).unwrap();
@@ -20,7 +29,6 @@ fn the_tables_of_readme_come_out_of_the_stored_figures_unchanged() {
     assert!(shown == readme, "README is old: cargo bench --bench report -- --table");
 }
 
-#[test]
 fn a_figure_that_changes_changes_the_table_and_a_goal_is_judged() {
     let stored = |ratio: &str| {
         let figure = format!("figure\tstart\t2.5\tms\ta peer\t5.0\t{ratio}\tratio <= 0.5");
@@ -37,7 +45,6 @@ fn a_figure_that_changes_changes_the_table_and_a_goal_is_judged() {
     assert!(with_tables("no marks", &stored("0.5")).is_err());
 }
 
-#[test]
 fn what_is_no_figure_is_told_from_one_that_is_broken() {
     assert_eq!(Figure::parse("  plain  2.5 ms"), Ok(None));
     for broken in [

@@ -9,8 +9,16 @@ use tokio::sync::mpsc;
 use tool_provider::grpc::host_callbacks;
 
 use crate::harness::{PATIENCE, Story, call};
+use crate::trials::Trial;
 
-#[tokio::test]
+pub(crate) fn trials() -> Vec<Trial> {
+    trials![
+        the_kernel_hears_of_the_configuration_over_every_kind_of_connection,
+        the_kernel_hears_what_became_of_a_cancelled_call,
+        a_kernel_that_does_not_listen_costs_nothing,
+    ]
+}
+
 async fn the_kernel_hears_of_the_configuration_over_every_kind_of_connection() {
     for security in [Security::Plain, Security::AutoMtls] {
         for multiplex in [Multiplex::Off, Multiplex::On] {
@@ -33,7 +41,6 @@ async fn the_kernel_hears_of_the_configuration_over_every_kind_of_connection() {
 }
 
 /// What a cancelled call did is told through the log: its stream is gone.
-#[tokio::test]
 async fn the_kernel_hears_what_became_of_a_cancelled_call() {
     let mut story = Story::launched().await;
     let (told, mut heard) = mpsc::unbounded_channel();
@@ -73,7 +80,6 @@ async fn the_kernel_hears_what_became_of_a_cancelled_call() {
 }
 
 /// A kernel that serves no callbacks: nothing waits for it.
-#[tokio::test]
 async fn a_kernel_that_does_not_listen_costs_nothing() {
     let mut story = Story::configured().await;
     story.write("a.txt", "a\n");

@@ -8,10 +8,22 @@ use tool_provider::Call;
 use tool_provider::grpc::persisted_call;
 
 use crate::harness::{PATIENCE, Story, call, object, refusal};
+use crate::trials::Trial;
+
+pub(crate) fn trials() -> Vec<Trial> {
+    trials![
+        hundreds_of_calls_cancelled_as_they_are_sent_end_no_other,
+        edits_that_would_take_for_ever_end_in_time,
+        a_long_string_that_stands_everywhere_is_told_at_once,
+        a_path_of_megabytes_is_not_repeated,
+        arguments_of_a_thousand_levels_are_refused_by_name,
+        a_secret_is_masked_also_where_it_is_spelt_out,
+        a_secret_comes_back_by_no_way_round,
+    ]
+}
 
 /// A turn that is given up cancels all of its calls at once, some of them before they were looked
 /// at. The others on the connection go on.
-#[tokio::test]
 async fn hundreds_of_calls_cancelled_as_they_are_sent_end_no_other() {
     let mut story = Story::launched().await;
     story.configure(json!({"max_concurrent_calls": 1024})).await.unwrap();
@@ -41,7 +53,6 @@ async fn hundreds_of_calls_cancelled_as_they_are_sent_end_no_other() {
 }
 
 /// Small arguments that ask for a lot of work: the deadline holds all the same, and the file stays.
-#[tokio::test]
 async fn edits_that_would_take_for_ever_end_in_time() {
     const LIMIT: Duration = Duration::from_millis(1500);
     let mut story = Story::configured().await;
@@ -65,7 +76,6 @@ async fn edits_that_would_take_for_ever_end_in_time() {
 }
 
 /// A needle of a megabyte that stands at every byte of a file is not compared ten thousand times.
-#[tokio::test]
 async fn a_long_string_that_stands_everywhere_is_told_at_once() {
     let mut story = Story::configured().await;
     story.write("one-letter", "a".repeat(8 << 20));
@@ -77,7 +87,6 @@ async fn a_long_string_that_stands_everywhere_is_told_at_once() {
 }
 
 /// What is not a path comes back short, with the reason.
-#[tokio::test]
 async fn a_path_of_megabytes_is_not_repeated() {
     let mut story = Story::configured().await;
     let path = "x/".repeat(5 << 20);
@@ -96,7 +105,6 @@ async fn a_path_of_megabytes_is_not_repeated() {
 }
 
 /// What is nested too deeply to be read is the caller's fault, and said in a few words.
-#[tokio::test]
 async fn arguments_of_a_thousand_levels_are_refused_by_name() {
     let mut story = Story::configured().await;
     let deep = (0..1000).fold(json!(1), |inner, _| json!([inner]));
@@ -121,7 +129,6 @@ async fn arguments_of_a_thousand_levels_are_refused_by_name() {
 
 /// A secret with characters that are not shown as they are stays one wherever they are spelt out, and
 /// what is no secret is spelt out.
-#[tokio::test]
 async fn a_secret_is_masked_also_where_it_is_spelt_out() {
     const SECRET: &str = "pa\u{202e}55word \u{1b}x\"y\\z";
     /// What of it stays as it is in every spelling.
@@ -174,7 +181,6 @@ async fn a_secret_is_masked_also_where_it_is_spelt_out() {
 }
 
 /// A command may write a secret into a file, and a caller may name one: it is shown by no tool.
-#[tokio::test]
 async fn a_secret_comes_back_by_no_way_round() {
     const VALUE: &str = "fake-value-123";
     let mut story = Story::launched_with(|launch| launch.env("TOKEN", VALUE)).await;

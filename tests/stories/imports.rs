@@ -3,10 +3,15 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
+use crate::trials::Trial;
+
+pub(crate) fn trials() -> Vec<Trial> {
+    trials![the_picture_of_the_crates_is_true, a_manifest_and_a_picture_are_read]
+}
+
 /// Crates of this repository by name, each with those that its normal build uses, sorted.
 type Crates = BTreeMap<String, Vec<String>>;
 
-#[test]
 fn the_picture_of_the_crates_is_true() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
     let document = std::fs::read_to_string(root.join("docs/architecture.md")).unwrap();
@@ -63,7 +68,6 @@ fn in_manifest(manifest: &str) -> (String, Vec<String>) {
     (name.trim_matches('"').to_owned(), uses)
 }
 
-#[test]
 fn a_manifest_and_a_picture_are_read() {
     let manifest = "[package]\nname = \"a\"\n[dependencies]\nb = { path = \"b\" }\nserde = \"1\"\n\
                     [dev-dependencies]\nc = { path = \"c\" }\n";

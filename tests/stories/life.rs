@@ -9,6 +9,20 @@ use rustix::process::{Pid, Signal, kill_process};
 use serde_json::json;
 
 use crate::harness::{PROGRAM, Story, names, wait_for_end};
+use crate::trials::Trial;
+
+pub(crate) fn trials() -> Vec<Trial> {
+    trials![
+        by_hand_there_is_a_page_of_help_and_nothing_on_stdout,
+        one_line_on_stdout_ever_and_sigterm_ends_it_well,
+        sigint_reaches_the_whole_terminal_and_must_not_end_the_plugin,
+        sighup_and_sigquit_end_it_well_and_a_write_beyond_a_file_size_limit_does_not_end_it,
+        no_other_process_of_the_user_looks_into_the_plugin,
+        the_plugin_ends_with_its_host_and_takes_its_socket_along,
+        every_kind_of_connection_works_and_ends_in_order,
+        a_killed_plugin_does_not_keep_the_next_one_from_starting,
+    ]
+}
 
 fn as_plugin(program: &str) -> Command {
     let mut command = Command::new(program);
@@ -25,7 +39,6 @@ fn signal(pid: u32, signal: Signal) {
     kill_process(Pid::from_raw(i32::try_from(pid).unwrap()).unwrap(), signal).unwrap();
 }
 
-#[test]
 fn by_hand_there_is_a_page_of_help_and_nothing_on_stdout() {
     for value in [None, Some("another application's cookie")] {
         let mut command = Command::new(PROGRAM);
@@ -41,7 +54,6 @@ fn by_hand_there_is_a_page_of_help_and_nothing_on_stdout() {
     }
 }
 
-#[test]
 fn one_line_on_stdout_ever_and_sigterm_ends_it_well() {
     let tmp = tempfile::tempdir().unwrap();
     let mut child = as_plugin(PROGRAM).env("TMPDIR", tmp.path()).spawn().unwrap();
@@ -59,7 +71,6 @@ fn one_line_on_stdout_ever_and_sigterm_ends_it_well() {
     assert!(names(tmp.path()).is_empty(), "the socket is gone");
 }
 
-#[test]
 fn sigint_reaches_the_whole_terminal_and_must_not_end_the_plugin() {
     let mut child = as_plugin(PROGRAM).spawn().unwrap();
     let mut line = String::new();
@@ -69,7 +80,6 @@ fn sigint_reaches_the_whole_terminal_and_must_not_end_the_plugin() {
     assert!(child.wait().unwrap().success(), "SIGINT would have killed it by a signal");
 }
 
-#[test]
 fn sighup_and_sigquit_end_it_well_and_a_write_beyond_a_file_size_limit_does_not_end_it() {
     for last in [Signal::HUP, Signal::QUIT] {
         let mut child = as_plugin(PROGRAM).spawn().unwrap();
@@ -83,7 +93,6 @@ fn sighup_and_sigquit_end_it_well_and_a_write_beyond_a_file_size_limit_does_not_
 
 /// Its environment may hold an operator's tokens, and /proc would show them to every process of the
 /// user.
-#[test]
 fn no_other_process_of_the_user_looks_into_the_plugin() {
     let tmp = tempfile::tempdir().unwrap();
     // Root may look at anybody by one of three capabilities, which neither of the two has here.
@@ -126,7 +135,6 @@ fn no_other_process_of_the_user_looks_into_the_plugin() {
 }
 
 /// T05: a host that is killed leaves nothing behind.
-#[test]
 fn the_plugin_ends_with_its_host_and_takes_its_socket_along() {
     let tmp = tempfile::tempdir().unwrap();
     let mut host = as_plugin("/bin/sh")
@@ -146,7 +154,6 @@ fn the_plugin_ends_with_its_host_and_takes_its_socket_along() {
 }
 
 /// T05: the host's own way to end a plugin, in every way to be connected.
-#[tokio::test]
 async fn every_kind_of_connection_works_and_ends_in_order() {
     for security in [Security::Plain, Security::AutoMtls] {
         for multiplex in [Multiplex::Off, Multiplex::On] {
@@ -163,7 +170,6 @@ async fn every_kind_of_connection_works_and_ends_in_order() {
 }
 
 /// T05: killed, it starts again, whatever the dead one left.
-#[tokio::test]
 async fn a_killed_plugin_does_not_keep_the_next_one_from_starting() {
     let mut story = Story::launched().await;
     assert!(!story.sockets().is_empty());

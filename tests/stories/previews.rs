@@ -8,6 +8,15 @@ use serde_json::{Value, json};
 use tool_provider::view::{DiffOp, Hunk, View};
 
 use crate::harness::{Story, call, names};
+use crate::trials::Trial;
+
+pub(crate) fn trials() -> Vec<Trial> {
+    trials![
+        the_hunks_of_an_edit_are_what_it_writes,
+        the_hunks_of_a_write_are_what_it_writes,
+        a_preview_makes_nothing,
+    ]
+}
 
 /// How a text becomes a file's bytes; written out here, so that the provider's own code is not what
 /// it is held against.
@@ -133,7 +142,6 @@ fn facts(path: &Path) -> [i64; 8] {
 
 /// E01–E04: for every form of file and kind of edit, the old text with the previewed hunks is, byte
 /// for byte, what the call then writes.
-#[tokio::test]
 async fn the_hunks_of_an_edit_are_what_it_writes() {
     let mut story = Story::configured().await;
     let mut told = 0;
@@ -167,7 +175,6 @@ async fn the_hunks_of_an_edit_are_what_it_writes() {
 }
 
 /// The same for whole files: new ones, empty ones, other forms.
-#[tokio::test]
 async fn the_hunks_of_a_write_are_what_it_writes() {
     let mut story = Story::configured().await;
     let mut olds: Vec<(Option<Vec<u8>>, String)> =
@@ -216,7 +223,6 @@ async fn the_hunks_of_a_write_are_what_it_writes() {
 }
 
 /// A preview of a new file makes neither it nor its folders, and one that cannot work says why.
-#[tokio::test]
 async fn a_preview_makes_nothing() {
     let mut story = Story::configured().await;
     story.write("f", "old\n");

@@ -30,8 +30,12 @@ use tool_provider::view::{DiffOp, Hunk, View};
 use workspace_fs::text::encoding::{Detected, Encoding, detect};
 
 use crate::harness::{Story, call};
+use crate::trials::Trial;
 
-#[tokio::test]
+pub(crate) fn trials() -> Vec<Trial> {
+    trials![every_scenario_ends_as_its_folder_says,]
+}
+
 async fn every_scenario_ends_as_its_folder_says() {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/scenarios");
     let mut scenarios: Vec<PathBuf> = fs::read_dir(folder)

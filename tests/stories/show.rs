@@ -7,9 +7,17 @@ use tool_provider::grpc::{persisted_call, persisted_result};
 use tool_provider::view::View;
 
 use crate::harness::{Story, call, refusal};
+use crate::trials::Trial;
+
+pub(crate) fn trials() -> Vec<Trial> {
+    trials![
+        a_probe_gets_a_clear_no_whenever_it_comes,
+        a_preview_of_a_call_that_would_fail_shows_the_failure,
+        what_a_kernel_stored_is_shown_again_also_without_a_configuration,
+    ]
+}
 
 /// A kernel probes each tool with no arguments and no context, maybe before Configure.
-#[tokio::test]
 async fn a_probe_gets_a_clear_no_whenever_it_comes() {
     let mut story = Story::launched().await;
     let tools = story.client.schema().await.unwrap().tools;
@@ -30,7 +38,6 @@ async fn a_probe_gets_a_clear_no_whenever_it_comes() {
     story.end().await;
 }
 
-#[tokio::test]
 async fn a_preview_of_a_call_that_would_fail_shows_the_failure() {
     let mut story = Story::configured().await;
     story.write("a.txt", "a\n");
@@ -41,7 +48,6 @@ async fn a_preview_of_a_call_that_would_fail_shows_the_failure() {
     story.end().await;
 }
 
-#[tokio::test]
 async fn what_a_kernel_stored_is_shown_again_also_without_a_configuration() {
     let mut story = Story::configured().await;
     story.write("a.rs", "fn a() {}\n");

@@ -7,6 +7,21 @@ use serde_json::Value;
 
 use crate::cli::{Shell, text};
 use crate::harness::PROGRAM;
+use crate::trials::{Need, Trial};
+
+pub(crate) fn trials() -> Vec<Trial> {
+    trials![
+        each_slip_is_told_with_its_remedy,
+        a_name_that_is_no_text_is_given_as_results_show_it,
+        a_command_that_prints_nothing_prints_nothing,
+        render_takes_what_json_printed,
+        a_time_that_is_over_at_once_is_a_timeout_too,
+        in_a_folder_that_was_deleted_absolute_roots_still_work,
+        a_reader_that_has_enough_hears_no_complaint,
+        bash_completes_tools_and_their_flags,
+        a_folder_that_may_not_be_entered_is_said_to_be_one needs [Need::OrdinaryUser],
+    ]
+}
 
 /// The exit code, and what went to standard output and to standard error.
 fn told(shell: &Shell, arguments: &[&str]) -> (Option<i32>, String, String) {
@@ -14,7 +29,6 @@ fn told(shell: &Shell, arguments: &[&str]) -> (Option<i32>, String, String) {
     (output.status.code(), text(&output.stdout), text(&output.stderr))
 }
 
-#[test]
 fn each_slip_is_told_with_its_remedy() {
     let shell = Shell::new();
     let cases: [(&[&str], &str, &str); 7] = [
@@ -39,7 +53,6 @@ fn each_slip_is_told_with_its_remedy() {
     }
 }
 
-#[test]
 fn a_name_that_is_no_text_is_given_as_results_show_it() {
     use std::os::unix::ffi::OsStrExt as _;
     let shell = Shell::new();
@@ -53,7 +66,6 @@ fn a_name_that_is_no_text_is_given_as_results_show_it() {
 }
 
 /// What a shell's `$(…)` takes from a command is what the command printed.
-#[test]
 fn a_command_that_prints_nothing_prints_nothing() {
     let shell = Shell::new();
     assert_eq!(told(&shell, &["call", "bash", "true"]), (Some(0), String::new(), String::new()));
@@ -64,7 +76,6 @@ fn a_command_that_prints_nothing_prints_nothing() {
     assert!(stderr.starts_with("exit code: 137 (SIGKILL)\n"), "{stderr}");
 }
 
-#[test]
 fn render_takes_what_json_printed() {
     let shell = Shell::new();
     let rendered = |call: &[&str]| {
@@ -88,7 +99,6 @@ fn render_takes_what_json_printed() {
     assert!(failed.contains("not_found") && failed.contains("a.txt"), "{failed}");
 }
 
-#[test]
 fn a_time_that_is_over_at_once_is_a_timeout_too() {
     let shell = Shell::new();
     let line = ["call", "bash", "sleep 60", "--timeout", "0.000001"];
@@ -100,7 +110,6 @@ fn a_time_that_is_over_at_once_is_a_timeout_too() {
     assert_eq!((output.status.code(), &event["error"]["category"]), (Some(124), &"timeout".into()));
 }
 
-#[test]
 fn in_a_folder_that_was_deleted_absolute_roots_still_work() {
     let shell = Shell::new();
     let gone = tempfile::tempdir().unwrap();
@@ -121,7 +130,6 @@ fn in_a_folder_that_was_deleted_absolute_roots_still_work() {
 }
 
 /// As with `… | head -1`: that the command was cut short is what the reader wanted.
-#[test]
 fn a_reader_that_has_enough_hears_no_complaint() {
     let shell = Shell::new();
     let mut child = shell
@@ -137,7 +145,6 @@ fn a_reader_that_has_enough_hears_no_complaint() {
     assert_eq!(text(&output.stderr), "");
 }
 
-#[test]
 fn bash_completes_tools_and_their_flags() {
     let shell = Shell::new();
     let script = shell.path().join("completions.bash");
@@ -165,13 +172,8 @@ fn bash_completes_tools_and_their_flags() {
     assert_eq!(completed(&["apply", "r"]), "");
 }
 
-#[test]
 fn a_folder_that_may_not_be_entered_is_said_to_be_one() {
     use std::os::unix::fs::PermissionsExt;
-    if rustix::process::geteuid().is_root() {
-        eprintln!("skipped: root may enter every folder");
-        return;
-    }
     let shell = Shell::new();
     let closed = shell.path().join("closed");
     std::fs::create_dir(&closed).unwrap();

@@ -9,6 +9,18 @@ use serde_json::json;
 use tokio::sync::mpsc;
 
 use crate::harness::{PATIENCE, Story, call};
+use crate::trials::Trial;
+
+pub(crate) fn trials() -> Vec<Trial> {
+    trials![
+        a_call_is_a_span_below_the_kernel_s_own,
+        failures_previews_and_figures_are_told_and_a_caller_that_does_not_record_is_counted,
+        what_is_left_is_sent_at_the_end,
+        without_a_collector_or_switched_off_nothing_is_connected,
+        a_collector_that_is_not_there_or_never_answers_costs_nothing_but_a_warning,
+        commands_do_not_see_where_spans_go,
+    ]
+}
 
 const TRACE: &str = "4bf92f3577b34da6a3ce929d0e0e4736";
 const PARENT: &str = "00f067aa0ba902b7";
@@ -252,7 +264,6 @@ async fn told_to(address: SocketAddr, more: &[(&str, &str)]) -> Story {
 /// Every variable's value that must not reach a collector.
 const SECRET: &str = "a-text-that-is-nobody-s-business";
 
-#[tokio::test]
 async fn a_call_is_a_span_below_the_kernel_s_own() {
     let (http, http_received) = http_collector();
     let (grpc, grpc_received) = grpc_collector().await;
@@ -303,7 +314,6 @@ async fn a_call_is_a_span_below_the_kernel_s_own() {
     }
 }
 
-#[tokio::test]
 async fn failures_previews_and_figures_are_told_and_a_caller_that_does_not_record_is_counted() {
     let (address, mut received) = http_collector();
     let mut story = told_to(address, &[("OTEL_METRIC_EXPORT_INTERVAL", "20")]).await;
@@ -357,7 +367,6 @@ async fn failures_previews_and_figures_are_told_and_a_caller_that_does_not_recor
 
 /// The last export has a short moment, which a busy machine may need for something else: one of
 /// several ends is enough to see that there is one.
-#[tokio::test]
 async fn what_is_left_is_sent_at_the_end() {
     let (address, mut received) = http_collector();
     for _ in 0..20 {
@@ -374,7 +383,6 @@ async fn what_is_left_is_sent_at_the_end() {
 }
 
 /// The twin: the same call, and the variables say that nothing is to be sent.
-#[tokio::test]
 async fn without_a_collector_or_switched_off_nothing_is_connected() {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     listener.set_nonblocking(true).unwrap();
@@ -402,7 +410,6 @@ async fn without_a_collector_or_switched_off_nothing_is_connected() {
     }
 }
 
-#[tokio::test]
 async fn a_collector_that_is_not_there_or_never_answers_costs_nothing_but_a_warning() {
     // Takes connections, as the system does for it, and never answers.
     let silent = TcpListener::bind("127.0.0.1:0").unwrap();
@@ -421,7 +428,6 @@ async fn a_collector_that_is_not_there_or_never_answers_costs_nothing_but_a_warn
     }
 }
 
-#[tokio::test]
 async fn commands_do_not_see_where_spans_go() {
     let (address, _received) = http_collector();
     let more = [("OTEL_EXPORTER_OTLP_HEADERS", "authorization=hunter2")];

@@ -6,6 +6,23 @@ use std::process::{Child, Command, Stdio};
 use std::time::Instant;
 
 use crate::harness::{PATIENCE, PROGRAM};
+use crate::trials::{Need, Trial};
+
+/// What makes terminals.
+const SCRIPT: Need = Need::Program("script");
+
+pub(crate) fn trials() -> Vec<Trial> {
+    trials![
+        ctrl_c_ends_the_call_and_everything_that_it_started needs [SCRIPT],
+        ctrl_c_twice_ends_at_once_and_leaves_nothing needs [SCRIPT],
+        apply_shows_asks_and_does_what_the_answer_says needs [SCRIPT],
+        nobody_is_asked_about_a_call_that_would_fail needs [SCRIPT],
+        what_was_shown_is_what_is_written_or_nothing needs [SCRIPT],
+        a_command_cannot_take_the_terminal_over_and_a_long_one_has_a_line_of_progress needs [SCRIPT],
+        what_is_found_is_a_list_without_a_trace_of_progress needs [SCRIPT],
+        hits_stand_below_their_file_with_what_was_found_marked needs [SCRIPT],
+    ]
+}
 
 /// A program on a terminal, in a folder of its own.
 struct Terminal {
@@ -16,8 +33,7 @@ struct Terminal {
 }
 
 impl Terminal {
-    /// None where there is no script(1).
-    fn start(arguments: &str) -> Option<Self> {
+    fn start(arguments: &str) -> Self {
         let folder = tempfile::tempdir().unwrap();
         std::fs::write(folder.path().join("a.txt"), "hello\n").unwrap();
         let script = Command::new("script")
@@ -29,15 +45,9 @@ impl Terminal {
             .env_remove("CLICOLOR")
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
-            .spawn();
-        match script {
-            Ok(script) => Some(Self { folder, script, seen: String::new() }),
-            Err(error) => {
-                assert!(std::env::var_os("CI").is_none(), "script(1) is missing: {error}");
-                eprintln!("skipped: script(1) is missing ({error})");
-                None
-            }
-        }
+            .spawn()
+            .unwrap();
+        Self { folder, script, seen: String::new() }
     }
 
     fn path(&self) -> &Path {
@@ -97,11 +107,10 @@ fn is_running(marker: &str) -> bool {
     })
 }
 
-#[test]
 fn ctrl_c_ends_the_call_and_everything_that_it_started() {
     let marker = long_sleep(1);
     let call = format!("call bash 'echo up; sleep {marker}'");
-    let Some(mut terminal) = Terminal::start(&call) else { return };
+    let mut terminal = Terminal::start(&call);
     terminal.wait_for("up\r\n");
     terminal.type_in(CTRL_C);
     let (seen, code, _folder) = terminal.end();
@@ -110,11 +119,10 @@ fn ctrl_c_ends_the_call_and_everything_that_it_started() {
     wait_until_gone(&marker);
 }
 
-#[test]
 fn ctrl_c_twice_ends_at_once_and_leaves_nothing() {
     let marker = long_sleep(2);
     let call = format!(r#"call bash 'trap "" TERM INT; echo up; sleep {marker}; sleep {marker}'"#);
-    let Some(mut terminal) = Terminal::start(&call) else { return };
+    let mut terminal = Terminal::start(&call);
     terminal.wait_for("up\r\n");
     terminal.type_in(CTRL_C);
     terminal.type_in(CTRL_C);
@@ -123,13 +131,12 @@ fn ctrl_c_twice_ends_at_once_and_leaves_nothing() {
     wait_until_gone(&marker);
 }
 
-#[test]
 fn apply_shows_asks_and_does_what_the_answer_says() {
     let line = "apply edit_file a.txt --old-string hello --new-string bye";
     for (answer, code, content) in
         [("y\n", 0, "bye\n"), ("n\n", 1, "hello\n"), ("\n", 1, "hello\n"), (CTRL_C, 130, "hello\n")]
     {
-        let Some(mut terminal) = Terminal::start(line) else { return };
+        let mut terminal = Terminal::start(line);
         terminal.wait_for("Apply? [y/N]");
         assert!(terminal.seen.contains("\x1b[32m+bye"), "{}", terminal.seen);
         terminal.type_in(answer);
@@ -139,20 +146,18 @@ fn apply_shows_asks_and_does_what_the_answer_says() {
     }
 }
 
-#[test]
 fn nobody_is_asked_about_a_call_that_would_fail() {
     let line = "apply edit_file a.txt --old-string helo --new-string bye";
-    let Some(terminal) = Terminal::start(line) else { return };
+    let terminal = Terminal::start(line);
     let (seen, code, folder) = terminal.end();
     assert_eq!(code, Some(1), "{seen}");
     assert!(seen.contains("This call would fail") && !seen.contains("Apply?"), "{seen}");
     assert_eq!(std::fs::read_to_string(folder.path().join("a.txt")).unwrap(), "hello\n");
 }
 
-#[test]
 fn what_was_shown_is_what_is_written_or_nothing() {
     let line = "apply write_file a.txt --content mine";
-    let Some(mut terminal) = Terminal::start(line) else { return };
+    let mut terminal = Terminal::start(line);
     terminal.wait_for("Apply? [y/N]");
     std::fs::write(terminal.path().join("a.txt"), "someone else's\n").unwrap();
     terminal.type_in("y\n");
@@ -162,7 +167,7 @@ fn what_was_shown_is_what_is_written_or_nothing() {
     assert_eq!(std::fs::read_to_string(folder.path().join("a.txt")).unwrap(), "someone else's\n");
 
     let line = "apply write_file new.txt --content mine";
-    let Some(mut terminal) = Terminal::start(line) else { return };
+    let mut terminal = Terminal::start(line);
     terminal.wait_for("Apply? [y/N]");
     std::fs::write(terminal.path().join("new.txt"), "someone else's\n").unwrap();
     terminal.type_in("y\n");
@@ -173,10 +178,9 @@ fn what_was_shown_is_what_is_written_or_nothing() {
     assert_eq!(content, "someone else's\n");
 }
 
-#[test]
 fn a_command_cannot_take_the_terminal_over_and_a_long_one_has_a_line_of_progress() {
     let call = r"call bash 'mkfifo go; printf \\033]0\;owned\\007; echo; cat go'";
-    let Some(mut terminal) = Terminal::start(call) else { return };
+    let mut terminal = Terminal::start(call);
     terminal.wait_for("owned");
     // The line says for how long the call has been running.
     terminal.wait_for(" s)");
@@ -187,18 +191,16 @@ fn a_command_cannot_take_the_terminal_over_and_a_long_one_has_a_line_of_progress
     assert!(seen.ends_with("\r\x1b[K"), "the progress line is erased: {seen:?}");
 }
 
-#[test]
 fn what_is_found_is_a_list_without_a_trace_of_progress() {
-    let Some(terminal) = Terminal::start("call glob '*.txt'") else { return };
+    let terminal = Terminal::start("call glob '*.txt'");
     let (seen, code, _folder) = terminal.end();
     assert_eq!(code, Some(0), "{seen}");
     let told = seen.replace("\r\x1b[K", "");
     assert_eq!(told.lines().filter(|line| *line == "a.txt").count(), 1, "{seen:?}");
 }
 
-#[test]
 fn hits_stand_below_their_file_with_what_was_found_marked() {
-    let Some(terminal) = Terminal::start("call grep l+") else { return };
+    let terminal = Terminal::start("call grep l+");
     let (seen, code, _folder) = terminal.end();
     assert_eq!(code, Some(0), "{seen}");
     let told = seen.replace("\r\x1b[K", "");

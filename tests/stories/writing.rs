@@ -5,12 +5,28 @@ use std::os::unix::fs::{MetadataExt, PermissionsExt, chown, symlink};
 use std::path::Path;
 
 use rustix::fs::XattrFlags;
-use rustix::process::geteuid;
 use serde_json::{Value, json};
 use tool_provider::Payload;
 
 use crate::harness::{Story, names};
-use crate::surroundings::{hand_over, only_for_root, skip, unprivileged_story};
+use crate::surroundings::{hand_over, unprivileged_story};
+use crate::trials::{Need, Trial};
+
+pub(crate) fn trials() -> Vec<Trial> {
+    trials![
+        mode_attributes_and_access_list_stay needs [Need::Attributes],
+        a_foreign_owner_stays_too needs [Need::Root, Need::Attributes],
+        new_files_and_folders_have_what_the_umask_leaves,
+        links_stay_links_and_their_target_is_written,
+        nothing_outside_is_written_made_or_confirmed_to_exist,
+        folders_are_made_and_go_again_if_the_write_fails,
+        permissions_of_an_ordinary_user_are_respected,
+        a_write_at_another_version_is_refused_with_the_present_one,
+        a_name_makes_no_file_ours,
+        no_journal_is_kept_where_commands_reach_it,
+        nothing_but_writes_reaches_the_state_directory,
+    ]
+}
 
 async fn write(story: &mut Story, path: &str, content: &str) -> Payload {
     story.result("write_file", json!({"path": path, "content": content})).await
@@ -45,30 +61,38 @@ fn tree(folder: &Path) -> Vec<String> {
     all
 }
 
-/// E10: with a foreign owner too, where we may give one.
-#[tokio::test]
-async fn mode_owner_attributes_and_access_list_stay() {
+/// An attribute, and an access list: user::rwx, user:1000:rw-, group::r-x, mask::r-x, other::--x.
+pub(crate) const ATTRIBUTES: [(&str, &[u8]); 2] = [
+    ("user.k", b"v"),
+    (
+        "system.posix_acl_access",
+        b"\x02\0\0\0\x01\0\x07\0\xFF\xFF\xFF\xFF\x02\0\x06\0\xE8\x03\0\0\
+        \x04\0\x05\0\xFF\xFF\xFF\xFF\x10\0\x05\0\xFF\xFF\xFF\xFF\x20\0\x01\0\xFF\xFF\xFF\xFF",
+    ),
+];
+
+/// E10
+async fn mode_attributes_and_access_list_stay() {
+    all_stays(|_| {}).await;
+}
+
+/// E10
+async fn a_foreign_owner_stays_too() {
+    all_stays(|path| chown(path, Some(1000), Some(1001)).unwrap()).await;
+}
+
+async fn all_stays(give_away: impl FnOnce(&Path)) {
     let mut story = Story::configured().await;
     story.write("s.sh", "echo 1\n");
     let path = story.path("s.sh");
-    if geteuid().is_root() {
-        chown(&path, Some(1000), Some(1001)).unwrap();
-    } else {
-        only_for_root("mode_owner_attributes_and_access_list_stay (owner)");
-    }
-    // user::rwx, user:1000:rw-, group::r-x, mask::r-x, other::--x
-    let list: &[u8] = b"\x02\0\0\0\x01\0\x07\0\xFF\xFF\xFF\xFF\x02\0\x06\0\xE8\x03\0\0\
-        \x04\0\x05\0\xFF\xFF\xFF\xFF\x10\0\x05\0\xFF\xFF\xFF\xFF\x20\0\x01\0\xFF\xFF\xFF\xFF";
-    let attributes = [("user.k", b"v".as_slice()), ("system.posix_acl_access", list)];
+    give_away(&path);
     fs::set_permissions(&path, fs::Permissions::from_mode(0o751)).unwrap();
-    for (name, value) in attributes {
-        if let Err(errno) = rustix::fs::setxattr(&path, name, value, XattrFlags::empty()) {
-            skip("mode_owner_attributes_and_access_list_stay (attributes)", &errno.to_string());
-        }
+    for (name, value) in ATTRIBUTES {
+        rustix::fs::setxattr(&path, name, value, XattrFlags::empty()).unwrap();
     }
     let facts = |path: &Path| {
         let stat = fs::metadata(path).unwrap();
-        let values = attributes.map(|(name, _)| {
+        let values = ATTRIBUTES.map(|(name, _)| {
             let mut buffer = [0; 200];
             let length = rustix::fs::getxattr(path, name, &mut buffer[..]);
             length.map(|length| buffer[..length].to_vec())
@@ -85,7 +109,6 @@ async fn mode_owner_attributes_and_access_list_stay() {
     story.end().await;
 }
 
-#[tokio::test]
 async fn new_files_and_folders_have_what_the_umask_leaves() {
     for (umask, file, folder) in [("027", 0o640, 0o750), ("077", 0o600, 0o700), ("0", 0o666, 0o777)]
     {
@@ -106,7 +129,6 @@ async fn new_files_and_folders_have_what_the_umask_leaves() {
 }
 
 /// E09
-#[tokio::test]
 async fn links_stay_links_and_their_target_is_written() {
     let mut story = Story::configured().await;
     fs::create_dir(story.path("real")).unwrap();
@@ -153,7 +175,6 @@ async fn links_stay_links_and_their_target_is_written() {
 }
 
 /// S01, W03: not even a folder is made where a link leads outside.
-#[tokio::test]
 async fn nothing_outside_is_written_made_or_confirmed_to_exist() {
     let mut story = Story::configured().await;
     let outside = story.path("").parent().unwrap().join("outside");
@@ -193,7 +214,6 @@ async fn nothing_outside_is_written_made_or_confirmed_to_exist() {
 }
 
 /// W03
-#[tokio::test]
 async fn folders_are_made_and_go_again_if_the_write_fails() {
     let mut story = Story::configured().await;
     story.write("file", "x");
@@ -225,7 +245,6 @@ async fn folders_are_made_and_go_again_if_the_write_fails() {
 }
 
 /// W03, E14: what the system forbids stays forbidden, and what it allows in an odd way works.
-#[tokio::test]
 async fn permissions_of_an_ordinary_user_are_respected() {
     let mut story = unprivileged_story().await;
     fs::create_dir(story.path("ro")).unwrap();
@@ -271,7 +290,6 @@ async fn permissions_of_an_ordinary_user_are_respected() {
 }
 
 /// A version makes a write a compare-and-swap, also for a file that is not there.
-#[tokio::test]
 async fn a_write_at_another_version_is_refused_with_the_present_one() {
     let mut story = Story::configured().await;
     let first = write(&mut story, "f", "1\n").await["version"].clone();
@@ -297,7 +315,6 @@ async fn a_write_at_another_version_is_refused_with_the_present_one() {
 
 /// A file is the user's whatever it is called: it is neither removed, nor put in another's place, nor
 /// hidden.
-#[tokio::test]
 async fn a_name_makes_no_file_ours() {
     let mut story = Story::launched().await;
     fs::create_dir_all(story.path("deep/er")).unwrap();
@@ -330,7 +347,6 @@ async fn a_name_makes_no_file_ours() {
 }
 
 /// A state directory that commands reach is not used: what they wrote there would be believed.
-#[tokio::test]
 async fn no_journal_is_kept_where_commands_reach_it() {
     let mut story = Story::launched().await;
     story.configure(json!({})).await.unwrap();
@@ -351,7 +367,6 @@ async fn no_journal_is_kept_where_commands_reach_it() {
 }
 
 /// Neither commands nor paths of tools lead to the state directory.
-#[tokio::test]
 async fn nothing_but_writes_reaches_the_state_directory() {
     let mut story = Story::configured().await;
     let state = story.path("").parent().unwrap().join("state/provider-workspace/writes");

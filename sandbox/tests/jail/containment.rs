@@ -4,16 +4,14 @@ use std::os::fd::AsFd;
 
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::process::{Pid, Signal, kill_process};
-use sandbox::{ExitStatus, Namespaces};
+use sandbox::{ExitStatus, Level, Namespaces};
 
 use crate::provider::{Provider, provider};
-use crate::story::{self, tests};
-use crate::support::{
-    Story, at_each_level, await_file, installed, processes, until, with_policy, zombies,
-};
+use crate::story::{self, Need, stories, tests};
+use crate::support::{Story, await_file, processes, until, zombies};
 
 pub(crate) fn stories() -> Vec<story::Story> {
-    tests![
+    let at_each_level = stories![
         "containment":
         a_quiet_command_kills_nothing,
         a_process_in_a_session_of_its_own_ends_with_its_call,
@@ -21,7 +19,7 @@ pub(crate) fn stories() -> Vec<story::Story> {
         neither_nohup_nor_traps_help,
         two_hundred_jobs_end_with_their_call,
         stopped_processes_end_with_their_call,
-        processes_that_fork_faster_than_they_are_listed_end_with_their_call,
+        processes_that_fork_faster_than_they_are_listed_end_with_their_call needs [Need::Program("perl")],
         a_deep_tree_is_killed_on_request,
         a_signal_reaches_the_whole_group_and_a_trap_can_answer_it,
         the_descriptor_tells_of_the_end,
@@ -30,9 +28,13 @@ pub(crate) fn stories() -> Vec<story::Story> {
         zombies_do_not_pile_up,
         a_dropped_jail_lets_its_calls_end_and_a_second_one_works_beside_it,
         a_supervisor_that_dies_takes_its_call_with_it,
-        nothing_is_left_when_the_provider_is_killed,
+    ];
+    let once = tests![
+        "containment":
+        nothing_is_left_when_the_provider_is_killed needs [Need::Program("setsid")],
         what_a_killed_provider_leaves_on_the_disk_is_swept_by_the_next,
-    ]
+    ];
+    [at_each_level, once].concat()
 }
 
 /// A name that no other process has, be it of this suite running twice.
@@ -41,180 +43,167 @@ fn unique(name: &str, which: impl std::fmt::Display) -> String {
 }
 
 /// Runs `script`, whose sleepers are called `$MARK`, and sees to it that none is left.
-fn leaves_nothing(mark: &str, script: &str, killed: impl Fn(u64) -> bool) {
-    at_each_level(|story| {
-        let mark = unique(mark, story.level);
-        let script = format!(
-            "export MARK={mark}
-             sleeper() {{ : > $ROOT/up.$BASHPID; exec -a $MARK sleep 1000; }}; export -f sleeper
-             up() {{ until [ $(ls $ROOT | grep -c ^up) -ge $1 ]; do sleep 0.01; done; }}
-             {script}"
-        );
-        let outcome = story.run(&script);
-        assert_eq!(outcome.code(), 0, "{outcome:?}");
-        assert_eq!(processes(&mark), [], "{outcome:?}");
-        assert!(killed(outcome.report.processes_killed), "{outcome:?}");
-    });
+fn leaves_nothing(level: Level, mark: &str, script: &str, killed: impl Fn(u64) -> bool) {
+    let story = Story::at(level);
+    let mark = unique(mark, level);
+    let script = format!(
+        "export MARK={mark}
+         sleeper() {{ : > $ROOT/up.$BASHPID; exec -a $MARK sleep 1000; }}; export -f sleeper
+         up() {{ until [ $(ls $ROOT | grep -c ^up) -ge $1 ]; do sleep 0.01; done; }}
+         {script}"
+    );
+    let outcome = story.run(&script);
+    assert_eq!(outcome.code(), 0, "{outcome:?}");
+    assert_eq!(processes(&mark), [], "{outcome:?}");
+    assert!(killed(outcome.report.processes_killed), "{outcome:?}");
 }
 
-fn a_quiet_command_kills_nothing() {
-    leaves_nothing("none", "true & wait; true", |killed| killed == 0);
+fn a_quiet_command_kills_nothing(level: Level) {
+    leaves_nothing(level, "none", "true & wait; true", |killed| killed == 0);
 }
 
-fn a_process_in_a_session_of_its_own_ends_with_its_call() {
+fn a_process_in_a_session_of_its_own_ends_with_its_call(level: Level) {
     let script = "setsid bash -c sleeper & disown; up 1";
-    leaves_nothing("session", script, |killed| killed == 1);
+    leaves_nothing(level, "session", script, |killed| killed == 1);
 }
 
-fn a_daemon_that_forks_twice_ends_with_its_call() {
+fn a_daemon_that_forks_twice_ends_with_its_call(level: Level) {
     // Descriptors closed, parent gone twice: what daemon(3) does.
     let script = "(setsid bash -c '(exec 0<&- 1>&- 2>&-; sleeper) & exit' & exit); up 1";
-    leaves_nothing("daemon", script, |killed| killed == 1);
+    leaves_nothing(level, "daemon", script, |killed| killed == 1);
 }
 
-fn neither_nohup_nor_traps_help() {
+fn neither_nohup_nor_traps_help(level: Level) {
     let script = "nohup bash -c sleeper >/dev/null 2>&1 & \
                   (trap '' TERM HUP INT QUIT; sleeper) & up 2";
-    leaves_nothing("nohup", script, |killed| killed == 2);
+    leaves_nothing(level, "nohup", script, |killed| killed == 2);
 }
 
-fn two_hundred_jobs_end_with_their_call() {
+fn two_hundred_jobs_end_with_their_call(level: Level) {
     let script = "for i in {1..100}; do sleeper & setsid bash -c sleeper & done; up 200";
-    leaves_nothing("many", script, |killed| killed == 200);
+    leaves_nothing(level, "many", script, |killed| killed == 200);
 }
 
-fn stopped_processes_end_with_their_call() {
+fn stopped_processes_end_with_their_call(level: Level) {
     let script = "sleeper & setsid bash -c sleeper & up 2; kill -STOP %1";
-    leaves_nothing("stopped", script, |killed| killed == 2);
+    leaves_nothing(level, "stopped", script, |killed| killed == 2);
 }
 
-fn processes_that_fork_faster_than_they_are_listed_end_with_their_call() {
+fn processes_that_fork_faster_than_they_are_listed_end_with_their_call(level: Level) {
     // Each parent ends right after its fork, so that every list is old when it is read.
     let script = r#"for i in 1 2 3 4; do
         perl -e '$0 = $ENV{MARK}; for ($n = 0;; $n++) {
             exit if fork; open F, ">", "up.'$i'" if $n == 20 }' &
     done; up 4"#;
-    leaves_nothing("chaser", script, |killed| killed >= 1);
+    leaves_nothing(level, "chaser", script, |killed| killed >= 1);
 }
 
-fn a_deep_tree_is_killed_on_request() {
-    at_each_level(|story| {
-        let mark = unique("deep", story.level);
-        let script = format!(
-            "deep() {{ if [ $1 -gt 0 ]; then deep $(($1 - 1)) & wait; else : > $ROOT/deep; \
-             exec -a {mark} sleep 1000; fi; }}; deep 12"
-        );
-        let talking = story.start(&script);
-        await_file(&story.root.join("deep"));
-        talking.running.kill().unwrap();
-        let outcome = talking.end();
-        assert_eq!(outcome.report.status, ExitStatus::Signaled(libc::SIGKILL));
-        // Thirteen shells and sleepers, and touch where it had not ended yet.
-        assert!((13..=14).contains(&outcome.report.processes_killed), "{outcome:?}");
-        assert_eq!(processes(&mark), []);
-    });
+fn a_deep_tree_is_killed_on_request(level: Level) {
+    let story = &Story::at(level);
+    let mark = unique("deep", story.level);
+    let script = format!(
+        "deep() {{ if [ $1 -gt 0 ]; then deep $(($1 - 1)) & wait; else : > $ROOT/deep; \
+         exec -a {mark} sleep 1000; fi; }}; deep 12"
+    );
+    let talking = story.start(&script);
+    await_file(&story.root.join("deep"));
+    talking.running.kill().unwrap();
+    let outcome = talking.end();
+    assert_eq!(outcome.report.status, ExitStatus::Signaled(libc::SIGKILL));
+    // Thirteen shells and sleepers, and touch where it had not ended yet.
+    assert!((13..=14).contains(&outcome.report.processes_killed), "{outcome:?}");
+    assert_eq!(processes(&mark), []);
 }
 
-fn a_signal_reaches_the_whole_group_and_a_trap_can_answer_it() {
-    at_each_level(|story| {
-        let script = "trap 'echo bye; exit 7' TERM; : > $ROOT/ready; sleep 1000 & wait";
-        let talking = story.start(script);
-        await_file(&story.root.join("ready"));
-        talking.running.signal(libc::SIGTERM).unwrap();
-        let outcome = talking.end();
-        assert_eq!((outcome.code(), outcome.out.as_str()), (7, "bye\n"));
-        // The group got the signal too, but sleep may still have been on its way out.
-        assert!(outcome.report.processes_killed <= 1);
-    });
+fn a_signal_reaches_the_whole_group_and_a_trap_can_answer_it(level: Level) {
+    let story = &Story::at(level);
+    let script = "trap 'echo bye; exit 7' TERM; : > $ROOT/ready; sleep 1000 & wait";
+    let talking = story.start(script);
+    await_file(&story.root.join("ready"));
+    talking.running.signal(libc::SIGTERM).unwrap();
+    let outcome = talking.end();
+    assert_eq!((outcome.code(), outcome.out.as_str()), (7, "bye\n"));
+    // The group got the signal too, but sleep may still have been on its way out.
+    assert!(outcome.report.processes_killed <= 1);
 }
 
-fn the_descriptor_tells_of_the_end() {
-    at_each_level(|story| {
-        let mut talking = story.start("sleep 1000");
-        assert!(talking.running.try_wait().unwrap().is_none());
-        talking.running.kill().unwrap();
-        let mut ready = [PollFd::from_borrowed_fd(talking.running.as_fd(), PollFlags::IN)];
-        poll(&mut ready, None).unwrap();
-        assert!(talking.running.try_wait().unwrap().is_some());
-    });
+fn the_descriptor_tells_of_the_end(level: Level) {
+    let story = &Story::at(level);
+    let mut talking = story.start("sleep 1000");
+    assert!(talking.running.try_wait().unwrap().is_none());
+    talking.running.kill().unwrap();
+    let mut ready = [PollFd::from_borrowed_fd(talking.running.as_fd(), PollFlags::IN)];
+    poll(&mut ready, None).unwrap();
+    assert!(talking.running.try_wait().unwrap().is_some());
 }
 
-fn dropping_the_handle_kills_the_call() {
-    at_each_level(|story| {
-        let mark = unique("drop", story.level);
-        let talking = story.start(&format!("touch $ROOT/up; exec -a {mark} sleep 1000"));
-        await_file(&story.root.join("up"));
-        until("the sleeper has its name", || !processes(&mark).is_empty());
-        drop(talking);
-        until("the call is gone", || processes(&mark).is_empty());
-    });
+fn dropping_the_handle_kills_the_call(level: Level) {
+    let story = &Story::at(level);
+    let mark = unique("drop", story.level);
+    let talking = story.start(&format!("touch $ROOT/up; exec -a {mark} sleep 1000"));
+    await_file(&story.root.join("up"));
+    until("the sleeper has its name", || !processes(&mark).is_empty());
+    drop(talking);
+    until("the call is gone", || processes(&mark).is_empty());
 }
 
-fn killing_one_call_leaves_its_neighbour_alone() {
-    at_each_level(|story| {
-        let one = story.start("sleep 1000 & setsid sleep 1000 & wait");
-        let two = story.start("until [ -e $ROOT/go ]; do sleep 0.01; done; echo done");
-        one.running.kill().unwrap();
-        one.end();
-        std::fs::write(story.root.join("go"), "").unwrap();
-        assert_eq!(two.end().out, "done\n");
-    });
+fn killing_one_call_leaves_its_neighbour_alone(level: Level) {
+    let story = &Story::at(level);
+    let one = story.start("sleep 1000 & setsid sleep 1000 & wait");
+    let two = story.start("until [ -e $ROOT/go ]; do sleep 0.01; done; echo done");
+    one.running.kill().unwrap();
+    one.end();
+    std::fs::write(story.root.join("go"), "").unwrap();
+    assert_eq!(two.end().out, "done\n");
 }
 
-fn zombies_do_not_pile_up() {
+fn zombies_do_not_pile_up(level: Level) {
     let before = zombies();
-    at_each_level(|story| {
-        for _ in 0..100 {
-            story.succeeds("true");
-        }
-        for _ in 0..20 {
-            let talking = story.start("sleep 60");
-            talking.running.kill().unwrap();
-            talking.end();
-            story.succeeds("(sleep 1 &); exit 0");
-        }
-    });
+    let story = &Story::at(level);
+    for _ in 0..100 {
+        story.succeeds("true");
+    }
+    for _ in 0..20 {
+        let talking = story.start("sleep 60");
+        talking.running.kill().unwrap();
+        talking.end();
+        story.succeeds("(sleep 1 &); exit 0");
+    }
     until("the spawners have ended and were waited for", || zombies() <= before);
 }
 
-fn a_dropped_jail_lets_its_calls_end_and_a_second_one_works_beside_it() {
-    for namespaces in [Namespaces::Auto, Namespaces::Never] {
-        let first = Story::begin(namespaces, |_, _| {});
-        let (root, base) = (first.root.clone(), first.jail.private().spool.clone());
-        let talking = first.start(
-            "until [ -e $ROOT/go ]; do sleep 0.01; done; echo $TMPDIR; \
-                                   touch $TMPDIR/x && echo late",
-        );
-        let second = Story::begin(namespaces, |_, _| {});
-        assert_eq!(second.succeeds("echo second"), "second\n");
-        let Story { jail, _base, .. } = first;
-        drop(jail);
-        assert!(base.exists(), "the call still uses the private folders");
-        std::fs::write(root.join("go"), "").unwrap();
-        assert!(talking.end().out.ends_with("late\n"));
-        until("the private folders are removed", || !base.exists());
-    }
+fn a_dropped_jail_lets_its_calls_end_and_a_second_one_works_beside_it(level: Level) {
+    let first = Story::at(level);
+    let (root, base) = (first.root.clone(), first.jail.private().spool.clone());
+    let talking = first.start(
+        "until [ -e $ROOT/go ]; do sleep 0.01; done; echo $TMPDIR; \
+                               touch $TMPDIR/x && echo late",
+    );
+    let second = Story::at(level);
+    assert_eq!(second.succeeds("echo second"), "second\n");
+    let Story { jail, _base, .. } = first;
+    drop(jail);
+    assert!(base.exists(), "the call still uses the private folders");
+    std::fs::write(root.join("go"), "").unwrap();
+    assert!(talking.end().out.ends_with("late\n"));
+    until("the private folders are removed", || !base.exists());
 }
 
-fn a_supervisor_that_dies_takes_its_call_with_it() {
-    with_policy(
-        |_, _| {},
-        |story| {
-            let mark = unique("orphan", story.level);
-            let script = format!(
-                "setsid bash -c 'exec -a {mark} sleep 1000' & \
-                 touch $ROOT/up; exec -a {mark} sleep 1000"
-            );
-            let talking = story.start(&script);
-            await_file(&story.root.join("up"));
-            until("both sleep", || processes(&mark).len() == 2);
-            let supervisor = parent_of(talking.running.pid().number());
-            kill_process(supervisor, Signal::KILL).unwrap();
-            assert!(talking.running.wait().is_err(), "there is nobody to report");
-            until("the call is gone", || processes(&mark).is_empty());
-            assert_eq!(story.succeeds("echo next"), "next\n");
-        },
+fn a_supervisor_that_dies_takes_its_call_with_it(level: Level) {
+    let story = Story::at(level);
+    let mark = unique("orphan", story.level);
+    let script = format!(
+        "setsid bash -c 'exec -a {mark} sleep 1000' & \
+         touch $ROOT/up; exec -a {mark} sleep 1000"
     );
+    let talking = story.start(&script);
+    await_file(&story.root.join("up"));
+    until("both sleep", || processes(&mark).len() == 2);
+    let supervisor = parent_of(talking.running.pid().number());
+    kill_process(supervisor, Signal::KILL).unwrap();
+    assert!(talking.running.wait().is_err(), "there is nobody to report");
+    until("the call is gone", || processes(&mark).is_empty());
+    assert_eq!(story.succeeds("echo next"), "next\n");
 }
 
 fn parent_of(pid: u32) -> Pid {
@@ -224,9 +213,6 @@ fn parent_of(pid: u32) -> Pid {
 }
 
 fn nothing_is_left_when_the_provider_is_killed() {
-    if !installed(&["setsid"]) {
-        return;
-    }
     let base = tempfile::tempdir().unwrap();
     for (number, script) in [
         "setsid bash -c 'exec -a $0 sleep 1000' MARK & echo up; exec -a MARK sleep 1000",

@@ -3,8 +3,9 @@
 //! A jail starts the running program once more as its spawner, and the attackers of these stories
 //! are this program too; hence a `main` of our own. Filters and flags are those of `cargo test`.
 //!
-//! Each story runs once at every level that the machine grants. With `CI` set, a missing program
-//! or level is a failure; `SANDBOX_LEVEL=kernel` says that the full level is not to be expected.
+//! Each story runs once at every level. What the machine lacks for one makes it ignored, with the
+//! reason; with `CI` set a missing program or level is a failure, and `SANDBOX_LEVEL=kernel` says
+//! that the full level is not to be expected.
 #![expect(clippy::unwrap_used, reason = "a story that panics has failed, which is what is meant")]
 
 mod arena;

@@ -6,16 +6,18 @@ use std::os::unix::net::{SocketAddr, UnixListener};
 
 use sandbox::{Channel, Level, Network};
 
-use crate::story::{self, tests};
-use crate::support::{Story, at_each_level, installed, with_policy};
+use crate::story::{self, Need, stories};
+use crate::support::Story;
+
+const PYTHON: Need = Need::Program("python3");
 
 pub(crate) fn stories() -> Vec<story::Story> {
-    tests![
+    stories![
         "network":
-        nothing_gets_out_when_the_policy_says_deny,
-        a_server_and_its_client_meet_on_the_loopback_of_the_full_level,
-        unix_sockets_of_the_machine_are_out_of_reach_under_either_policy,
-        the_policy_can_open_the_network,
+        nothing_gets_out_when_the_policy_says_deny needs [PYTHON],
+        a_server_and_its_client_meet_on_the_loopback_of_the_full_level needs [PYTHON],
+        unix_sockets_of_the_machine_are_out_of_reach_under_either_policy needs [PYTHON],
+        the_policy_can_open_the_network needs [PYTHON],
     ]
 }
 
@@ -30,126 +32,101 @@ fn tried(story: &Story, attempt: &str) -> i32 {
 
 const UNREACHABLE: [i32; 2] = [libc::ENETUNREACH, libc::ECONNREFUSED];
 
-fn nothing_gets_out_when_the_policy_says_deny() {
-    if !installed(&["python3"]) {
-        return;
-    }
+fn nothing_gets_out_when_the_policy_says_deny(level: Level) {
     let tcp = TcpListener::bind("127.0.0.1:0").unwrap();
     let udp = UdpSocket::bind("127.0.0.1:0").unwrap();
     udp.set_nonblocking(true).unwrap();
     let (tcp, to) = (tcp.local_addr().unwrap().port(), udp.local_addr().unwrap().port());
-    at_each_level(|story| {
-        // With a network of its own a call finds nobody there; without one it gets no socket.
-        let expected = |errno: i32| match story.level {
-            Level::Full => UNREACHABLE.contains(&errno) || errno == 0,
-            _ => errno == libc::EPERM,
-        };
-        for (name, attempt) in [
-            ("tcp", format!("s.create_connection(('127.0.0.1', {tcp}))")),
-            ("udp", format!("s.socket(2, 2).sendto(b'x', ('127.0.0.1', {to}))")),
-            ("mptcp", format!("s.socket(2, 1, 262).connect(('127.0.0.1', {tcp}))")),
-            ("far", "s.socket(2, 2).sendto(b'x', ('192.0.2.1', 9))".to_owned()),
-            ("netlink", "s.socket(16, 3, 0)".to_owned()),
-        ] {
-            let errno = tried(story, &attempt);
-            assert!(expected(errno), "{name}: {errno} at level {}", story.level);
-            if ["tcp", "mptcp", "far"].contains(&name) {
-                assert_ne!(errno, 0, "{name}");
-            }
+    let story = &Story::at(level);
+    // With a network of its own a call finds nobody there; without one it gets no socket.
+    let expected = |errno: i32| match story.level {
+        Level::Full => UNREACHABLE.contains(&errno) || errno == 0,
+        _ => errno == libc::EPERM,
+    };
+    for (name, attempt) in [
+        ("tcp", format!("s.create_connection(('127.0.0.1', {tcp}))")),
+        ("udp", format!("s.socket(2, 2).sendto(b'x', ('127.0.0.1', {to}))")),
+        ("mptcp", format!("s.socket(2, 1, 262).connect(('127.0.0.1', {tcp}))")),
+        ("far", "s.socket(2, 2).sendto(b'x', ('192.0.2.1', 9))".to_owned()),
+        ("netlink", "s.socket(16, 3, 0)".to_owned()),
+    ] {
+        let errno = tried(story, &attempt);
+        assert!(expected(errno), "{name}: {errno} at level {}", story.level);
+        if ["tcp", "mptcp", "far"].contains(&name) {
+            assert_ne!(errno, 0, "{name}");
         }
-        for (name, attempt) in [
-            ("raw", "s.socket(2, 3, 1)"),
-            ("packet", "s.socket(17, 3, 0)"),
-            ("vsock", "s.socket(40, 1)"),
-            ("alg", "s.socket(38, 5)"),
-        ] {
-            assert_eq!(tried(story, attempt), libc::EPERM, "{name}");
-            if let Some(state) = story.jail.enforcement().channels.state(name) {
-                assert_eq!(state, Channel::Closed, "{name}");
-            }
+    }
+    for (name, attempt) in [
+        ("raw", "s.socket(2, 3, 1)"),
+        ("packet", "s.socket(17, 3, 0)"),
+        ("vsock", "s.socket(40, 1)"),
+        ("alg", "s.socket(38, 5)"),
+    ] {
+        assert_eq!(tried(story, attempt), libc::EPERM, "{name}");
+        if let Some(state) = story.jail.enforcement().channels.state(name) {
+            assert_eq!(state, Channel::Closed, "{name}");
         }
-        let mut letter = [0; 1];
-        assert!(udp.recv(&mut letter).is_err(), "a datagram got out");
-        assert_eq!(tried(story, "a, b = s.socketpair(); a.send(b'x'); b.recv(1)"), 0);
-    });
+    }
+    let mut letter = [0; 1];
+    assert!(udp.recv(&mut letter).is_err(), "a datagram got out");
+    assert_eq!(tried(story, "a, b = s.socketpair(); a.send(b'x'); b.recv(1)"), 0);
 }
 
-fn a_server_and_its_client_meet_on_the_loopback_of_the_full_level() {
-    if !installed(&["python3"]) {
-        return;
-    }
-    at_each_level(|story| {
-        let meeting = "l = s.create_server(('127.0.0.1', 8080)); \
-                       c = s.create_connection(('127.0.0.1', 8080)); a, _ = l.accept(); \
-                       c.send(b'x'); a.recv(1)";
-        assert_eq!(tried(story, meeting), story.refusal(0, libc::EPERM));
-        let state = story.jail.enforcement().channels.state("tcp");
-        let full = story.level == Level::Full;
-        assert_eq!(state, Some(if full { Channel::Private } else { Channel::Closed }));
-    });
+fn a_server_and_its_client_meet_on_the_loopback_of_the_full_level(level: Level) {
+    let story = &Story::at(level);
+    let meeting = "l = s.create_server(('127.0.0.1', 8080)); \
+                   c = s.create_connection(('127.0.0.1', 8080)); a, _ = l.accept(); \
+                   c.send(b'x'); a.recv(1)";
+    assert_eq!(tried(story, meeting), story.refusal(0, libc::EPERM));
+    let state = story.jail.enforcement().channels.state("tcp");
+    let full = story.level == Level::Full;
+    assert_eq!(state, Some(if full { Channel::Private } else { Channel::Closed }));
 }
 
-fn unix_sockets_of_the_machine_are_out_of_reach_under_either_policy() {
-    if !installed(&["python3"]) {
-        return;
-    }
+fn unix_sockets_of_the_machine_are_out_of_reach_under_either_policy(level: Level) {
     for network in [Network::Deny, Network::Allow] {
-        with_policy(
-            |policy, _| policy.network = network,
-            |story| {
-                let path = story.outside.join("s.sock");
-                let listener = UnixListener::bind(&path).unwrap();
-                listener.set_nonblocking(true).unwrap();
-                let name = format!("jail-story-{:?}-{}-{network:?}", story.root, story.level);
-                let address = SocketAddr::from_abstract_name(&name).unwrap();
-                let hidden = UnixListener::bind_addr(&address).unwrap();
-                hidden.set_nonblocking(true).unwrap();
-                let connect = |to: &str| tried(story, &format!("s.socket(1).connect({to:?})"));
-                let by_path = connect(&path.display().to_string());
-                assert_eq!(by_path, story.refusal(libc::ENOENT, libc::EPERM));
-                let by_name = tried(story, &format!("s.socket(1).connect('\\0' + {name:?})"));
-                let no_such = match network {
-                    Network::Deny => libc::ECONNREFUSED,
-                    Network::Allow => libc::EPERM,
-                };
-                assert_eq!(by_name, story.refusal(no_such, libc::EPERM));
-                // Either end of a pair of datagram sockets could still be pointed at a path.
-                let datagram = format!(
-                    "a, b = s.socketpair(1, 2); a.sendto(b'x', {:?})",
-                    path.display().to_string()
-                );
-                assert_eq!(tried(story, &datagram), story.refusal(libc::ENOENT, libc::EPERM));
-                assert!(listener.accept().is_err() && hidden.accept().is_err());
-                // The twins: pairs always, and at the full level sockets within the root.
-                assert_eq!(tried(story, "s.socketpair(1, 1); s.socketpair(1, 5)"), 0);
-                let own = "l = s.socket(1); l.bind('own.sock'); l.listen(); \
-                           c = s.socket(1); c.connect('own.sock')";
-                assert_eq!(tried(story, own), story.refusal(0, libc::EPERM));
-            },
-        );
+        let story = &Story::with(level, |policy, _| policy.network = network);
+        let path = story.outside.join("s.sock");
+        let listener = UnixListener::bind(&path).unwrap();
+        listener.set_nonblocking(true).unwrap();
+        let name = format!("jail-story-{:?}-{}-{network:?}", story.root, story.level);
+        let address = SocketAddr::from_abstract_name(&name).unwrap();
+        let hidden = UnixListener::bind_addr(&address).unwrap();
+        hidden.set_nonblocking(true).unwrap();
+        let connect = |to: &str| tried(story, &format!("s.socket(1).connect({to:?})"));
+        let by_path = connect(&path.display().to_string());
+        assert_eq!(by_path, story.refusal(libc::ENOENT, libc::EPERM));
+        let by_name = tried(story, &format!("s.socket(1).connect('\\0' + {name:?})"));
+        let no_such = match network {
+            Network::Deny => libc::ECONNREFUSED,
+            Network::Allow => libc::EPERM,
+        };
+        assert_eq!(by_name, story.refusal(no_such, libc::EPERM));
+        // Either end of a pair of datagram sockets could still be pointed at a path.
+        let datagram =
+            format!("a, b = s.socketpair(1, 2); a.sendto(b'x', {:?})", path.display().to_string());
+        assert_eq!(tried(story, &datagram), story.refusal(libc::ENOENT, libc::EPERM));
+        assert!(listener.accept().is_err() && hidden.accept().is_err());
+        // The twins: pairs always, and at the full level sockets within the root.
+        assert_eq!(tried(story, "s.socketpair(1, 1); s.socketpair(1, 5)"), 0);
+        let own = "l = s.socket(1); l.bind('own.sock'); l.listen(); \
+                   c = s.socket(1); c.connect('own.sock')";
+        assert_eq!(tried(story, own), story.refusal(0, libc::EPERM));
     }
 }
 
-fn the_policy_can_open_the_network() {
-    if !installed(&["python3"]) {
-        return;
-    }
+fn the_policy_can_open_the_network(level: Level) {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let port = listener.local_addr().unwrap().port();
-    with_policy(
-        |policy, _| policy.network = Network::Allow,
-        |story| {
-            assert_eq!(tried(story, &format!("s.create_connection(('127.0.0.1', {port}))")), 0);
-            assert_eq!(tried(story, "s.socket(2, 2).sendto(b'x', ('127.0.0.1', 9))"), 0);
-            assert_eq!(tried(story, "s.socket(2, 3, 1)"), libc::EPERM, "raw");
-            assert_eq!(tried(story, "s.socket(40, 1)"), libc::EPERM, "vsock");
-            let channels = &story.jail.enforcement().channels;
-            assert_eq!(channels.state("tcp"), Some(Channel::Open));
-            assert!(story.jail.explain_network().is_none());
-        },
-    );
-    at_each_level(|story| {
-        let why = story.jail.explain_network().unwrap();
-        assert_eq!((why.missing, why.setting.key()), ("network", "network"));
-    });
+    let story = &Story::with(level, |policy, _| policy.network = Network::Allow);
+    assert_eq!(tried(story, &format!("s.create_connection(('127.0.0.1', {port}))")), 0);
+    assert_eq!(tried(story, "s.socket(2, 2).sendto(b'x', ('127.0.0.1', 9))"), 0);
+    assert_eq!(tried(story, "s.socket(2, 3, 1)"), libc::EPERM, "raw");
+    assert_eq!(tried(story, "s.socket(40, 1)"), libc::EPERM, "vsock");
+    let channels = &story.jail.enforcement().channels;
+    assert_eq!(channels.state("tcp"), Some(Channel::Open));
+    assert!(story.jail.explain_network().is_none());
+    let story = &Story::at(level);
+    let why = story.jail.explain_network().unwrap();
+    assert_eq!((why.missing, why.setting.key()), ("network", "network"));
 }

@@ -2,6 +2,7 @@
 
 use std::fs;
 use std::path::PathBuf;
+use std::sync::OnceLock;
 
 use libtest_mimic::{Completion, Trial};
 use sandbox::{Jail, Level};
@@ -13,8 +14,22 @@ use crate::arena::Place;
 pub(crate) struct Story {
     pub(crate) name: &'static str,
     pub(crate) tell: Tell,
-    /// The programs that it cannot do without, and `crate NAME` in the local registry.
-    pub(crate) needs: &'static [&'static str],
+    pub(crate) needs: &'static [Need],
+}
+
+/// What a story cannot do without.
+#[derive(Clone, Copy)]
+pub(crate) enum Need {
+    /// A program of the search path.
+    Program(&'static str),
+    /// A crate in the local registry.
+    Crate(&'static str),
+    /// A user who is root.
+    Root,
+    /// A limit on the number of processes, which without namespaces does not bind root.
+    ProcessLimit,
+    /// That strace may trace what it starts.
+    Tracing,
 }
 
 /// How a story is told.
@@ -26,13 +41,13 @@ pub(crate) enum Tell {
     Once(fn()),
 }
 
-/// Lists stories: `stories!["subject": first, second needs "node" "npm"]`.
+/// Lists stories: `stories!["subject": first, second needs [Need::Root]]`.
 macro_rules! stories {
-    ($subject:literal: $($name:ident $(needs $($program:literal)+)?),+ $(,)?) => {
+    ($subject:literal: $($name:ident $(needs [$($need:expr),+])?),+ $(,)?) => {
         vec![$($crate::story::Story {
             name: concat!($subject, "::", stringify!($name)),
             tell: $crate::story::Tell::At($name),
-            needs: &[$($($program),+)?],
+            needs: &[$($($need),+)?],
         }),+]
     };
 }
@@ -40,11 +55,11 @@ pub(crate) use stories;
 
 /// Lists stories that choose their levels.
 macro_rules! tests {
-    ($subject:literal: $($name:ident),+ $(,)?) => {
+    ($subject:literal: $($name:ident $(needs [$($need:expr),+])?),+ $(,)?) => {
         vec![$($crate::story::Story {
             name: concat!($subject, "::", stringify!($name)),
             tell: $crate::story::Tell::Once($name),
-            needs: &[],
+            needs: &[$($($need),+)?],
         }),+]
     };
 }
@@ -72,49 +87,62 @@ fn trial(
     lack: impl Fn() -> Option<Lack> + Send + 'static,
     tell: impl Fn() + Send + 'static,
 ) -> Trial {
-    Trial::ignorable_test(name.clone(), move || {
-        let what = match lack() {
-            None => {
-                tell();
-                return Ok(Completion::Completed);
-            }
-            // Where one was expected, its absence was a failure already.
-            Some(Lack::Level) => "the machine grants no namespaces".to_owned(),
-            Some(Lack::Program(program)) => {
-                assert!(!in_ci(), "{name} needs {program}");
-                format!("needs {program}")
-            }
-        };
-        skipped(&name, &what);
-        Ok(Completion::ignored_with(what))
+    Trial::ignorable_test(name, move || match lack() {
+        None => {
+            tell();
+            Ok(Completion::Completed)
+        }
+        Some(Lack::Machine(lack)) if in_ci() => Err(format!("CI must have it: {lack}").into()),
+        Some(Lack::Machine(lack) | Lack::Pass(lack)) => Ok(Completion::ignored_with(lack)),
     })
 }
 
-#[expect(clippy::print_stderr, reason = "a story that is not told must not look like one that was")]
-pub(crate) fn skipped(name: &str, lack: &str) {
-    eprintln!("SKIPPED {name}: {lack}");
-}
-
-/// What the machine lacks for a story.
+/// Why a story cannot be told here.
 enum Lack {
-    Level,
-    Program(&'static str),
+    /// The machine has to have it where `CI` is set.
+    Machine(String),
+    /// Another pass of CI has it. Where this one was to have the level, [`granted`] fails.
+    Pass(String),
 }
 
-fn lack(needs: &[&'static str], level: Option<Level>) -> Option<Lack> {
+fn lack(needs: &[Need], level: Option<Level>) -> Option<Lack> {
     if level == Some(Level::Full) && granted() != Level::Full {
-        return Some(Lack::Level);
+        return Some(Lack::Pass("the machine grants no namespaces".to_owned()));
     }
-    let there = |need: &&&str| match need.strip_prefix("crate ") {
-        Some(name) => version_in_registry(name).is_some(),
-        None => program_file(need).is_some(),
-    };
-    needs.iter().find(|need| !there(need)).map(|need| Lack::Program(need))
+    needs.iter().find_map(|need| need.lack(level))
+}
+
+impl Need {
+    fn lack(self, level: Option<Level>) -> Option<Lack> {
+        let root = rustix::process::geteuid().is_root();
+        let machine = |has: bool, lack: &str| (!has).then(|| Lack::Machine(lack.to_owned()));
+        let pass = |has: bool, lack: &str| (!has).then(|| Lack::Pass(lack.to_owned()));
+        match self {
+            Self::Program(name) => machine(program_file(name).is_some(), &format!("needs {name}")),
+            Self::Crate(name) => {
+                machine(version_in_registry(name).is_some(), &format!("needs the crate {name}"))
+            }
+            Self::Root => pass(root, "needs root"),
+            Self::ProcessLimit => {
+                pass(!root || level == Some(Level::Full), "no limit on processes binds root")
+            }
+            Self::Tracing => machine(strace_traces(), "needs strace that may trace"),
+        }
+    }
+}
+
+fn strace_traces() -> bool {
+    static TRACES: OnceLock<bool> = OnceLock::new();
+    *TRACES.get_or_init(|| {
+        let mut strace = std::process::Command::new("strace");
+        strace.args(["-qq", "-o", "/dev/null", "true"]);
+        strace.status().is_ok_and(|status| status.success())
+    })
 }
 
 /// The highest level of this machine, which with `CI` set must be the expected one.
 pub(crate) fn granted() -> Level {
-    static GRANTED: std::sync::OnceLock<Level> = std::sync::OnceLock::new();
+    static GRANTED: OnceLock<Level> = OnceLock::new();
     *GRANTED.get_or_init(|| {
         let place = Place::new();
         let jail = Jail::build(&place.policy(Level::Full)).unwrap();

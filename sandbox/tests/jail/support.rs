@@ -11,8 +11,6 @@ use std::thread::{self, JoinHandle};
 use sandbox::{Command, Jail, Level, Namespaces, Policy, Report, Running, StartError};
 use tempfile::TempDir;
 
-use crate::story::{granted, in_ci, skipped};
-
 /// A jail over `root`, with `outside` beside it.
 pub(crate) struct Story {
     pub(crate) jail: Jail,
@@ -38,47 +36,27 @@ pub(crate) struct Talking {
     err: JoinHandle<String>,
 }
 
-/// Tells `story` at the full level, where the machine grants it, and at the kernel level.
-pub(crate) fn at_each_level(story: impl Fn(&Story)) {
-    with_policy(|_, _| {}, story);
-}
-
-/// The same over a changed policy. `change` gets the policy and the folder that lies outside.
-pub(crate) fn with_policy(change: impl Fn(&mut Policy, &Path), story: impl Fn(&Story)) {
-    for namespaces in [Namespaces::Auto, Namespaces::Never] {
-        let told = Story::begin(namespaces, &change);
-        if namespaces == Namespaces::Auto && told.level != Level::Full {
-            assert_eq!(told.level, granted(), "{:#?}", told.jail.enforcement());
-            skipped("a part of a story", "the machine grants no namespaces");
-            continue;
-        }
-        story(&told);
-    }
-}
-
-/// Says by name what is not tested; with `CI` set that is a failure.
-pub(crate) fn skip(what: &str) {
-    assert!(!in_ci(), "CI must not skip {what}");
-    skipped("a part of a story", what);
-}
-
-/// Whether all programs are installed. Says by name what is not.
-pub(crate) fn installed(programs: &[&str]) -> bool {
-    let path = std::env::var_os("PATH").unwrap_or_default();
-    programs.iter().all(|program| {
-        let found = std::env::split_paths(&path).any(|folder| folder.join(program).exists());
-        if !found {
-            skip(&format!("what needs {program}"));
-        }
-        found
-    })
-}
-
 pub(crate) fn is_root() -> bool {
     rustix::process::geteuid().is_root()
 }
 
 impl Story {
+    /// At a level, with everything else as the policy has it by itself.
+    pub(crate) fn at(level: Level) -> Self {
+        Self::with(level, |_, _| {})
+    }
+
+    /// At a level, over a changed policy. `change` gets the policy and the folder that lies outside.
+    pub(crate) fn with(level: Level, change: impl Fn(&mut Policy, &Path)) -> Self {
+        let namespaces = match level {
+            Level::Full => Namespaces::Auto,
+            _ => Namespaces::Never,
+        };
+        let story = Self::begin(namespaces, change);
+        assert_eq!(story.level, level, "{:#?}", story.jail.enforcement());
+        story
+    }
+
     pub(crate) fn begin(namespaces: Namespaces, change: impl Fn(&mut Policy, &Path)) -> Self {
         let base = tempfile::Builder::new().prefix("jail-story").tempdir().unwrap();
         let path = base.path().canonicalize().unwrap();

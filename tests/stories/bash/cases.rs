@@ -12,9 +12,19 @@ use tool_provider::grpc::InvokeItem;
 
 use super::{gone, mark, next_output};
 use crate::harness::{PATIENCE, PROGRAM, Story, call};
+use crate::trials::{Need, Trial};
+
+pub(crate) fn trials() -> Vec<Trial> {
+    trials![
+        a_terminal_that_the_provider_has_is_not_the_commands needs [Need::Program("script")],
+        memory_stays_small_whatever_is_printed_and_however_slowly_it_is_read,
+        what_the_provider_was_given_is_not_the_commands_to_see,
+        a_folder_that_is_gone_is_told_from_one_that_is_foreign_and_from_a_missing_shell,
+        a_secret_is_masked_wherever_it_is_cut,
+    ]
+}
 
 /// B04: nothing reads the terminal that the provider itself was started on.
-#[tokio::test]
 async fn a_terminal_that_the_provider_has_is_not_the_commands() {
     let story = Story::launched().await;
     let command = "cat; echo A=$?; cat <<< a >/dev/null; read y; echo B=$?; \
@@ -26,10 +36,7 @@ async fn a_terminal_that_the_provider_has_is_not_the_commands() {
     );
     let mut script = Command::new("script");
     script.args(["-qec", &call, "/dev/null"]).env("TMPDIR", story.path("../tmp"));
-    let output = match script.output() {
-        Ok(output) => output,
-        Err(error) => return crate::surroundings::skip("B04", &format!("no script: {error}")),
-    };
+    let output = script.output().unwrap();
     let shown = String::from_utf8_lossy(&output.stdout).replace('\r', "");
     assert!(shown.starts_with("terminal\n"), "{shown}");
     for line in ["A=0", "B=1", "C=1", "not a tty", "?"] {
@@ -40,7 +47,6 @@ async fn a_terminal_that_the_provider_has_is_not_the_commands() {
 }
 
 /// B05: whatever comes and however slowly it is read, memory stays.
-#[tokio::test]
 async fn memory_stays_small_whatever_is_printed_and_however_slowly_it_is_read() {
     const MOST_KIB: u64 = 64 * 1024;
     let mut story = Story::configured().await;
@@ -88,7 +94,6 @@ async fn memory_stays_small_whatever_is_printed_and_however_slowly_it_is_read() 
 }
 
 /// B09: nothing that the provider was given reaches a command, by any way to look.
-#[tokio::test]
 async fn what_the_provider_was_given_is_not_the_commands_to_see() {
     let mut story = Story::launched_with(|launch| {
         launch.env("FAKE_API_KEY", "zzz123").env("PASSED", "passed-on")
@@ -115,7 +120,6 @@ async fn what_the_provider_was_given_is_not_the_commands_to_see() {
 
 /// A folder that is not there, or lies elsewhere, is told as such, and so is a shell that is not
 /// there: none of them is taken for another.
-#[tokio::test]
 async fn a_folder_that_is_gone_is_told_from_one_that_is_foreign_and_from_a_missing_shell() {
     let mut story = Story::configured().await;
     std::fs::create_dir(story.path("folder")).unwrap();
@@ -154,7 +158,6 @@ async fn a_folder_that_is_gone_is_told_from_one_that_is_foreign_and_from_a_missi
 }
 
 /// A secret is masked wherever it is cut: between two writes, at the head's end, in the kept file.
-#[tokio::test]
 async fn a_secret_is_masked_wherever_it_is_cut() {
     const VALUE: &str = "correct-horse-battery-staple";
     let mut story = Story::launched_with(|launch| launch.env("TOKEN", VALUE)).await;

@@ -3,11 +3,17 @@
 use std::io::{Read as _, Write as _};
 use std::os::unix::net::UnixStream;
 use std::path::PathBuf;
+use std::process::ExitCode;
 
 use serde_json::json;
 use tool_provider::Event;
 
 use crate::harness::{PATIENCE, Story};
+use crate::trials::Trial;
+
+pub(crate) fn trials() -> Vec<Trial> {
+    trials![a_command_cannot_take_the_kernels_place,]
+}
 
 /// What an HTTP/2 client says first: its preface and empty settings.
 const GREETING: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\0\x04\0\0\0\0\0";
@@ -15,18 +21,13 @@ const GREETING: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\0\x04\0\0\0\0\0";
 /// Whoever reaches the socket could configure the provider anew, without a jail. A command that has
 /// the socket's folder in its roots is turned away, also by its grandchild in a session of its own;
 /// another process of the same user is served, as a host's tools are.
-#[tokio::test]
 async fn a_command_cannot_take_the_kernels_place() {
     let mut story = Story::launched().await;
     let program = std::env::current_exe().unwrap();
     let socket = std::fs::canonicalize(&story.sockets()[0]).unwrap();
     let granted = program.parent().unwrap().parent().unwrap();
     story.configure(json!({"roots": ["."], "bash_read": [granted]})).await.unwrap();
-    let caller = format!(
-        "SOCKET={} {} --exact bash::own_socket::calls --ignored --nocapture",
-        socket.display(),
-        program.display(),
-    );
+    let caller = format!("{SOCKET}={} {}", socket.display(), program.display(),);
     for command in [caller.clone(), format!("setsid sh -c '{caller} & wait'")] {
         let (events, outcome) = story.call("bash", json!({ "command": command })).await;
         let said: Vec<u8> = events
@@ -45,11 +46,14 @@ async fn a_command_cannot_take_the_kernels_place() {
     story.end().await;
 }
 
-#[test]
-#[ignore = "runs inside the jail"]
-fn calls() {
-    let socket = PathBuf::from(std::env::var_os("SOCKET").unwrap());
+/// Names the socket that this program shall call, inside the jail.
+const SOCKET: &str = "STORY_SOCKET";
+
+/// Calls the socket, where the story started this program in its jail, and prints what came of it.
+pub(crate) fn call_if_asked() -> Option<ExitCode> {
+    let socket = PathBuf::from(std::env::var_os(SOCKET)?);
     eprintln!("{}", if is_served(&socket) { "was served" } else { "turned away" });
+    Some(ExitCode::SUCCESS)
 }
 
 /// Without namespaces there is no socket to be had in the jail, which is as well.

@@ -9,9 +9,21 @@ use serde_json::{Value, json};
 use super::{Searched, glob, grep};
 use crate::harness::Story;
 use crate::surroundings::{hand_over, unprivileged_story};
+use crate::trials::Trial;
+
+pub(crate) fn trials() -> Vec<Trial> {
+    trials![
+        a_leading_dash_is_plain,
+        what_is_ignored_is_never_silently_absent,
+        a_binary_file_is_searched_up_to_its_first_nul_and_named,
+        a_bad_pattern_is_told_with_its_reason,
+        a_search_stays_inside_and_ends,
+        unreadable_files_and_folders_are_named,
+        an_empty_root_has_nothing_and_says_so,
+    ]
+}
 
 /// G01: a dash at the beginning is no option.
-#[tokio::test]
 async fn a_leading_dash_is_plain() {
     let mut story = Story::configured().await;
     story.write("f", "--release\n-> x\n-1\n");
@@ -27,7 +39,6 @@ async fn a_leading_dash_is_plain() {
 }
 
 /// G03: ignored files are left out by one rule, named when they matter, and found when asked for.
-#[tokio::test]
 async fn what_is_ignored_is_never_silently_absent() {
     let mut story = Story::configured().await;
     for folder in [".github", "dist"] {
@@ -83,7 +94,6 @@ async fn what_is_ignored_is_never_silently_absent() {
 }
 
 /// G04: a NUL byte loses no match before it, shifts no number and ends no call.
-#[tokio::test]
 async fn a_binary_file_is_searched_up_to_its_first_nul_and_named() {
     let mut story = Story::configured().await;
     let pad = "pad\n".repeat(50_000);
@@ -110,7 +120,6 @@ async fn a_binary_file_is_searched_up_to_its_first_nul_and_named() {
 }
 
 /// G05: a pattern that cannot be meant is an error, never a clean zero.
-#[tokio::test]
 async fn a_bad_pattern_is_told_with_its_reason() {
     let mut story = Story::configured().await;
     story.write("f", "foo\nbar\n");
@@ -141,7 +150,6 @@ async fn a_bad_pattern_is_told_with_its_reason() {
 }
 
 /// G08: nothing outside is listed, read or told of; links do not loop, and a FIFO does not block.
-#[tokio::test]
 async fn a_search_stays_inside_and_ends() {
     let mut story = Story::configured().await;
     let outside = story.path("../outside");
@@ -197,7 +205,6 @@ async fn a_search_stays_inside_and_ends() {
 }
 
 /// What cannot be read is counted and named, and costs nothing else.
-#[tokio::test]
 async fn unreadable_files_and_folders_are_named() {
     let mut story = unprivileged_story().await;
     std::fs::create_dir(story.path("closed")).unwrap();
@@ -230,7 +237,6 @@ async fn unreadable_files_and_folders_are_named() {
 }
 
 /// A root with nothing in it is searched like any other.
-#[tokio::test]
 async fn an_empty_root_has_nothing_and_says_so() {
     let mut story = Story::configured().await;
     for (tool, list) in [("grep", "matches"), ("glob", "paths")] {

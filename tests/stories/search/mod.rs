@@ -12,6 +12,19 @@ use serde_json::{Value, json};
 use tool_provider::{Event, Payload};
 
 use crate::harness::Story;
+use crate::trials::Trial;
+
+pub(crate) fn trials() -> Vec<Trial> {
+    let trials = [
+        cases::trials(),
+        names::trials(),
+        oracle::trials(),
+        pages::trials(),
+        races::trials(),
+        stops::trials(),
+    ];
+    trials.into_iter().flatten().collect()
+}
 
 /// A search: what it streamed, and its result.
 struct Searched {

@@ -8,6 +8,15 @@ use workspace_fs::text::name;
 
 use super::{glob, grep};
 use crate::harness::Story;
+use crate::trials::Trial;
+
+pub(crate) fn trials() -> Vec<Trial> {
+    trials![
+        a_name_in_a_result_is_taken_by_every_tool,
+        an_odd_folder_is_a_folder,
+        secrets_are_masked_in_what_is_found,
+    ]
+}
 
 /// Names with something in them that would break a line, hide something, or be no text at all.
 const ODD: [&[u8]; 7] = [
@@ -21,7 +30,6 @@ const ODD: [&[u8]; 7] = [
 ];
 
 /// What a search names, every other tool takes, and means the same file.
-#[tokio::test]
 async fn a_name_in_a_result_is_taken_by_every_tool() {
     let mut story = Story::configured().await;
     std::fs::create_dir(story.path("in")).unwrap();
@@ -53,7 +61,6 @@ async fn a_name_in_a_result_is_taken_by_every_tool() {
 }
 
 /// Folders of such names can be searched, made, run in and left out of sentences' way.
-#[tokio::test]
 async fn an_odd_folder_is_a_folder() {
     let mut story = Story::configured().await;
     for odd in ODD {
@@ -81,7 +88,6 @@ async fn an_odd_folder_is_a_folder() {
 }
 
 /// A secret in a file or a name is told as its own name.
-#[tokio::test]
 async fn secrets_are_masked_in_what_is_found() {
     let launch = |launch: goplugin::host::Launch| launch.env("TOKEN", "s3cr3t-value");
     let mut story = Story::launched_with(launch).await;

@@ -10,7 +10,14 @@ use workspace_fs::text::name;
 
 use super::{Searched, tree};
 use crate::harness::Story;
-use crate::surroundings::skip;
+use crate::trials::{Need, Trial};
+
+pub(crate) fn trials() -> Vec<Trial> {
+    trials![
+        grep_finds_what_ripgrep_finds needs [Need::Program("rg")],
+        glob_finds_what_ripgrep_lists needs [Need::Program("rg")],
+    ]
+}
 
 /// What both are asked, and ripgrep's arguments beside the pattern.
 type Case = (Value, &'static [&'static str]);
@@ -80,23 +87,17 @@ fn cases() -> Vec<Case> {
     ]
 }
 
-/// A provider and ripgrep in one tree; nothing where ripgrep is missing.
-async fn beside_ripgrep(test: &str) -> Option<(Story, Ripgrep)> {
-    if !Ripgrep::found(test) {
-        return None;
-    }
+/// A provider and ripgrep in one tree.
+async fn beside_ripgrep() -> (Story, Ripgrep) {
     let mut story = Story::launched().await;
     tree::grow(&story.path(""));
     story.configure(json!({})).await.unwrap();
     let ripgrep = Ripgrep { folder: story.path("") };
-    Some((story, ripgrep))
+    (story, ripgrep)
 }
 
-#[tokio::test]
 async fn grep_finds_what_ripgrep_finds() {
-    let Some((mut story, ripgrep)) = beside_ripgrep("grep_finds_what_ripgrep_finds").await else {
-        return;
-    };
+    let (mut story, ripgrep) = beside_ripgrep().await;
     let mut differences = Vec::new();
     for (arguments, flags) in cases() {
         let ours = all_pages(&mut story, &arguments).await;
@@ -126,11 +127,8 @@ async fn grep_finds_what_ripgrep_finds() {
     story.end().await;
 }
 
-#[tokio::test]
 async fn glob_finds_what_ripgrep_lists() {
-    let Some((mut story, ripgrep)) = beside_ripgrep("glob_finds_what_ripgrep_lists").await else {
-        return;
-    };
+    let (mut story, ripgrep) = beside_ripgrep().await;
     let mut differences = Vec::new();
     for pattern in [
         "*.rs",
@@ -249,15 +247,6 @@ struct Ripgrep {
 }
 
 impl Ripgrep {
-    /// Says which story is not told where there is none.
-    fn found(story: &str) -> bool {
-        let is_there = Command::new("rg").arg("--version").output().is_ok();
-        if !is_there {
-            skip(story, "ripgrep is not installed");
-        }
-        is_there
-    }
-
     /// Runs it by our rules: hidden files too, ignore files without a repository, by path.
     fn run(&self, flags: &[&[&str]], path: &str) -> Vec<u8> {
         let mut command = Command::new("rg");

@@ -6,9 +6,18 @@ use serde_json::{Value, json};
 
 use super::{Searched, tree};
 use crate::harness::Story;
+use crate::trials::Trial;
+
+pub(crate) fn trials() -> Vec<Trial> {
+    trials![
+        pages_make_the_whole,
+        totals_are_exact_or_absent,
+        lines_around_a_hit_and_long_lines,
+        results_are_shown_to_people,
+    ]
+}
 
 /// Pages of any size make the whole list, which is the same every time.
-#[tokio::test]
 async fn pages_make_the_whole() {
     let mut story = Story::launched().await;
     tree::grow(&story.path(""));
@@ -63,7 +72,6 @@ async fn pages_make_the_whole() {
 }
 
 /// Totals are exact when they are told, and a page that is full tells none.
-#[tokio::test]
 async fn totals_are_exact_or_absent() {
     let mut story = Story::configured().await;
     for name in ["a", "b", "c"] {
@@ -88,7 +96,6 @@ async fn totals_are_exact_or_absent() {
 }
 
 /// Lines around a hit are told once, and long lines around their match.
-#[tokio::test]
 async fn lines_around_a_hit_and_long_lines() {
     let mut story = Story::configured().await;
     story.write("f", "1\n2\nhit 3\n4\nhit 5\n6\n7\n");
@@ -121,7 +128,6 @@ async fn lines_around_a_hit_and_long_lines() {
 }
 
 /// What was found is shown by file with the match marked, from the stored result alone.
-#[tokio::test]
 async fn results_are_shown_to_people() {
     let mut story = Story::configured().await;
     std::fs::create_dir(story.path("src")).unwrap();

@@ -11,18 +11,24 @@ use serde_json::json;
 
 use super::{glob, grep};
 use crate::harness::Story;
+use crate::trials::Trial;
+
+pub(crate) fn trials() -> Vec<Trial> {
+    trials![
+        a_swapped_folder_never_leads_outside_behind_the_jail,
+        a_swapped_folder_never_leads_outside_without_the_jail,
+    ]
+}
 
 /// How many searches and how many swaps there are at least.
 const SEARCHES: usize = 40;
 const SWAPS: usize = 400;
 
-#[tokio::test(flavor = "multi_thread")]
 async fn a_swapped_folder_never_leads_outside_behind_the_jail() {
     searched_under_attack("enforce").await;
 }
 
 /// The walk holds by itself, too.
-#[tokio::test(flavor = "multi_thread")]
 async fn a_swapped_folder_never_leads_outside_without_the_jail() {
     searched_under_attack("off").await;
 }

@@ -9,6 +9,11 @@ use tool_provider::Event;
 use tool_provider::grpc::InvokeItem;
 
 use crate::harness::{Story, call};
+use crate::trials::Trial;
+
+pub(crate) fn trials() -> Vec<Trial> {
+    trials![a_search_whose_time_is_up_says_so, a_search_that_is_cancelled_ends,]
+}
 
 /// A story with a tree that takes a while.
 async fn large() -> Story {
@@ -28,7 +33,6 @@ const SEARCHES: [(&str, &str, &str); 2] = [("grep", "needle", "matches"), ("glob
 
 /// Whenever time is up: what is told is a whole result, or one that says that it is not, or an
 /// error that says why.
-#[tokio::test]
 async fn a_search_whose_time_is_up_says_so() {
     let mut story = large().await;
     for (tool, pattern, list) in SEARCHES {
@@ -62,7 +66,6 @@ async fn a_search_whose_time_is_up_says_so() {
 }
 
 /// Nobody reads on: the search ends, and the provider with it when it is told to.
-#[tokio::test]
 async fn a_search_that_is_cancelled_ends() {
     let mut story = large().await;
     for (tool, pattern, list) in SEARCHES {

@@ -5,15 +5,15 @@ use std::path::PathBuf;
 use sandbox::Level;
 
 use crate::arena::Arena;
-use crate::story::{Story, stories, version_in_registry};
+use crate::story::{Need, Story, stories, version_in_registry};
 
 pub(crate) fn stories() -> Vec<Story> {
     stories!["daily_work":
-        make_and_cc needs "make" "cc",
-        posix_semaphores needs "cc",
-        gdb_of_an_own_child needs "gdb" "cc",
-        strace_of_an_own_child needs "strace",
-        cargo_offline_with_a_registry_dependency needs "cargo" "cc" "crate bitflags",
+        make_and_cc needs [Need::Program("make"), Need::Program("cc")],
+        posix_semaphores needs [Need::Program("cc")],
+        gdb_of_an_own_child needs [Need::Program("gdb"), Need::Program("cc")],
+        strace_of_an_own_child needs [Need::Program("strace")],
+        cargo_offline_with_a_registry_dependency needs [Need::Program("cargo"), Need::Program("cc"), Need::Crate("bitflags")],
     ]
 }
 

@@ -6,13 +6,13 @@ use std::path::Path;
 use sandbox::{Access, Level, Subject};
 
 use crate::arena::Arena;
-use crate::story::{Story, stories};
+use crate::story::{Need, Story, stories};
 
 pub(crate) fn stories() -> Vec<Story> {
     stories!["daily_work":
-        git_from_init_to_log needs "git",
-        git_worktree_with_its_folder_outside needs "git",
-        a_forged_git_file_widens_nothing needs "git",
+        git_from_init_to_log needs [Need::Program("git")],
+        git_worktree_with_its_folder_outside needs [Need::Program("git")],
+        a_forged_git_file_widens_nothing needs [Need::Program("git")],
     ]
 }
 

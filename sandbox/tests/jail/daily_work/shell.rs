@@ -9,7 +9,7 @@ use std::path::Path;
 use sandbox::Level;
 
 use crate::arena::Arena;
-use crate::story::{Story, stories};
+use crate::story::{Need, Story, stories};
 
 pub(crate) fn stories() -> Vec<Story> {
     stories!["daily_work":
@@ -18,18 +18,18 @@ pub(crate) fn stories() -> Vec<Story> {
         devices,
         temporary_files,
         tmp_itself_is_private_at_the_full_level,
-        sort_with_temporary_files needs "sort" "seq",
+        sort_with_temporary_files needs [Need::Program("sort"), Need::Program("seq")],
         rename_and_hard_link_across_folders,
         a_script_that_writes_to_the_cache,
         a_project_in_the_home_folder,
         a_root_reached_by_a_link,
         folders_with_unusual_names,
-        a_terminal needs "script",
-        jobs_and_signals needs "timeout",
+        a_terminal needs [Need::Program("script")],
+        jobs_and_signals needs [Need::Program("timeout")],
         small_programs,
-        python_multiprocessing needs "python3",
-        localhost_server_and_client needs "python3",
-        node needs "node",
+        python_multiprocessing needs [Need::Program("python3")],
+        localhost_server_and_client needs [Need::Program("python3")],
+        node needs [Need::Program("node")],
     ]
 }
 

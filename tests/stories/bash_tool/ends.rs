@@ -1,0 +1,71 @@
+//! What is left to a command that ends: the output on its way, and time to tidy up. That nothing
+//! outlives a call is told over the wire, and by the jail's own stories.
+
+use std::sync::Arc;
+
+use serde_json::json;
+use tool_provider::{CancelToken, Category};
+
+use super::ground::{Collector, Ground};
+use crate::trials::Trial;
+
+pub(crate) fn trials() -> Vec<Trial> {
+    trials![
+        output_that_is_still_on_its_way_when_the_shell_ends_is_not_lost,
+        a_command_that_heeds_sigterm_can_tidy_up,
+        what_the_shell_started_can_tidy_up_too,
+        a_cancel_before_the_start_runs_nothing,
+    ]
+}
+
+fn output_that_is_still_on_its_way_when_the_shell_ends_is_not_lost() {
+    let ground = Ground::new();
+    for _ in 0..10 {
+        let result = ground.result("echo one > >(sleep .03; cat; echo two)");
+        assert_eq!(result["output"], "one\ntwo\n");
+        assert_eq!(result["processes_killed"], 0);
+    }
+    let result = ground.result("(sleep .05; head -c 200000 /dev/zero) & echo first");
+    assert_eq!(result["stdout_bytes"], 200_006);
+}
+
+fn a_command_that_heeds_sigterm_can_tidy_up() {
+    let ground = Ground::new();
+    let told = ground.run(json!({
+        "command": "trap 'echo bye; exit 5' TERM; echo hi; while :; do sleep .05; done",
+        "timeout_ms": 500,
+    }));
+    let details = told.error().details();
+    // Between the two bash says that its child was terminated.
+    let output = details["output"].as_str().unwrap();
+    assert!(output.starts_with("hi\n") && output.contains("bye\n"), "{output}");
+    assert_eq!((&details["exit_code"], &details["signals_sent"]), (&json!(5), &json!(["SIGTERM"])));
+    assert_eq!(told.exit(), (5, None));
+}
+
+fn what_the_shell_started_can_tidy_up_too() {
+    let ground = Ground::new();
+    // The shell dies of SIGTERM at once; the process below it needs a little longer.
+    let told = ground.run(json!({
+        "command": "bash -c 'trap \"sleep .6; echo bye; exit\" TERM; echo hi; sleep 300 & wait'; true",
+        "timeout_ms": 500,
+    }));
+    let details = told.error().details();
+    assert_eq!(
+        (&details["signal"], &details["signals_sent"]),
+        (&json!("SIGTERM"), &json!(["SIGTERM"]))
+    );
+    assert!(details["output"].as_str().unwrap().ends_with("bye\n"), "{details:?}");
+    assert_eq!(details["processes_killed"], 0);
+}
+
+fn a_cancel_before_the_start_runs_nothing() {
+    let ground = Ground::new();
+    let cancel = CancelToken::new();
+    cancel.cancel();
+    let collector = Arc::new(Collector::default());
+    let arguments = json!({"command": "touch made"});
+    let error = ground.run_into(arguments, collector.clone(), &cancel, None).unwrap_err();
+    assert_eq!(error.category(), Category::Cancelled);
+    assert!(collector.taken().is_empty() && !ground.root.join("made").exists());
+}

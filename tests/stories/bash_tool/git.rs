@@ -1,0 +1,59 @@
+//! Repositories whose git folder is somewhere else.
+
+use std::process::Command;
+
+use super::ground::{Ground, notice};
+use crate::trials::{Need, Trial};
+
+pub(crate) fn trials() -> Vec<Trial> {
+    trials![
+        a_worktree_needs_its_git_folder_granted_and_a_forged_pointer_grants_nothing
+            needs [Need::Program("git")],
+    ]
+}
+
+fn a_worktree_needs_its_git_folder_granted_and_a_forged_pointer_grants_nothing() {
+    let base = tempfile::tempdir().unwrap();
+    let base = base.path().canonicalize().unwrap();
+    let git = |arguments: &[&str]| {
+        let status = Command::new("git")
+            .args(["-C", base.to_str().unwrap()])
+            .args(["-c", "user.name=t", "-c", "user.email=t@t.invalid"])
+            .args(arguments)
+            .status()
+            .unwrap();
+        assert!(status.success(), "{arguments:?}");
+    };
+    git(&["init", "-q", "main"]);
+    git(&["-C", "main", "commit", "-q", "--allow-empty", "-m", "x"]);
+    git(&["-C", "main", "worktree", "add", "-q", "../wt"]);
+    let commit = "git config user.name t; git config user.email t@t.invalid; \
+                  echo 1 >f && git add -A && git commit -qm t && git log --oneline | wc -l";
+
+    let worktree = base.join("wt");
+    let denied = Ground::with(|settings| settings.policy.roots = vec![worktree.clone()]);
+    let result = denied.result_in(&worktree, commit);
+    assert_ne!(result["exit_code"], 0);
+    let folder = base.join("main/.git");
+    assert!(
+        notice(&result).contains(&format!("{} into bash_write", folder.display())),
+        "{result:?}"
+    );
+
+    let granted = Ground::with(|settings| {
+        settings.policy.roots = vec![worktree.clone()];
+        settings.policy.command_write = vec![folder.clone()];
+    });
+    let result = granted.result_in(&worktree, commit);
+    assert_eq!(result["output"].as_str().unwrap().trim(), "2", "{result:?}");
+
+    // A pointer that is forged from inside: the next call, and the next jail, grant no more.
+    let victim = denied.outside.clone();
+    std::fs::write(victim.join("HEAD"), "ref: refs/heads/x\n").unwrap();
+    denied.result_in(&worktree, &format!("echo 'gitdir: {}' >.git", victim.display()));
+    let read = format!("cat {}/HEAD", victim.display());
+    assert_ne!(denied.result_in(&worktree, &read)["exit_code"], 0);
+    drop(denied);
+    let again = Ground::with(|settings| settings.policy.roots = vec![worktree.clone()]);
+    assert_ne!(again.result_in(&worktree, &read)["exit_code"], 0);
+}

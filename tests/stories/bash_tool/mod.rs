@@ -1,0 +1,30 @@
+//! The bash tool in this process: real commands in a real jail, told by the events and the outcome.
+
+mod ends;
+mod folders;
+mod git;
+mod ground;
+mod notices;
+mod results;
+mod shows;
+mod streams;
+mod surroundings;
+mod waits;
+
+use crate::trials::Trial;
+
+pub(crate) fn trials() -> Vec<Trial> {
+    let trials = [
+        // What waits longest comes first.
+        waits::trials(),
+        ends::trials(),
+        notices::trials(),
+        streams::trials(),
+        results::trials(),
+        folders::trials(),
+        git::trials(),
+        shows::trials(),
+        surroundings::trials(),
+    ];
+    trials.into_iter().flatten().collect()
+}

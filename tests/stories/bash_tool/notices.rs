@@ -1,0 +1,109 @@
+//! What a result says beside its output.
+
+use std::net::{TcpListener, UdpSocket};
+
+use sandbox::{Limits, Network};
+use serde_json::json;
+
+use super::ground::{Ground, notice};
+use crate::trials::{Need, Trial};
+
+pub(crate) fn trials() -> Vec<Trial> {
+    trials![
+        a_path_outside_is_named_with_the_setting_that_would_grant_it,
+        a_read_only_root_is_named,
+        a_closed_network_is_named_and_every_channel_is_closed needs [Need::Program("python3")],
+        the_limit_that_was_hit_is_named needs [Need::Program("python3")],
+    ]
+}
+
+fn a_path_outside_is_named_with_the_setting_that_would_grant_it() {
+    let ground = Ground::new();
+    let secret = ground.outside.join("secret");
+    std::fs::write(&secret, "S").unwrap();
+    std::fs::write(ground.root.join("fine"), "F").unwrap();
+    let result = ground.result(&format!("cat fine; cat {}", secret.display()));
+    assert_eq!(result["exit_code"], 1);
+    assert!(result["output"].as_str().unwrap().starts_with("Fcat: "), "{result:?}");
+    assert!(notice(&result).contains("bash_read"), "{result:?}");
+    assert!(notice(&result).contains(secret.to_str().unwrap()), "{result:?}");
+    let result = ground.result("cat missing");
+    assert_eq!(notice(&result), "", "a file that is simply not there");
+}
+
+fn a_read_only_root_is_named() {
+    let folder = tempfile::tempdir().unwrap();
+    let read_only = folder.path().canonicalize().unwrap();
+    std::fs::write(read_only.join("f"), "F").unwrap();
+    let ground = Ground::with(|settings| {
+        settings.policy.read_only_roots.push(read_only.clone());
+    });
+    let f = read_only.join("f");
+    let result = ground.result(&format!("cat {0}; echo x >{0}", f.display()));
+    assert_eq!(result["exit_code"], 1);
+    assert!(result["output"].as_str().unwrap().starts_with('F'), "{result:?}");
+    assert!(notice(&result).contains(read_only.to_str().unwrap()), "{result:?}");
+    assert!(notice(&result).contains("the operator made"), "{result:?}");
+    assert!(!notice(&result).contains("bash_write"), "{result:?}");
+    assert_eq!(super::ground::read(f), "F");
+}
+
+fn a_closed_network_is_named_and_every_channel_is_closed() {
+    let tcp = TcpListener::bind("127.0.0.1:0").unwrap();
+    let udp = UdpSocket::bind("127.0.0.1:0").unwrap();
+    let ports = (udp.local_addr().unwrap().port(), tcp.local_addr().unwrap().port());
+    let attempt = |network: Network| {
+        let ground = Ground::with(|settings| settings.policy.network = network);
+        let path = ground.outside.join("s.sock");
+        let _unix = std::os::unix::net::UnixListener::bind(&path).unwrap();
+        let script = format!(
+            "import socket as s\n\
+             tries = (lambda: s.socket(2, 2).sendto(b'x', ('127.0.0.1', {})),\n\
+             \x20 lambda: s.create_connection(('127.0.0.1', {}), 5),\n\
+             \x20 lambda: s.socket(1).connect('{}'))\n\
+             for f in tries:\n\
+             \x20 try: f(); print('OPEN')\n\
+             \x20 except OSError as e: print('closed', e.errno)\n",
+            ports.0,
+            ports.1,
+            path.display(),
+        );
+        let told = ground.run(json!({"command": "python3 -", "stdin": script}));
+        told.result()["output"].as_str().unwrap().to_owned()
+    };
+    // Where UDP within a private network goes nowhere, sending it is no error.
+    udp.set_nonblocking(true).unwrap();
+    let denied = attempt(Network::Deny);
+    assert!(denied.lines().filter(|line| *line == "OPEN").count() <= 1, "{denied}");
+    assert!(denied.lines().nth(1).unwrap().starts_with("closed"), "{denied}");
+    assert!(denied.lines().nth(2).unwrap().starts_with("closed"), "{denied}");
+    assert!(udp.recv_from(&mut [0; 8]).is_err(), "a packet came out of the jail");
+    let allowed = attempt(Network::Allow);
+    assert!(allowed.starts_with("OPEN\nOPEN\nclosed"), "{allowed}");
+    assert!(udp.recv_from(&mut [0; 8]).is_ok());
+
+    let ground = Ground::new();
+    let result = ground
+        .result("python3 -c \"import socket; socket.create_connection(('192.0.2.1', 80), 5)\"");
+    assert!(notice(&result).contains("network"), "{result:?}");
+}
+
+fn the_limit_that_was_hit_is_named() {
+    let ground = Ground::with(|settings| {
+        settings.policy.limits = Limits {
+            file_size_bytes: Some(100_000),
+            open_files: Some(64),
+            memory_bytes: Some(256 << 20),
+            ..Limits::default()
+        };
+    });
+    let result = ground.result("head -c 200000 /dev/zero >big");
+    assert!(notice(&result).contains("limits.file_size_bytes (100000)"), "{result:?}");
+    assert_eq!(std::fs::metadata(ground.root.join("big")).unwrap().len(), 100_000);
+    let result = ground.result("head -c 50000 /dev/zero >small");
+    assert_eq!((&result["exit_code"], notice(&result)), (&json!(0), ""));
+    let result = ground.result("python3 -c \"f = [open('/dev/null') for i in range(100)]\"");
+    assert!(notice(&result).contains("limits.open_files (64"), "{result:?}");
+    let result = ground.result("python3 -c \"x = bytearray(1 << 30)\"");
+    assert!(notice(&result).contains("limits.memory_bytes"), "{result:?}");
+}

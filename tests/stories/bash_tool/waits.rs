@@ -1,0 +1,69 @@
+//! Commands that say nothing, and commands that wait for what nobody will give them.
+
+use std::time::Duration;
+
+use serde_json::json;
+use tool_provider::{Category, Event};
+
+use super::ground::{Ground, Told};
+use crate::trials::{Need, Trial};
+
+pub(crate) fn trials() -> Vec<Trial> {
+    trials![
+        a_silent_command_is_told_to_be_still_there_and_one_that_prints_is_not,
+        a_timeout_says_who_waited_for_somebody_to_type
+            needs [Need::Program("python3"), Need::Tracing],
+    ]
+}
+
+fn told_of_silence(told: &Told) -> Vec<&str> {
+    let messages = told.events.iter().filter_map(|event| match event {
+        Event::Progress { message, fraction: None } => Some(message.as_str()),
+        _ => None,
+    });
+    messages.filter(|message| message.starts_with("no output for")).collect()
+}
+
+fn a_silent_command_is_told_to_be_still_there_and_one_that_prints_is_not() {
+    let ground = Ground::with(|settings| settings.quiet_every = Duration::from_millis(20));
+    let told = ground.run(json!({"command": "sleep 1; echo hi"}));
+    let silence = told_of_silence(&told);
+    assert!(silence.len() >= 2, "{:?}", told.events);
+    assert!(silence.iter().all(|message| message.ends_with(" s, still running")), "{silence:?}");
+    assert_eq!(told.result()["output"], "hi\n");
+
+    let patient = Ground::with(|settings| settings.quiet_every = Duration::from_secs(60));
+    let told = patient.run(json!({"command": "sleep 1; echo hi"}));
+    assert_eq!(told_of_silence(&told), [""; 0]);
+}
+
+fn a_timeout_says_who_waited_for_somebody_to_type() {
+    let ground = Ground::new();
+    let hint = |command: &str, patience: &[u64]| {
+        let mut hint = String::new();
+        for timeout in patience {
+            let told = ground.run(json!({"command": command, "timeout_ms": timeout}));
+            assert_eq!(told.error().category(), Category::Timeout);
+            hint = told.error().hint().unwrap_or_default().to_owned();
+            if hint.contains("waiting") {
+                break;
+            }
+        }
+        hint
+    };
+    // On a busy machine it takes a while until a program has come to the point where it waits.
+    const UNTIL_SEEN: &[u64] = &[700, 3000, 20_000];
+    const ONCE: &[u64] = &[1500];
+    let terminal = |command: &str| {
+        format!("python3 -c 'import pty; pty.spawn([\"sh\", \"-c\", \"{command}\"])'")
+    };
+    let asked = hint(&terminal("read answer"), UNTIL_SEEN);
+    assert!(asked.contains("sh (pid ") && asked.contains("somebody to type"), "{asked}");
+    let busy = hint(&terminal("sleep 300"), ONCE);
+    assert!(!busy.contains("waiting"), "{busy}");
+    let pipe = hint("test -p p || mkfifo p; cat p", UNTIL_SEEN);
+    assert!(pipe.contains("waiting for the other end of a named pipe"), "{pipe}");
+    // That one program waits for another is no news.
+    let piped = hint("sleep 300 | cat", ONCE);
+    assert!(!piped.contains("waiting"), "{piped}");
+}

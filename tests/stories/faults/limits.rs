@@ -1,0 +1,132 @@
+//! Limits that are reached: descriptors, memory.
+
+use std::os::unix::net::UnixStream;
+
+use rustix::process::{Pid, Resource, Rlimit, prlimit};
+use serde_json::json;
+use tool_provider::grpc::Failure;
+
+use super::requests::socket;
+use crate::harness::{PATIENCE, PROGRAM, Story};
+use crate::trials::Trial;
+
+pub(crate) fn trials() -> Vec<Trial> {
+    trials![
+        a_provider_without_descriptors_says_try_again,
+        a_provider_without_memory_refuses_what_does_not_fit,
+    ]
+}
+
+/// Out of descriptors, every call is answered: with what it was asked for, or with a failure that
+/// may be tried again. Once some are free again, everything works as before.
+async fn a_provider_without_descriptors_says_try_again() {
+    let arguments = ["-c", "ulimit -n 64; exec \"$0\"", PROGRAM];
+    let mut story = Story::launched_by("/bin/sh", &arguments, |_| {}).await;
+    story.configure(json!({})).await.unwrap();
+    story.write("a.txt", "here\n");
+    let calls = [
+        ("read_file", json!({"path": "a.txt"})),
+        ("edit_file", json!({"path": "a.txt", "old_string": "here", "new_string": "here too"})),
+        ("write_file", json!({"path": "new/b.txt", "content": "b"})),
+        ("grep", json!({"pattern": "here"})),
+        ("glob", json!({"pattern": "**/*"})),
+        ("bash", json!({"command": "cat a.txt"})),
+    ];
+    let has: Vec<_> =
+        story.client.schema().await.unwrap().tools.into_iter().map(|tool| tool.name).collect();
+    let calls = calls.iter().filter(|(tool, _)| has.iter().any(|name| name == tool));
+    let (mut open, mut refused) = (Vec::new(), 0);
+    // More and more of them are taken away, so that calls run out of them at each of their steps.
+    for taken in 0..80 {
+        open.push(UnixStream::connect(socket(&story)).unwrap());
+        if taken < 30 {
+            continue;
+        }
+        for (tool, arguments) in calls.clone() {
+            let before = std::fs::read(story.path("a.txt")).unwrap();
+            let call = story.call(tool, arguments.clone());
+            let (_, outcome) = tokio::time::timeout(PATIENCE, call).await.expect("no answer");
+            if let Err(failure) = outcome {
+                transient(&failure);
+                refused += 1;
+                assert_eq!(std::fs::read(story.path("a.txt")).unwrap(), before, "{tool}");
+            }
+            story.write("a.txt", "here\n");
+        }
+    }
+    assert!(refused > 20, "only {refused} calls missed a descriptor");
+    // A Configure that cannot be met leaves the old one in force.
+    let refused = story.configure(json!({})).await.expect_err("no jail without descriptors");
+    crate::harness::refusal(refused);
+    drop(open);
+    let again = async {
+        loop {
+            match story.configure(json!({})).await {
+                Ok(()) => return,
+                Err(error) => drop(crate::harness::refusal(error)),
+            }
+        }
+    };
+    tokio::time::timeout(PATIENCE, again).await.expect("descriptors stay lost");
+    for (tool, arguments) in calls {
+        story.write("a.txt", "here\n");
+        story.call(tool, arguments.clone()).await.1.unwrap();
+    }
+    assert_eq!(leftovers(&story), [""; 0]);
+    story.end().await;
+}
+
+fn transient(failure: &Failure) {
+    assert_eq!((&*failure.category, failure.retryable), ("execution_failed", true), "{failure:?}");
+}
+
+/// Temporary files of writes that came to nothing.
+fn leftovers(story: &Story) -> Vec<String> {
+    let mut names = crate::harness::names(&story.path(""));
+    names.retain(|name| name.ends_with(".tmp"));
+    names
+}
+
+/// A file that does not fit into memory is refused, and the provider lives on.
+async fn a_provider_without_memory_refuses_what_does_not_fit() {
+    let mut story = Story::configured().await;
+    // Read whole, but not copied; and not even read.
+    let line = [vec![b'x'; 99], vec![b'\n']].concat();
+    story.write("copied", [b"begin\n", &*line.repeat(1_200_000), b"end\n"].concat());
+    let read = std::fs::File::create(story.path("read")).unwrap();
+    read.set_len(250_000_000).unwrap();
+    story.write("small", "one\n");
+    let two = json!([
+        {"old_string": "begin", "new_string": "began"},
+        {"old_string": "end", "new_string": "ended"},
+    ]);
+    let calls = [
+        ("edit_file", json!({"path": "read", "old_string": "y", "new_string": "z"})),
+        ("edit_file", json!({"path": "copied", "edits": two})),
+        ("write_file", json!({"path": "read", "content": "short\n"})),
+        ("read_file", json!({"path": "copied", "offset": -10})),
+        ("edit_file", json!({"path": "small", "old_string": "one", "new_string": "1"})),
+        ("bash", json!({"command": "head -c 10000000 copied"})),
+    ];
+    // Every thread that a call needs is there.
+    story.result("read_file", json!({"path": "small"})).await;
+    story.call("bash", json!({"command": "true"})).await.1.unwrap();
+    let left = (story.status("VmSize") << 10) + 200_000_000;
+    let limit = Rlimit { current: Some(left), maximum: None };
+    let pid = Pid::from_raw(i32::try_from(story.pid()).unwrap());
+    prlimit(pid, Resource::As, limit).unwrap();
+    let mut refused = Vec::new();
+    for (number, (tool, arguments)) in calls.iter().enumerate() {
+        if let Err(failure) = story.call(tool, arguments.clone()).await.1 {
+            assert!(failure.message.contains("memory"), "{tool}: {failure:?}");
+            transient(&failure);
+            refused.push(number);
+        }
+        story.result("read_file", json!({"path": "small"})).await;
+    }
+    assert_eq!(refused, [0, 1, 2]);
+    prlimit(pid, Resource::As, Rlimit { current: None, maximum: None }).unwrap();
+    story.call("edit_file", calls[1].1.clone()).await.1.unwrap();
+    story.call("write_file", calls[2].1.clone()).await.1.unwrap();
+    story.end().await;
+}
