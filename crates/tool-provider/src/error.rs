@@ -149,7 +149,7 @@ pub const LONGEST_PATH: usize = 4096;
 
 impl ToolError {
     fn new(category: Category, kind: ToolErrorKind, message: impl Into<String>) -> Self {
-        let message = told(message.into());
+        let message = told(&message.into());
         let (details, reason) = (Map::new(), Reason::Other);
         Self { category, kind, message, details, source: None, reason, log: Log::Owed }
     }
@@ -230,7 +230,7 @@ impl ToolError {
     /// Says something else instead, with all the rest as it is.
     #[must_use]
     pub fn with_message(mut self, message: impl Into<String>) -> Self {
-        self.message = told(message.into());
+        self.message = told(&message.into());
         self
     }
 
@@ -346,8 +346,8 @@ impl Error for ToolError {
 
 /// A message as it goes out: names of files and outputs get into messages, and messages to
 /// terminals.
-fn told(message: String) -> String {
-    shorten(&controls::lines(&message), LONGEST_MESSAGE).into_owned()
+fn told(message: &str) -> String {
+    shorten(&controls::lines(message), LONGEST_MESSAGE).into_owned()
 }
 
 /// The reason in the system's own words, to stand inside a sentence: in lower case, and without the

@@ -137,7 +137,7 @@ fn start(arguments: &Arguments<'_>, context: &Context<'_>) -> Result<Start, Tool
     let text = arguments.path;
     let path = PathArgument { text, working_directory: context.working_directory };
     let place = context.state.workspace.locate_existing(path, Action::Read).classified()?;
-    Ok(place.start(text, arguments.selection.ignore_rules()).classified()?)
+    place.start(text, arguments.selection.ignore_rules()).classified()
 }
 
 /// Searches the one file at `path` below a start.
