@@ -127,12 +127,11 @@ fn failing(call: &str, errno: &str, mode: &str) -> Output {
     // A provider that waits for ever ends all the same.
     let words = words.into_iter().chain(["timeout", "240"]).map(OsStr::new);
     let words: Vec<_> = words.chain([program.as_os_str()]).collect();
-    let traced = provider_under(OsStr::new("strace"), &words, base.path())
+    provider_under(OsStr::new("strace"), &words, base.path())
         .args(["/bin/sh", "-c", "echo ran"])
         .env("JAILED_MODE", mode)
         .output()
-        .unwrap();
-    traced
+        .unwrap()
 }
 
 fn without_landlock(errno: &str, mode: &str) -> Output {

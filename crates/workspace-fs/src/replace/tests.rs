@@ -563,7 +563,7 @@ fn a_killed_process_leaves_old_or_new_content() {
         let story = Story::at(&path.join("root"));
         let executable = std::env::current_exe().unwrap();
         let mut removed = 0;
-        for round in 0..25u64 {
+        for round in 0..12u64 {
             fs::write(story.root.join("f"), vec![b'0'; 10_000]).unwrap();
             let mut child = Command::new(&executable)
                 .args(["--exact", "replace::tests::inner_writes_for_ever", "--ignored"])
@@ -592,7 +592,7 @@ fn a_killed_process_leaves_old_or_new_content() {
             drop(next);
             assert_eq!(names(&path.join("state")), [""; 0]);
         }
-        eprintln!("{linking}: {removed} of 25 left a temporary file");
+        eprintln!("{linking}: {removed} of 12 left a temporary file");
     }
 }
 

@@ -30,11 +30,11 @@ impl Fixture {
 
     fn recover(&self) -> Recovered {
         let roots = vec![self.root.display().to_string()];
-        self.recover_with(RootsSpec { roots, ..RootsSpec::default() })
+        self.recover_with(&RootsSpec { roots, ..RootsSpec::default() })
     }
 
-    fn recover_with(&self, spec: RootsSpec) -> Recovered {
-        let workspace = Workspace::open(&spec).unwrap();
+    fn recover_with(&self, spec: &RootsSpec) -> Recovered {
+        let workspace = Workspace::open(spec).unwrap();
         workspace.with_journal(Journal::begin(self.state()).unwrap()).recover()
     }
 
@@ -108,7 +108,8 @@ fn another_file_at_a_listed_name_stays() {
     let fixture = Fixture::new();
     let outside = fixture.keep.path().join("outside");
     fs::write(&outside, "theirs").unwrap();
-    let plant: [(&str, &dyn Fn(&Path)); 5] = [
+    type Plant<'a> = (&'a str, &'a dyn Fn(&Path));
+    let plant: [Plant<'_>; 5] = [
         ("another file", &|path| {
             // The first one stays somewhere, so that its inode is not given to the second.
             fs::rename(path, path.with_extension("moved")).unwrap();
@@ -208,13 +209,13 @@ fn what_lies_in_no_writable_root_waits_for_one() {
             ..RootsSpec::default()
         }
     };
-    let done = fixture.recover_with(spec("-", ""));
+    let done = fixture.recover_with(&spec("-", ""));
     assert_eq!((done.removed, done.waiting), (0, 2));
-    let done = fixture.recover_with(spec("deep", ""));
+    let done = fixture.recover_with(&spec("deep", ""));
     assert_eq!((done.removed, done.waiting), (1, 1));
     assert!(!path.exists() && beside.exists());
     assert_eq!(fixture.kept().len(), 1);
-    let done = fixture.recover_with(spec("", "-"));
+    let done = fixture.recover_with(&spec("", "-"));
     assert_eq!((done.removed, done.waiting), (1, 0));
     assert!(!beside.exists());
     assert_eq!(fixture.kept(), [""; 0]);
@@ -371,7 +372,7 @@ fn both_contents_are_saved_and_go_again_unless_they_are_kept() {
         fs::read_to_string(fixture.state().path().join(name)).unwrap()
     };
     let saved = save();
-    assert_eq!((content(OLD), content(NEW)), (old.clone(), new.clone()));
+    assert_eq!((content(OLD), content(NEW)), (old.clone(), new));
     let listed = fs::read(fixture.state().path().join(format!("{}{JOURNAL}", journal.id)));
     assert_eq!(Record::decode(&listed.unwrap()), Ok(Some(record.clone())));
     drop(saved);
