@@ -11,7 +11,7 @@ use tokio::sync::oneshot;
 use crate::masking::{self, Masked};
 use crate::provider::{Active, Call};
 use crate::running::{Running, Slot};
-use crate::stream::{Delivery, EventStream, Lead, Outcome, Producer, Timing, channel};
+use crate::stream::{Delivery, EventStream, Outcome, Producer, StreamingMode, Timing, channel};
 use crate::validate;
 use crate::view::View;
 use crate::{
@@ -40,12 +40,12 @@ pub(crate) fn invoke<S: State>(
     let slot = running.admit(most, cancel.clone())?;
     let started = Instant::now();
     let spec = tool.spec();
-    let lead = Lead::of(spec);
+    let streaming = StreamingMode::of(spec);
     let timing = timing(started, call.deadline.unwrap_or(started + spec.default_timeout));
-    let (producer, mut stream) = channel(lead, timing, cancel.clone());
+    let (producer, mut stream) = channel(streaming, timing, cancel.clone());
     stream.set_kind(spec.kind);
-    let label = Arc::new(Label { call_id: call.id, session_id: call.session_id, tool: spec.name });
-    let late = label.clone();
+    let id = Arc::new(CallId { call_id: call.id, session_id: call.session_id, tool: spec.name });
+    let late = id.clone();
     let work = Work {
         active: active.clone(),
         tool,
@@ -53,7 +53,7 @@ pub(crate) fn invoke<S: State>(
         working_directory: call.working_directory,
         deadline: timing.tool,
         cancel,
-        label,
+        id,
         started,
     };
     active.workers.submit(Box::new(move || work.run(producer, slot)))?;
@@ -120,21 +120,21 @@ struct Work<S> {
     working_directory: Option<String>,
     deadline: Option<Instant>,
     cancel: CancelToken,
-    label: Arc<Label>,
+    id: Arc<CallId>,
     started: Instant,
 }
 
 impl<S: State> Work<S> {
     fn run(self, producer: Producer, slot: Slot) {
-        let label = &self.label;
-        let span = label.span(Lead::of(self.tool.spec()));
+        let id = &self.id;
+        let span = id.span(StreamingMode::of(self.tool.spec()));
         let _entered = span.enter();
-        let tool = label.tool;
+        let tool = id.tool;
         let sink = Masked { sink: &producer, secrets: &self.active.secrets, tool };
-        let outcome = guarded(label.tool, || {
+        let outcome = guarded(id.tool, || {
             let context = Context {
                 state: &self.active.state,
-                session_id: &label.session_id,
+                session_id: &id.session_id,
                 working_directory: self.working_directory.as_deref(),
                 sink: &sink,
                 cancel: &self.cancel,
@@ -160,9 +160,9 @@ impl<S: State> Work<S> {
             None
         };
         let delivery = producer.finish(outcome);
-        label.log(&end, self.started.elapsed(), bytes);
+        id.log(&end, self.started.elapsed(), bytes);
         if let Delivery::Unwanted(outcome) = delivery {
-            label.log_unwanted(&outcome, self.started.elapsed());
+            id.log_unwanted(&outcome, self.started.elapsed());
         }
         drop(slot);
     }
@@ -253,17 +253,17 @@ impl End {
     }
 }
 
-/// What the log calls a call.
-struct Label {
+/// What identifies a call in the log.
+struct CallId {
     call_id: String,
     session_id: String,
     tool: &'static str,
 }
 
-impl Label {
+impl CallId {
     /// The span that everything a tool logs is in. Where only INFO is logged, a call that is over in
     /// a moment should not pay for one; one that streams has things to tell.
-    fn span(&self, lead: Lead) -> tracing::Span {
+    fn span(&self, streaming: StreamingMode) -> tracing::Span {
         macro_rules! span {
             ($level:expr) => {
                 tracing::span!(
@@ -275,9 +275,9 @@ impl Label {
                 )
             };
         }
-        match lead {
-            Lead::Streaming => span!(tracing::Level::INFO),
-            Lead::TerminalOnly => span!(tracing::Level::DEBUG),
+        match streaming {
+            StreamingMode::Streaming => span!(tracing::Level::INFO),
+            StreamingMode::TerminalOnly => span!(tracing::Level::DEBUG),
         }
     }
 

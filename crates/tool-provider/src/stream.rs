@@ -40,18 +40,18 @@ const MOST_EVENTS: usize = 1024;
 /// What an event costs beside its own bytes.
 const EVENT_OVERHEAD: usize = 64;
 
-/// Which events a call may have before its last.
+/// Whether a call may have events before its last.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Lead {
+pub(crate) enum StreamingMode {
     /// Any: the tool says of itself that it streams.
     Streaming,
     /// None.
     TerminalOnly,
 }
 
-impl Lead {
+impl StreamingMode {
     pub(crate) fn of(spec: &ToolSpec) -> Self {
-        if spec.streaming { Lead::Streaming } else { Lead::TerminalOnly }
+        if spec.streaming { StreamingMode::Streaming } else { StreamingMode::TerminalOnly }
     }
 }
 
@@ -65,7 +65,11 @@ pub(crate) struct Timing {
 }
 
 /// Makes the two ends of a call's queue.
-pub(crate) fn channel(lead: Lead, timing: Timing, cancel: CancelToken) -> (Producer, EventStream) {
+pub(crate) fn channel(
+    streaming: StreamingMode,
+    timing: Timing,
+    cancel: CancelToken,
+) -> (Producer, EventStream) {
     let shared = Arc::new(Shared {
         state: Mutex::new(State {
             queue: VecDeque::new(),
@@ -82,7 +86,7 @@ pub(crate) fn channel(lead: Lead, timing: Timing, cancel: CancelToken) -> (Produ
     });
     let expiry = timing.stream.map_or(Expiry::Never, Expiry::At);
     let producer =
-        Producer { shared: shared.clone(), lead, deadline: timing.tool, answer: Answer::Owed };
+        Producer { shared: shared.clone(), streaming, deadline: timing.tool, answer: Answer::Owed };
     (producer, EventStream { shared, expiry, undelivered: None, kind: ToolKind::DataSource })
 }
 
@@ -162,7 +166,8 @@ impl EventStream {
     /// A stream that has nothing but a failure.
     #[must_use]
     pub fn failed(error: ToolError) -> Self {
-        let (producer, stream) = channel(Lead::TerminalOnly, Timing::default(), CancelToken::new());
+        let (producer, stream) =
+            channel(StreamingMode::TerminalOnly, Timing::default(), CancelToken::new());
         producer.finish(Err(error));
         stream
     }
@@ -276,7 +281,7 @@ impl std::fmt::Debug for EventStream {
 /// The end that a running tool writes to.
 pub(crate) struct Producer {
     shared: Arc<Shared>,
-    lead: Lead,
+    streaming: StreamingMode,
     deadline: Option<Instant>,
     answer: Answer,
 }
@@ -339,7 +344,7 @@ fn end(shared: &Shared, outcome: Outcome) -> Delivery {
 impl EventSink for Producer {
     fn emit_until(&self, event: Event, deadline: Option<Instant>) -> Result<(), EmitError> {
         let shared = &self.shared;
-        if self.lead == Lead::TerminalOnly {
+        if self.streaming == StreamingMode::TerminalOnly {
             debug_assert!(false, "a tool that does not stream emitted {event:?}");
             return Ok(());
         }

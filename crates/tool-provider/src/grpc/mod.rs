@@ -15,10 +15,10 @@ mod host;
 mod host_log;
 pub mod pb;
 mod persisted;
+mod request_span;
 mod status;
 mod timeout;
 mod tool_service;
-mod traced;
 mod typed_server;
 
 pub use client::{

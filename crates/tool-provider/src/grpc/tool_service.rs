@@ -19,8 +19,8 @@ use super::convert::{ConvertError, call, config_schema, payload, tool_event, too
 use super::pb::common::v1::{Category, ProducerRef};
 use super::pb::tool::v1::tool_service_server as server;
 use super::pb::tool::v1::{self as wire};
+use super::request_span::{RequestSpan, ending, failure};
 use super::status::{configure_status, status};
-use super::traced::{Traced, ending, failure};
 use super::typed_server::TypedServer;
 use super::{HostLog, MOST_MESSAGE_BYTES, persisted, timeout};
 
@@ -122,8 +122,8 @@ impl<S: State> server::ToolService for ToolService<S> {
     ) -> Result<Response<Events>, Status> {
         self.host_log.connect();
         let (metadata, _, request) = request.into_parts();
-        let traced = Traced { metadata: &metadata, call: request.call.as_ref() };
-        let span = call_span(Operation::Invoke, &traced);
+        let request_span = RequestSpan { metadata: &metadata, call: request.call.as_ref() };
+        let span = call_span(Operation::Invoke, &request_span);
         let mut stream = self.invoke_stream(&metadata, request);
         // Most calls have one event. Waiting for it here lets headers, event and trailers leave
         // in one write. A kernel that goes away meanwhile drops this future, and the stream in it.
@@ -147,8 +147,8 @@ impl<S: State> server::ToolService for ToolService<S> {
         request: Request<wire::PreviewRequest>,
     ) -> Result<Response<wire::PreviewResponse>, Status> {
         let (metadata, _, request) = request.into_parts();
-        let traced = Traced { metadata: &metadata, call: request.call.as_ref() };
-        let mut span = call_span(Operation::Preview, &traced);
+        let request_span = RequestSpan { metadata: &metadata, call: request.call.as_ref() };
+        let mut span = call_span(Operation::Preview, &request_span);
         let view = async { self.provider.preview(self.call(&metadata, request.call)?).await };
         let view = view.await.map_err(|error| {
             span.ended(failure(&error));
@@ -189,7 +189,7 @@ pub struct Events {
 }
 
 impl Events {
-    fn traced(&mut self, item: StreamItem) -> wire::InvokeResponse {
+    fn recorded(&mut self, item: StreamItem) -> wire::InvokeResponse {
         if let StreamItem::End(outcome) = &item {
             self.span.ended(ending(outcome));
         }
@@ -208,6 +208,6 @@ impl Stream for Events {
             Some(first) => Poll::Ready(Some(first)),
             None => this.stream.poll_next_unpin(cx),
         };
-        next.map(|item| item.map(|item| Ok(this.traced(item))))
+        next.map(|item| item.map(|item| Ok(this.recorded(item))))
     }
 }

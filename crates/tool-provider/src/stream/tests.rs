@@ -11,7 +11,8 @@ use super::*;
 fn found_in_one_poll() -> bool {
     /// Longer than a look at an empty queue takes.
     const SPINS: usize = 200;
-    let (producer, mut stream) = channel(Lead::TerminalOnly, Timing::default(), CancelToken::new());
+    let (producer, mut stream) =
+        channel(StreamingMode::TerminalOnly, Timing::default(), CancelToken::new());
     let (start, polls) = (Barrier::new(2), AtomicBool::new(false));
     thread::scope(|scope| {
         scope.spawn(|| {
@@ -38,7 +39,8 @@ fn a_poll_does_not_wait_for_the_end() {
 
 #[tokio::test]
 async fn an_end_that_comes_later_wakes_the_reader() {
-    let (producer, mut stream) = channel(Lead::TerminalOnly, Timing::default(), CancelToken::new());
+    let (producer, mut stream) =
+        channel(StreamingMode::TerminalOnly, Timing::default(), CancelToken::new());
     assert!(stream.poll_next_unpin(&mut Context::from_waker(Waker::noop())).is_pending());
     // The only thread of this runtime polls both.
     let end = async { producer.finish(Ok(Payload::new())) };

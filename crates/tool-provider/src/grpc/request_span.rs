@@ -1,4 +1,4 @@
-//! What observers are told of a call: read from the request, and only where there are observers.
+//! What the span of a call takes from its request, read only where somebody observes.
 
 use prost::Message;
 use tonic::metadata::MetadataMap;
@@ -10,13 +10,13 @@ use crate::ToolError;
 use super::pb::common::v1::CallContext;
 use super::pb::tool::v1::ToolCall;
 
-/// A request as its span needs it.
-pub(crate) struct Traced<'a> {
+/// A request, as the span of its call reads it.
+pub(crate) struct RequestSpan<'a> {
     pub(crate) metadata: &'a MetadataMap,
     pub(crate) call: Option<&'a ToolCall>,
 }
 
-impl<'a> Traced<'a> {
+impl<'a> RequestSpan<'a> {
     fn field(&self, field: impl FnOnce(&'a ToolCall) -> &'a str) -> &'a str {
         self.call.map_or("", field)
     }
@@ -30,7 +30,7 @@ impl<'a> Traced<'a> {
     }
 }
 
-impl CallRequest for Traced<'_> {
+impl CallRequest for RequestSpan<'_> {
     /// A model may put anything here; what no tool could be called is not repeated.
     fn tool(&self) -> &str {
         let name = self.field(|call| &call.tool_name);
