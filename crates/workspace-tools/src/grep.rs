@@ -29,7 +29,9 @@ use report::{Full, Listed, Pages};
 use search::Search;
 use tool_provider::view::View;
 use tool_provider::{Payload, Tool, ToolError, ToolSpec};
-use workspace_fs::tree::{self, Counts, Ended, Named, Options, Pace, Selection, Skip, Start};
+use workspace_fs::tree::{
+    self, Counts, Ended, Named, Options, Selection, Skip, Start, StopCondition,
+};
 use workspace_fs::{Action, PathArgument};
 
 /// The tool.
@@ -69,7 +71,7 @@ impl Tool<Files> for Grep {
         let secrets = context.secrets.clone();
         let search = Search { pattern, around: arguments.around, interest, secrets };
         let cancelled = || context.cancel.is_cancelled();
-        let pace = Pace { cancelled: &cancelled, deadline: context.search_deadline() };
+        let until = StopCondition { cancelled: &cancelled, deadline: context.search_deadline() };
         let mut again = |path: &[u8], skip: usize| {
             let interest = Interest { skip, ..interest };
             let search = Search {
@@ -78,12 +80,12 @@ impl Tool<Files> for Grep {
                 interest,
                 ..search
             };
-            search_one(&start, path, &search, pace)
+            search_one(&start, path, &search, until)
         };
         let prefix = Prefix::of(arguments.path);
         let mut pages = Pages::new(context, prefix, arguments.mode, page, &mut again);
         let options = Options { want, threads: None };
-        let summary = tree::walk(&start, &arguments.selection, &search, options, pace, &mut pages)
+        let summary = tree::walk(&start, &arguments.selection, &search, options, until, &mut pages)
             .map_err(|error| ToolError::from_io("start a search", arguments.path, error))?;
         if context.cancel.is_cancelled() {
             return Err(ToolError::cancelled("the search was cancelled"));
@@ -141,7 +143,12 @@ fn start(arguments: &Arguments<'_>, context: &Context<'_>) -> Result<Start, Tool
 }
 
 /// Searches the one file at `path` below a start.
-fn search_one(start: &Start, path: &[u8], search: &Search, pace: Pace<'_>) -> Option<Hits> {
+fn search_one(
+    start: &Start,
+    path: &[u8],
+    search: &Search,
+    until: StopCondition<'_>,
+) -> Option<Hits> {
     struct One(Option<Hits>);
     impl tree::Report<Hits> for One {
         fn found(&mut self, batch: Vec<tree::Found<Hits>>) -> std::ops::ControlFlow<()> {
@@ -154,7 +161,7 @@ fn search_one(start: &Start, path: &[u8], search: &Search, pace: Pace<'_>) -> Op
     let options = Options { want: usize::MAX, threads: Some(NonZero::<usize>::MIN) };
     let mut one = One(None);
     let all = Selection::default();
-    tree::walk(&start, &all, search, options, pace, &mut one).ok()?;
+    tree::walk(&start, &all, search, options, until, &mut one).ok()?;
     one.0
 }
 

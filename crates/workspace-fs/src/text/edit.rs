@@ -262,12 +262,12 @@ impl Replacing<'_> {
         bounds: Bounds<'_>,
     ) -> Result<(), Refusal> {
         let mut outcome = Ok(());
-        let mut pace = Pace::new(bounds);
+        let mut budget = Budget::new(bounds);
         needle.each(self.text, Overlaps::Skipped, |found| {
             if within == Within::Start && found.start > 0 {
                 return ControlFlow::Break(());
             }
-            outcome = pace.went(found.len()).and_then(|()| self.replace(found));
+            outcome = budget.spend(found.len()).and_then(|()| self.replace(found));
             if outcome.is_ok() { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
         });
         outcome
@@ -307,10 +307,10 @@ fn places(
     let mut counted = Counted::All;
     let mut compared = 0;
     let mut outcome = Ok(());
-    let mut pace = Pace::new(bounds);
+    let mut budget = Budget::new(bounds);
     needle.each(text, Overlaps::Counted, |range| {
         compared += range.len();
-        outcome = pace.went(range.len());
+        outcome = budget.spend(range.len());
         found.push(range);
         let enough = found.len() >= MAX_COUNTED || (found.len() > 1 && compared >= MAX_COMPARED);
         if enough {
@@ -328,26 +328,26 @@ enum Counted {
     Some,
 }
 
-/// Asks now and then, on the way through a text, whether to go on.
-struct Pace<'a> {
+/// Work that may be done before asking again whether to stop.
+struct Budget<'a> {
     bounds: Bounds<'a>,
-    since: usize,
+    spent: usize,
 }
 
-impl<'a> Pace<'a> {
+impl<'a> Budget<'a> {
     fn new(bounds: Bounds<'a>) -> Self {
-        Self { bounds, since: 0 }
+        Self { bounds, spent: 0 }
     }
 
-    /// So many more bytes were gone through. A match counts for more than its bytes: it costs
+    /// Counts `bytes` as searched. A match counts for more than its bytes: it costs
     /// bookkeeping too.
-    fn went(&mut self, bytes: usize) -> Result<(), Refusal> {
+    fn spend(&mut self, bytes: usize) -> Result<(), Refusal> {
         const MATCH: usize = 64;
-        self.since += bytes + MATCH;
-        if self.since < ASKED_EVERY {
+        self.spent += bytes + MATCH;
+        if self.spent < ASKED_EVERY {
             return Ok(());
         }
-        self.since = 0;
+        self.spent = 0;
         if (self.bounds.should_stop)() { Err(Refusal::Stopped) } else { Ok(()) }
     }
 }

@@ -14,23 +14,23 @@
 //! The order is that of paths compared name by name, as bytes: `a/b` comes before `a.txt`. It is the
 //! order of `rg --sort path`.
 
-mod crowd;
 mod entry;
 mod folder;
 mod order;
-mod pace;
 mod queue;
 mod rules;
 mod selection;
 mod start;
+mod stop;
+mod thread_budget;
 mod threads;
 
 pub use entry::{Content, Entry};
-pub use pace::{Pace, Stop};
 pub use queue::{Counts, Found, Named, Seen, Skip};
 pub use rules::{MOST_RULE_BYTES, MOST_RULES, RuleBytes};
 pub use selection::{GlobError, IgnoreRules, PathGlob, Selection};
 pub use start::Start;
+pub use stop::{Stop, StopCondition};
 pub use threads::{Ended, Options, Report, Summary, Visit, walk};
 
 #[cfg(test)]

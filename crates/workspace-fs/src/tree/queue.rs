@@ -12,7 +12,7 @@ use std::time::Duration;
 
 use super::folder::{Folder, LeftOut};
 use super::order::Key;
-use super::pace::Stop;
+use super::stop::Stop;
 use super::threads::Ended;
 
 /// What came of one entry.

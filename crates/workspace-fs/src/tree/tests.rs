@@ -80,9 +80,9 @@ impl Tree {
         let start = place.start(at, selection.ignore_rules()).unwrap();
         let mut paths = Paths::default();
         let options = Options { want, threads: NonZero::new(3) };
-        let pace = Pace { cancelled: &|| false, deadline: None };
+        let until = StopCondition { cancelled: &|| false, deadline: None };
         let visitor = Collect { kinds };
-        let summary = walk(&start, selection, &visitor, options, pace, &mut paths).unwrap();
+        let summary = walk(&start, selection, &visitor, options, until, &mut paths).unwrap();
         (paths.0, summary)
     }
 
@@ -342,10 +342,10 @@ proptest! {
         let place = tree.workspace.locate_existing(argument, Action::List).unwrap();
         let start = place.start(".", IgnoreRules::Honour).unwrap();
         let options = Options { want, threads: NonZero::new(threads) };
-        let pace = Pace { cancelled: &|| false, deadline: None };
+        let until = StopCondition { cancelled: &|| false, deadline: None };
         let mut found = Weighed::default();
         let visitor = Weigh { want };
-        let summary = walk(&start, &all(), &visitor, options, pace, &mut found).unwrap();
+        let summary = walk(&start, &all(), &visitor, options, until, &mut found).unwrap();
         let (expected, counts) = naive(&files, want);
         prop_assert_eq!(found.0, expected);
         prop_assert_eq!(summary.counts, counts);
@@ -378,10 +378,10 @@ fn a_folder_that_becomes_a_link_in_the_middle_of_a_walk_leads_nowhere() {
     let place = tree.workspace.locate_existing(argument, Action::List).unwrap();
     let start = place.start(".", IgnoreRules::Honour).unwrap();
     let options = Options { want: usize::MAX, threads: NonZero::new(1) };
-    let pace = Pace { cancelled: &|| false, deadline: None };
+    let until = StopCondition { cancelled: &|| false, deadline: None };
     let visitor = Swap(tree.path(), outside.path());
     let mut paths = Paths::default();
-    walk(&start, &all(), &visitor, options, pace, &mut paths).unwrap();
+    walk(&start, &all(), &visitor, options, until, &mut paths).unwrap();
     assert_eq!(paths.0, ["a/x"]);
 }
 
@@ -421,9 +421,9 @@ fn what_is_swapped_for_a_link_or_a_pipe_is_not_opened() {
     let place = tree.workspace.locate_existing(argument, Action::List).unwrap();
     let start = place.start(".", IgnoreRules::Honour).unwrap();
     let options = Options { want: usize::MAX, threads: None };
-    let pace = Pace { cancelled: &|| false, deadline: None };
+    let until = StopCondition { cancelled: &|| false, deadline: None };
     let mut first = First(None);
-    walk(&start, &all(), &Swap(tree.path()), options, pace, &mut first).unwrap();
+    walk(&start, &all(), &Swap(tree.path()), options, until, &mut first).unwrap();
     assert_eq!(first.0, Some(None), "its open twin");
 }
 
@@ -456,9 +456,9 @@ fn a_walk_on_a_jailed_thread_is_jailed_on_all_of_its_threads() {
     });
     let count = |start: &Start| {
         let options = Options { want: usize::MAX, threads: NonZero::new(3) };
-        let pace = Pace { cancelled: &|| false, deadline: None };
+        let until = StopCondition { cancelled: &|| false, deadline: None };
         let mut found = Weighed::default();
-        let summary = walk(start, &all(), &Weigh { want: 9 }, options, pace, &mut found).unwrap();
+        let summary = walk(start, &all(), &Weigh { want: 9 }, options, until, &mut found).unwrap();
         (found.0.len(), summary.counts.skipped(Skip::Unreadable))
     };
     assert_eq!(starts.each_ref().map(count), [(2, 0), (2, 0)]);

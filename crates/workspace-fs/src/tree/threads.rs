@@ -9,14 +9,14 @@ use std::time::{Duration, Instant};
 
 use rustix::io::Errno;
 
-use super::crowd::Crowd;
 use super::entry::Entry;
 use super::folder::{Folder, LeftOut, Scratch};
 use super::order::Key;
-use super::pace::{GLANCE, Pace, Stop};
 use super::queue::{Counts, Done, Found, Item, Named, Queue, Record, Seen, Skip};
 use super::selection::{Scope, Selection};
 use super::start::Start;
+use super::stop::{LONGEST_SLEEP, Stop, StopCondition};
+use super::thread_budget::ThreadBudget;
 use crate::FileKind;
 
 /// What is done with the entries of a tree.
@@ -85,7 +85,7 @@ pub struct Summary {
 const MOST_THREADS: usize = 8;
 /// The threads of all walks in this process, beyond the first of each. Each holds buffers, and more
 /// of them than processors make nothing quicker.
-static HELPERS: Crowd = Crowd::new();
+static HELPERS: ThreadBudget = ThreadBudget::new();
 /// How many files make one item of work.
 const RUN: usize = 16;
 /// How deep a tree may be. Every level above a folder can keep a handle open.
@@ -104,7 +104,7 @@ pub fn walk<V: Visit>(
     selection: &Selection,
     visitor: &V,
     options: Options,
-    pace: Pace<'_>,
+    until: StopCondition<'_>,
     report: &mut dyn Report<V::Found>,
 ) -> std::io::Result<Summary> {
     let processors = || thread::available_parallelism().map_or(1, NonZero::get).min(MOST_THREADS);
@@ -116,7 +116,7 @@ pub fn walk<V: Visit>(
     let threads = 1 + helpers.count;
     let queue = Queue::new(threads, options.want);
     let wants = |kind| visitor.wants(kind);
-    let crew = Crew {
+    let pool = WorkerPool {
         start,
         scope: Scope { selection, wants: &wants },
         visitor,
@@ -124,21 +124,21 @@ pub fn walk<V: Visit>(
         want: options.want,
         visited: AtomicU64::new(0),
     };
-    if pace.is_over() {
+    if until.is_over() {
         queue.end(Ended::Stopped);
     }
     let ended = thread::scope(|scope| {
-        let (crew, mut started) = (&crew, 0);
+        let (pool, mut started) = (&pool, 0);
         for thread in 0..threads {
             let builder = thread::Builder::new().name("walk".to_owned());
-            match builder.spawn_scoped(scope, move || crew.work(thread)) {
+            match builder.spawn_scoped(scope, move || pool.work(thread)) {
                 Ok(_) => started += 1,
                 // The others do.
                 Err(_) if started > 0 => break,
                 Err(error) => return Err(error),
             }
         }
-        Ok(tell(crew, pace, report))
+        Ok(tell(pool, until, report))
     })?;
     let rest = queue.finish();
     if !rest.ready.is_empty() {
@@ -154,29 +154,34 @@ pub fn walk<V: Visit>(
 }
 
 /// Tells what is found until the walk is over.
-fn tell<V: Visit>(crew: &Crew<'_, V>, pace: Pace<'_>, report: &mut dyn Report<V::Found>) -> Ended {
+fn tell<V: Visit>(
+    pool: &WorkerPool<'_, V>,
+    until: StopCondition<'_>,
+    report: &mut dyn Report<V::Found>,
+) -> Ended {
     let mut next = Instant::now() + PROGRESS;
     loop {
         let now = Instant::now();
-        let until = pace.deadline.map_or(next, |deadline| deadline.min(next));
-        let (ready, ended) = crew.queue.news(until.saturating_duration_since(now).min(GLANCE));
+        let wake = until.deadline.map_or(next, |deadline| deadline.min(next));
+        let (ready, ended) =
+            pool.queue.news(wake.saturating_duration_since(now).min(LONGEST_SLEEP));
         let is_done = ended.is_some();
         if !ready.is_empty() && report.found(ready).is_break() {
-            crew.queue.end(Ended::Stopped);
+            pool.queue.end(Ended::Stopped);
         }
         if let (Some(ended), true) = (ended, is_done) {
             return ended;
         }
-        if pace.is_over() {
-            crew.queue.end(Ended::Stopped);
+        if until.is_over() {
+            pool.queue.end(Ended::Stopped);
         } else if Instant::now() >= next {
             next = Instant::now() + PROGRESS;
-            report.progress(crew.visited.load(Ordering::Relaxed));
+            report.progress(pool.visited.load(Ordering::Relaxed));
         }
     }
 }
 
-struct Crew<'a, V: Visit> {
+struct WorkerPool<'a, V: Visit> {
     start: &'a Start,
     scope: Scope<'a>,
     visitor: &'a V,
@@ -196,7 +201,7 @@ impl<F> Drop for Guard<'_, F> {
     }
 }
 
-impl<V: Visit> Crew<'_, V> {
+impl<V: Visit> WorkerPool<'_, V> {
     fn work(&self, thread: usize) {
         let _guard = Guard(self.queue);
         let mut local = self.visitor.local();

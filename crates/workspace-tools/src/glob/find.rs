@@ -10,7 +10,8 @@ use crate::prefix::Prefix;
 use tool_provider::ToolError;
 use workspace_fs::FileKind;
 use workspace_fs::tree::{
-    self, Counts, Ended, Entry, Options, Pace, PathGlob, Seen, Selection, Skip, Start, Stop, Visit,
+    self, Counts, Ended, Entry, Options, PathGlob, Seen, Selection, Skip, Start, Stop,
+    StopCondition, Visit,
 };
 
 /// In which order paths are listed.
@@ -70,10 +71,10 @@ impl Search<'_> {
             Sort::Modified => usize::MAX,
         };
         let cancelled = || context.cancel.is_cancelled();
-        let pace = Pace { cancelled: &cancelled, deadline: context.search_deadline() };
+        let until = StopCondition { cancelled: &cancelled, deadline: context.search_deadline() };
         let mut list = List::new(self.page, self.sort, &prefix, context.sink);
         let options = Options { want, threads: None };
-        let summary = tree::walk(start, &self.selection, &visitor, options, pace, &mut list)
+        let summary = tree::walk(start, &self.selection, &visitor, options, until, &mut list)
             .map_err(|error| ToolError::from_io("start a search", text, error))?;
         let found = list.found();
         let Listed { paths, left_out } = list.finish();

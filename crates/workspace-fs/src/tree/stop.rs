@@ -5,14 +5,14 @@ use std::time::{Duration, Instant};
 
 /// What can end a walk from outside.
 #[derive(Clone, Copy)]
-pub struct Pace<'a> {
+pub struct StopCondition<'a> {
     /// Asked often: whether nobody wants the result any more.
     pub cancelled: &'a (dyn Fn() -> bool + Sync),
     /// When the walk must be over.
     pub deadline: Option<Instant>,
 }
 
-impl Pace<'_> {
+impl StopCondition<'_> {
     /// Whether to end now.
     pub(super) fn is_over(&self) -> bool {
         (self.cancelled)() || self.deadline.is_some_and(|deadline| Instant::now() >= deadline)
@@ -43,4 +43,4 @@ impl Stop {
 
 /// How long the calling thread sleeps at most before it looks at what could end the walk. A stop
 /// takes effect within 100 ms, and the threads of the walk need a part of them.
-pub(super) const GLANCE: Duration = Duration::from_millis(20);
+pub(super) const LONGEST_SLEEP: Duration = Duration::from_millis(20);

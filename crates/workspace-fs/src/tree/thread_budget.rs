@@ -1,17 +1,17 @@
-//! A number of threads that walks share.
+//! A limit on the threads of all walks together.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// How many threads are at work.
-pub(super) struct Crowd(AtomicUsize);
+pub(super) struct ThreadBudget(AtomicUsize);
 
 /// Some of them, until this is dropped.
 pub(super) struct Taken<'a> {
-    crowd: &'a Crowd,
+    budget: &'a ThreadBudget,
     pub(super) count: usize,
 }
 
-impl Crowd {
+impl ThreadBudget {
     pub(super) const fn new() -> Self {
         Self(AtomicUsize::new(0))
     }
@@ -26,7 +26,7 @@ impl Crowd {
             // Nothing but the number itself is shared.
             match self.0.compare_exchange_weak(working, more, Ordering::Relaxed, Ordering::Relaxed)
             {
-                Ok(_) => return Taken { crowd: self, count },
+                Ok(_) => return Taken { budget: self, count },
                 Err(now) => working = now,
             }
         }
@@ -35,7 +35,7 @@ impl Crowd {
 
 impl Drop for Taken<'_> {
     fn drop(&mut self) {
-        self.crowd.0.fetch_sub(self.count, Ordering::Relaxed);
+        self.budget.0.fetch_sub(self.count, Ordering::Relaxed);
     }
 }
 
@@ -44,14 +44,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn no_more_work_than_may_and_who_has_done_makes_room() {
-        let crowd = Crowd::new();
-        let first = crowd.take(3, 4);
-        let second = crowd.take(3, 4);
-        assert_eq!((first.count, second.count, crowd.take(3, 4).count), (3, 1, 0));
+    fn threads_stay_within_the_budget_and_are_given_back() {
+        let budget = ThreadBudget::new();
+        let first = budget.take(3, 4);
+        let second = budget.take(3, 4);
+        assert_eq!((first.count, second.count, budget.take(3, 4).count), (3, 1, 0));
         drop(first);
-        assert_eq!(crowd.take(3, 4).count, 3);
+        assert_eq!(budget.take(3, 4).count, 3);
         drop(second);
-        assert_eq!(crowd.take(9, 4).count, 4);
+        assert_eq!(budget.take(9, 4).count, 4);
     }
 }
