@@ -19,7 +19,7 @@ import tomllib
 from collections import defaultdict
 
 # How long the database may take to answer and to come.
-PATIENCE_S = 60
+TIMEOUT_S = 60
 
 Version = tuple[int, int, int, str]
 
@@ -174,7 +174,7 @@ def advisories(rules: dict, packages: list[dict], folder: str | None) -> tuple[l
             command = ["git", "clone", "--quiet", "--depth", "1", url, os.path.join(place, "db")]
             environment = os.environ | {"GIT_TERMINAL_PROMPT": "0"}
             try:
-                subprocess.run(command, check=True, capture_output=True, timeout=PATIENCE_S, env=environment)
+                subprocess.run(command, check=True, capture_output=True, timeout=TIMEOUT_S, env=environment)
             except (subprocess.SubprocessError, OSError):
                 return [], "ADVISORIES WERE NOT CHECKED: their database cannot be reached from here"
             return advised(rules, packages, os.path.join(place, "db")), "advisories"

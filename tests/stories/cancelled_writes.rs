@@ -120,9 +120,8 @@ async fn a_cancelled_write_is_applied_or_not_and_the_log_says_which() {
     let mut answers = HashMap::new();
     for round in 0..ROUNDS {
         let mut client = story.client.clone();
-        let patience = usual * round * 2 / ROUNDS;
-        if let Ok(answer) =
-            tokio::time::timeout(patience, client.invoke_to_end(change(round))).await
+        let timeout = usual * round * 2 / ROUNDS;
+        if let Ok(answer) = tokio::time::timeout(timeout, client.invoke_to_end(change(round))).await
         {
             answers.insert(round, answer.unwrap().1);
         }

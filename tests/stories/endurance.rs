@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use serde_json::json;
 
 use crate::bash::{gone, mark, next_output};
-use crate::harness::{PATIENCE, Story, call};
+use crate::harness::{Story, TEST_TIMEOUT, call};
 use crate::trials::{Need, Trial};
 
 pub(crate) fn trials() -> Vec<Trial> {
@@ -45,7 +45,7 @@ async fn nothing_piles_up_over_hundreds_of_commands() {
     let before = Held::of(&story);
     round(&mut story, &mark, 1).await;
     // A cancelled call lets go of what it held when its processes are gone.
-    let until = Instant::now() + PATIENCE;
+    let until = Instant::now() + TEST_TIMEOUT;
     let after = loop {
         let after = Held::of(&story);
         let settled = after.threads <= before.threads + 4

@@ -11,7 +11,7 @@ use tokio::sync::mpsc;
 use tool_provider::grpc::host_callbacks;
 use tool_provider::schema::{Kind, Presence, Property};
 
-use crate::harness::{PATIENCE, PROGRAM, Story};
+use crate::harness::{PROGRAM, Story, TEST_TIMEOUT};
 use crate::trials::{Need, Trial, built};
 
 const KERNEL_PROGRAM: &str = "examples/kernel";
@@ -131,7 +131,7 @@ async fn first<T>(coming: &mut mpsc::UnboundedReceiver<T>, is_wanted: impl Fn(&T
             }
         }
     };
-    tokio::time::timeout(PATIENCE, wanted).await.unwrap()
+    tokio::time::timeout(TEST_TIMEOUT, wanted).await.unwrap()
 }
 
 fn the_minimal_provider_breaks_no_rule() {

@@ -16,7 +16,7 @@ use tool_provider::{Event, Payload};
 pub(crate) const PROGRAM: &str = env!("CARGO_BIN_EXE_provider-workspace");
 
 /// Long enough for any machine; a story that waits this long has failed.
-pub(crate) const PATIENCE: Duration = Duration::from_secs(30);
+pub(crate) const TEST_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// A launched provider. Its root is `root`, its temporary folder is `tmp`, and both lie in a folder
 /// that goes with the story.
@@ -261,7 +261,7 @@ pub(crate) fn refusal(error: ClientError) -> (tonic::Code, Failure) {
 pub(crate) fn wait_for_end(pid: u32) {
     let pid = Pid::from_raw(i32::try_from(pid).unwrap()).unwrap();
     let Ok(process) = pidfd_open(pid, PidfdFlags::empty()) else { return };
-    let limit = PATIENCE.try_into().unwrap();
+    let limit = TEST_TIMEOUT.try_into().unwrap();
     let ended = poll(&mut [PollFd::new(&process, PollFlags::IN)], Some(&limit)).unwrap();
     assert_eq!(ended, 1, "the process still runs");
 }

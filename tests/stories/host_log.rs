@@ -8,7 +8,7 @@ use serde_json::json;
 use tokio::sync::mpsc;
 use tool_provider::grpc::host_callbacks;
 
-use crate::harness::{PATIENCE, Story, call};
+use crate::harness::{Story, TEST_TIMEOUT, call};
 use crate::trials::Trial;
 
 pub(crate) fn trials() -> Vec<Trial> {
@@ -32,7 +32,7 @@ async fn the_kernel_hears_of_the_configuration_over_every_kind_of_connection() {
                 .await
                 .unwrap();
             story.configure(json!({})).await.unwrap();
-            let entry = tokio::time::timeout(PATIENCE, heard.recv()).await.unwrap().unwrap();
+            let entry = tokio::time::timeout(TEST_TIMEOUT, heard.recv()).await.unwrap().unwrap();
             assert_eq!((entry.message.as_str(), entry.level.as_str()), ("configured", "info"));
             assert!(entry.text("level").is_some(), "{entry:?}");
             story.end().await;
@@ -58,7 +58,7 @@ async fn the_kernel_hears_what_became_of_a_cancelled_call() {
         let read = call("read_file", json!({"path": "big", "offset": 4 << 20}));
         let _ = tokio::time::timeout(delay, story.client.invoke(read)).await;
         delay *= 2;
-        assert!(delay < PATIENCE, "no cancelled call was heard of");
+        assert!(delay < TEST_TIMEOUT, "no cancelled call was heard of");
         // A call that ends in order comes after whatever the cancelled one had to say.
         story.result("read_file", json!({"path": "big", "limit": 1})).await;
         let wait = tokio::time::timeout(Duration::from_millis(500), async {

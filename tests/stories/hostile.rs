@@ -7,7 +7,7 @@ use serde_json::json;
 use tool_provider::Call;
 use tool_provider::grpc::persisted_call;
 
-use crate::harness::{PATIENCE, Story, call, object, refusal};
+use crate::harness::{Story, TEST_TIMEOUT, call, object, refusal};
 use crate::trials::Trial;
 
 pub(crate) fn trials() -> Vec<Trial> {
@@ -44,7 +44,7 @@ async fn hundreds_of_calls_cancelled_as_they_are_sent_end_no_other() {
         let (_, outcome) = beside.expect("the connection ended");
         assert!(outcome.is_ok_and(|result| result["output"] == "through\n"));
     }
-    let (_, outcome) = tokio::time::timeout(PATIENCE, story.client.invoke_to_end(read()))
+    let (_, outcome) = tokio::time::timeout(TEST_TIMEOUT, story.client.invoke_to_end(read()))
         .await
         .expect("it must not hang")
         .unwrap();
@@ -80,7 +80,8 @@ async fn a_long_string_that_stands_everywhere_is_told_at_once() {
     let mut story = Story::configured().await;
     story.write("one-letter", "a".repeat(8 << 20));
     let edit = json!({"path": "one-letter", "old_string": "a".repeat(1 << 20), "new_string": "b"});
-    let failure = tokio::time::timeout(PATIENCE, story.failure("edit_file", edit)).await.unwrap();
+    let failure =
+        tokio::time::timeout(TEST_TIMEOUT, story.failure("edit_file", edit)).await.unwrap();
     assert_eq!(failure.category, "invalid_arguments");
     assert!(failure.message.contains("stands at least"), "{}", failure.message);
     story.end().await;

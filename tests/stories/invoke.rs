@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use serde_json::json;
 use tool_provider::Call;
 
-use crate::harness::{PATIENCE, Story, call};
+use crate::harness::{Story, TEST_TIMEOUT, call};
 use crate::trials::Trial;
 
 pub(crate) fn trials() -> Vec<Trial> {
@@ -81,7 +81,7 @@ async fn special_files_answer_at_once_with_their_type() {
     story.configure(json!({"roots": ["root", "/dev"]})).await.unwrap();
     for (path, word) in [("pipe", "FIFO"), ("socket", "socket"), ("/dev/zero", "device")] {
         let failure =
-            tokio::time::timeout(PATIENCE, story.failure("read_file", json!({"path": path})));
+            tokio::time::timeout(TEST_TIMEOUT, story.failure("read_file", json!({"path": path})));
         let failure = failure.await.expect("it must not block");
         assert_eq!(failure.category, "execution_failed", "{path}: {}", failure.message);
         assert!(failure.message.contains(word), "{path}: {}", failure.message);

@@ -8,7 +8,7 @@ use prost::Message;
 use serde_json::json;
 use tokio::sync::mpsc;
 
-use crate::harness::{PATIENCE, Story, call};
+use crate::harness::{Story, TEST_TIMEOUT, call};
 use crate::trials::Trial;
 
 pub(crate) fn trials() -> Vec<Trial> {
@@ -245,7 +245,7 @@ async fn grpc_collector() -> (SocketAddr, mpsc::UnboundedReceiver<Received>) {
 }
 
 async fn next(received: &mut mpsc::UnboundedReceiver<Received>) -> Received {
-    tokio::time::timeout(PATIENCE, received.recv()).await.unwrap().unwrap()
+    tokio::time::timeout(TEST_TIMEOUT, received.recv()).await.unwrap().unwrap()
 }
 
 /// Launched with a collector, whose spans come soon.

@@ -5,7 +5,7 @@ use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::Instant;
 
-use crate::harness::{PATIENCE, PROGRAM};
+use crate::harness::{PROGRAM, TEST_TIMEOUT};
 use crate::trials::{Need, Trial};
 
 /// What makes terminals.
@@ -94,7 +94,7 @@ fn long_sleep(story: u32) -> String {
 fn wait_until_gone(marker: &str) {
     let start = Instant::now();
     while is_running(marker) {
-        assert!(start.elapsed() < PATIENCE, "a process is left over");
+        assert!(start.elapsed() < TEST_TIMEOUT, "a process is left over");
         std::thread::yield_now();
     }
 }

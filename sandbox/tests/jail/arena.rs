@@ -19,7 +19,7 @@ pub(crate) const SECRET: &str = "the-secret-of-the-outside";
 
 /// How long a command may take before its story has failed: far beyond what any of them needs, so
 /// that a loaded machine fails none.
-pub(crate) const PATIENCE: Duration = Duration::from_secs(240);
+pub(crate) const TEST_TIMEOUT: Duration = Duration::from_secs(240);
 
 /// Folders of a story's own: a root, and an outside with a secret in it.
 pub(crate) struct Place {
@@ -231,7 +231,7 @@ impl Outcome {
 impl Call {
     /// The next line of its output, without the line's end; empty when there is none.
     pub(crate) fn line(&mut self) -> String {
-        let deadline = Instant::now() + PATIENCE;
+        let deadline = Instant::now() + TEST_TIMEOUT;
         if self.stdout.buffer().is_empty() && !readable(self.stdout.get_ref(), deadline) {
             self.running.kill().unwrap();
             panic!("the command said nothing");
@@ -267,13 +267,13 @@ fn collected(mut from: impl Read + Send + 'static) -> JoinHandle<String> {
 
 /// Waits for a command, and kills what takes for ever.
 fn waited(running: Running) -> Report {
-    let in_time = readable(&running, Instant::now() + PATIENCE);
+    let in_time = readable(&running, Instant::now() + TEST_TIMEOUT);
     if !in_time {
         running.kill().unwrap();
-        assert!(readable(&running, Instant::now() + PATIENCE), "a killed command goes on");
+        assert!(readable(&running, Instant::now() + TEST_TIMEOUT), "a killed command goes on");
     }
     let report = running.wait().unwrap();
-    assert!(in_time, "the command took more than {PATIENCE:?}: {report:?}");
+    assert!(in_time, "the command took more than {TEST_TIMEOUT:?}: {report:?}");
     report
 }
 

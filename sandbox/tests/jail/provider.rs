@@ -12,7 +12,7 @@ use std::time::Instant;
 
 use sandbox::{Command, Jail, Mode, Namespaces, Policy, harden_provider};
 
-use crate::arena::{PATIENCE, readable};
+use crate::arena::{TEST_TIMEOUT, readable};
 
 const ARGUMENT: &str = "__provider";
 
@@ -51,7 +51,7 @@ impl Provider {
 
     /// The next line that its command prints.
     pub(crate) fn line(&mut self) -> String {
-        let deadline = Instant::now() + PATIENCE;
+        let deadline = Instant::now() + TEST_TIMEOUT;
         let said = !self.stdout.buffer().is_empty() || readable(self.stdout.get_ref(), deadline);
         assert!(said, "the provider said nothing");
         let mut line = String::new();

@@ -171,7 +171,7 @@ pub(crate) fn await_file(file: &Path) {
     until(&format!("{} appears", file.display()), || file.exists());
 }
 
-/// Waits for a condition that must come true; the patience is for a machine under load.
+/// Waits for a condition that must come true; the timeout allows for a machine under load.
 pub(crate) fn until(what: &str, mut holds: impl FnMut() -> bool) {
     for _ in 0..30_000 {
         if holds() {

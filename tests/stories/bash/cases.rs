@@ -11,7 +11,7 @@ use tool_provider::Event;
 use tool_provider::grpc::InvokeItem;
 
 use super::{gone, mark, next_output};
-use crate::harness::{PATIENCE, PROGRAM, Story, call};
+use crate::harness::{PROGRAM, Story, TEST_TIMEOUT, call};
 use crate::trials::{Need, Trial};
 
 pub(crate) fn trials() -> Vec<Trial> {
@@ -67,7 +67,7 @@ async fn memory_stays_small_whatever_is_printed_and_however_slowly_it_is_read() 
     next_output(&mut stream, &mark).await;
     gone(&mark).await;
     let mut failure = None;
-    while let Some(item) = tokio::time::timeout(PATIENCE, stream.next()).await.unwrap() {
+    while let Some(item) = tokio::time::timeout(TEST_TIMEOUT, stream.next()).await.unwrap() {
         if let InvokeItem::Failure(ended) = item.unwrap() {
             failure = Some(ended);
         }

@@ -18,7 +18,7 @@ use tool_provider::grpc::{
 use tool_provider::{Event, OutputStream};
 
 use super::{gone, mark, next_output};
-use crate::harness::{PATIENCE, Story, call, wait_for_end};
+use crate::harness::{Story, TEST_TIMEOUT, call, wait_for_end};
 use crate::trials::Trial;
 
 pub(crate) fn trials() -> Vec<Trial> {
@@ -43,7 +43,7 @@ async fn both(stream: &mut InvokeStream) {
 async fn rest(stream: &mut InvokeStream) -> (Vec<Event>, Failure) {
     let mut events = Vec::new();
     loop {
-        match tokio::time::timeout(PATIENCE, stream.next()).await.unwrap().unwrap().unwrap() {
+        match tokio::time::timeout(TEST_TIMEOUT, stream.next()).await.unwrap().unwrap().unwrap() {
             InvokeItem::Event(event) => events.push(event),
             InvokeItem::Failure(failure) => return (events, failure),
             InvokeItem::Result(result) => panic!("a result: {result:?}"),
@@ -52,7 +52,7 @@ async fn rest(stream: &mut InvokeStream) -> (Vec<Event>, Failure) {
 }
 
 async fn heard(log: &mut mpsc::UnboundedReceiver<HostLogEntry>, part: &str) -> HostLogEntry {
-    tokio::time::timeout(PATIENCE, async {
+    tokio::time::timeout(TEST_TIMEOUT, async {
         loop {
             let entry = log.recv().await.unwrap();
             if entry.message.contains(part) {
@@ -172,7 +172,7 @@ async fn a_provider_that_is_told_to_end_reports_what_it_cancelled() {
         assert_eq!(report["signals_sent"], json!(["SIGTERM", "SIGKILL"]));
     }
     assert_reported(&heard(&mut log, "the command was ended because").await, &command);
-    assert!(tokio::time::timeout(PATIENCE, stream.next()).await.unwrap().is_none());
+    assert!(tokio::time::timeout(TEST_TIMEOUT, stream.next()).await.unwrap().is_none());
     story.plugin.wait().await.unwrap();
     gone(&mark).await;
 }

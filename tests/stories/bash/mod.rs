@@ -11,7 +11,7 @@ use serde_json::json;
 use tool_provider::grpc::{InvokeItem, InvokeStream};
 use tool_provider::{Event, OutputStream};
 
-use crate::harness::{PATIENCE, Story};
+use crate::harness::{Story, TEST_TIMEOUT};
 use crate::trials::Trial;
 
 pub(crate) fn trials() -> Vec<Trial> {
@@ -34,7 +34,7 @@ pub(crate) fn mark(seconds: u32) -> String {
 }
 
 pub(crate) async fn gone(text: &str) {
-    let until = Instant::now() + PATIENCE;
+    let until = Instant::now() + TEST_TIMEOUT;
     while running(text) > 0 {
         assert!(Instant::now() < until, "{text} still runs");
         tokio::time::sleep(Duration::from_millis(10)).await;
@@ -50,7 +50,8 @@ pub(crate) async fn next_output(stream: &mut InvokeStream, cue: &str) {
 pub(crate) async fn next_outputs(stream: &mut InvokeStream, cues: &[&str]) {
     let mut printed = String::new();
     while !cues.iter().all(|cue| printed.contains(cue)) {
-        let item = tokio::time::timeout(PATIENCE, stream.next()).await.unwrap().unwrap().unwrap();
+        let item =
+            tokio::time::timeout(TEST_TIMEOUT, stream.next()).await.unwrap().unwrap().unwrap();
         match item {
             InvokeItem::Event(Event::Output { data, .. }) => {
                 printed.push_str(std::str::from_utf8(&data).unwrap());

@@ -8,7 +8,7 @@ use std::process::ExitCode;
 use serde_json::json;
 use tool_provider::Event;
 
-use crate::harness::{PATIENCE, Story};
+use crate::harness::{Story, TEST_TIMEOUT};
 use crate::trials::Trial;
 
 pub(crate) fn trials() -> Vec<Trial> {
@@ -59,7 +59,7 @@ pub(crate) fn call_if_asked() -> Option<ExitCode> {
 /// Without namespaces there is no socket to be had in the jail, which is as well.
 fn is_served(socket: &PathBuf) -> bool {
     let Ok(mut stream) = UnixStream::connect(socket) else { return false };
-    stream.set_read_timeout(Some(PATIENCE)).unwrap();
+    stream.set_read_timeout(Some(TEST_TIMEOUT)).unwrap();
     let mut answer = [0];
     stream.write_all(GREETING).is_ok() && matches!(stream.read(&mut answer), Ok(1))
 }

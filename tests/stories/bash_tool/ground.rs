@@ -18,7 +18,7 @@ use workspace_tools::process::Spool;
 use workspace_tools::{Bash, BashSettings, Context, Files};
 
 /// Long enough for anything that is not stuck, on a loaded machine too.
-pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
+pub(crate) const TEST_TIMEOUT: Duration = Duration::from_secs(60);
 
 pub(crate) struct Ground {
     pub(crate) root: PathBuf,
@@ -279,7 +279,7 @@ impl Collector {
         };
         let events = self.events.lock().unwrap();
         let (_events, timeout) =
-            self.more.wait_timeout_while(events, PATIENCE, |events| !seen(events)).unwrap();
+            self.more.wait_timeout_while(events, TEST_TIMEOUT, |events| !seen(events)).unwrap();
         assert!(!timeout.timed_out(), "{cue:?} never came");
     }
 }

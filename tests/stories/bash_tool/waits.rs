@@ -39,9 +39,9 @@ fn a_silent_command_is_told_to_be_still_there_and_one_that_prints_is_not() {
 
 fn a_timeout_says_who_waited_for_somebody_to_type() {
     let ground = Ground::new();
-    let hint = |command: &str, patience: &[u64]| {
+    let hint = |command: &str, timeouts: &[u64]| {
         let mut hint = String::new();
-        for timeout in patience {
+        for timeout in timeouts {
             let told = ground.run(json!({"command": command, "timeout_ms": timeout}));
             assert_eq!(told.error().category(), Category::Timeout);
             hint = told.error().hint().unwrap_or_default().to_owned();

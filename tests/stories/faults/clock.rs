@@ -8,7 +8,7 @@ use goplugin::host::{Launch, Security};
 use serde_json::json;
 use tool_provider::Call;
 
-use crate::harness::{PATIENCE, Story, call};
+use crate::harness::{Story, TEST_TIMEOUT, call};
 use crate::trials::{Need, Trial};
 
 pub(crate) fn trials() -> Vec<Trial> {
@@ -99,12 +99,13 @@ async fn a_clock_that_jumps_neither_ends_a_call_nor_keeps_it() {
         // And not kept for a year: its own timeout, and the caller's.
         let endless = json!({"command": "sleep 1000", "timeout_ms": 200});
         let own = story.client.invoke_to_end(call("bash", endless));
-        let (_, outcome) = tokio::time::timeout(PATIENCE, own).await.expect("no end").unwrap();
+        let (_, outcome) = tokio::time::timeout(TEST_TIMEOUT, own).await.expect("no end").unwrap();
         assert_eq!(outcome.unwrap_err().category, "timeout");
         let endless = call("bash", json!({"command": "sleep 1000"}));
         let deadline = Some(Instant::now() + Duration::from_secs(2));
         let callers = story.client.invoke_to_end(Call { deadline, ..endless });
-        let (_, outcome) = tokio::time::timeout(PATIENCE, callers).await.expect("no end").unwrap();
+        let (_, outcome) =
+            tokio::time::timeout(TEST_TIMEOUT, callers).await.expect("no end").unwrap();
         assert_eq!(outcome.unwrap_err().category, "timeout");
         story.end().await;
     }

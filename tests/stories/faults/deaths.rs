@@ -7,7 +7,7 @@ use rustix::process::{Pid, Signal, kill_process};
 use serde_json::json;
 use tool_provider::grpc::{Failure, InvokeItem, InvokeStream};
 
-use crate::harness::{PATIENCE, PROGRAM, Story, call, wait_for_end};
+use crate::harness::{PROGRAM, Story, TEST_TIMEOUT, call, wait_for_end};
 use crate::trials::Trial;
 
 pub(crate) fn trials() -> Vec<Trial> {
@@ -65,7 +65,7 @@ async fn wait_for(mark: &str) -> Vec<u32> {
             }
         }
     };
-    tokio::time::timeout(PATIENCE, found).await.expect("the command does not run")
+    tokio::time::timeout(TEST_TIMEOUT, found).await.expect("the command does not run")
 }
 
 fn all_end(pids: &[u32]) {
@@ -110,7 +110,7 @@ async fn end(mut stream: InvokeStream) -> Failure {
         }
         last
     };
-    match tokio::time::timeout(PATIENCE, last).await.expect("the call goes on for ever") {
+    match tokio::time::timeout(TEST_TIMEOUT, last).await.expect("the call goes on for ever") {
         Some(InvokeItem::Failure(failure)) => failure,
         other => panic!("no failure: {other:?}"),
     }
@@ -211,7 +211,7 @@ async fn failing(story: &mut Story) -> Failure {
             }
         }
     };
-    tokio::time::timeout(PATIENCE, failed).await.expect("commands run without a spawner")
+    tokio::time::timeout(TEST_TIMEOUT, failed).await.expect("commands run without a spawner")
 }
 
 /// The provider itself, in the middle of a command: nothing of it stays behind.

@@ -7,7 +7,7 @@ use serde_json::json;
 use tool_provider::grpc::Failure;
 
 use super::requests::socket;
-use crate::harness::{PATIENCE, PROGRAM, Story};
+use crate::harness::{PROGRAM, Story, TEST_TIMEOUT};
 use crate::trials::Trial;
 
 pub(crate) fn trials() -> Vec<Trial> {
@@ -45,7 +45,7 @@ async fn a_provider_without_descriptors_says_try_again() {
         for (tool, arguments) in calls.clone() {
             let before = std::fs::read(story.path("a.txt")).unwrap();
             let call = story.call(tool, arguments.clone());
-            let (_, outcome) = tokio::time::timeout(PATIENCE, call).await.expect("no answer");
+            let (_, outcome) = tokio::time::timeout(TEST_TIMEOUT, call).await.expect("no answer");
             if let Err(failure) = outcome {
                 transient(&failure);
                 refused += 1;
@@ -67,7 +67,7 @@ async fn a_provider_without_descriptors_says_try_again() {
             }
         }
     };
-    tokio::time::timeout(PATIENCE, again).await.expect("descriptors stay lost");
+    tokio::time::timeout(TEST_TIMEOUT, again).await.expect("descriptors stay lost");
     for (tool, arguments) in calls {
         story.write("a.txt", "here\n");
         story.call(tool, arguments.clone()).await.1.unwrap();

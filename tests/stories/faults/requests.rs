@@ -9,7 +9,7 @@ use tool_provider::grpc::MOST_MESSAGE_BYTES;
 
 use super::raw::{Raw, classified, fields, text};
 use crate::dice::Dice;
-use crate::harness::{PATIENCE, Story};
+use crate::harness::{Story, TEST_TIMEOUT};
 use crate::trials::Trial;
 
 pub(crate) fn trials() -> Vec<Trial> {
@@ -105,7 +105,7 @@ async fn a_connection_that_stops_in_the_middle_bothers_nobody() {
             let _ = connection.write_all(&half);
             open.push(connection);
         }
-        tokio::time::timeout(PATIENCE, story.result("read_file", read())).await.unwrap();
+        tokio::time::timeout(TEST_TIMEOUT, story.result("read_file", read())).await.unwrap();
         if round == 1 {
             // Said its piece, and only reads from now on.
             open.iter().for_each(|half| half.shutdown(std::net::Shutdown::Write).unwrap());
@@ -114,7 +114,7 @@ async fn a_connection_that_stops_in_the_middle_bothers_nobody() {
     }
     // Whatever is left of them goes as the provider notices, which is at once.
     if let Some(before) = before {
-        let gone = tokio::time::timeout(PATIENCE, async {
+        let gone = tokio::time::timeout(TEST_TIMEOUT, async {
             while story.descriptors().unwrap() > before + 1 {
                 story.plugin.ping().await.unwrap();
             }
@@ -222,7 +222,7 @@ async fn a_removed_socket_ends_no_connection() {
 async fn another_protocol_is_hung_up_on() {
     let story = Story::configured().await;
     let mut connection = UnixStream::connect(socket(&story)).unwrap();
-    connection.set_read_timeout(Some(PATIENCE)).unwrap();
+    connection.set_read_timeout(Some(TEST_TIMEOUT)).unwrap();
     connection.write_all(b"GET / HTTP/1.1\r\nHost: x\r\n\r\n").unwrap();
     let mut answer = Vec::new();
     let read = tokio::task::spawn_blocking(move || connection.read_to_end(&mut answer));

@@ -12,7 +12,7 @@ use tool_provider::grpc::{ClientError, Failure, InvokeItem, ToolClient, persiste
 use tool_provider::{Event, OutputStream, Payload};
 
 use crate::dice::Dice;
-use crate::harness::{PATIENCE, call};
+use crate::harness::{TEST_TIMEOUT, call};
 
 /// What a file of entries holds before the first one.
 pub(crate) const EMPTY: &str = "begin\nend\n";
@@ -81,8 +81,8 @@ enum Ended {
 
 /// When a caller stops listening.
 #[derive(Clone, Copy)]
-enum Patience {
-    ToTheEnd,
+enum WaitFor {
+    Outcome,
     CancelAfter(Duration),
     Deadline(Duration),
 }
@@ -218,28 +218,28 @@ impl Caller {
 
     /// Runs a call, mostly to its end.
     async fn run(&mut self, tool: &str, arguments: Value) -> Ended {
-        let patience = match self.dice.below(6) {
-            0 => Patience::CancelAfter(Duration::from_micros(self.dice.throw() % 30_000)),
-            1 => Patience::Deadline(Duration::from_millis(1 + self.dice.throw() % 60)),
-            _ => Patience::ToTheEnd,
+        let wait_for = match self.dice.below(6) {
+            0 => WaitFor::CancelAfter(Duration::from_micros(self.dice.throw() % 30_000)),
+            1 => WaitFor::Deadline(Duration::from_millis(1 + self.dice.throw() % 60)),
+            _ => WaitFor::Outcome,
         };
         let session_id = format!("session-{}", self.number);
         let mut asked = Call { session_id, ..call(tool, arguments) };
-        if let Patience::Deadline(limit) = patience {
+        if let WaitFor::Deadline(limit) = wait_for {
             asked.deadline = Some(Instant::now() + limit);
         }
         let deadline = asked.deadline;
-        let limit = match patience {
-            Patience::CancelAfter(limit) => limit,
-            Patience::ToTheEnd | Patience::Deadline(_) => PATIENCE * 4,
+        let limit = match wait_for {
+            WaitFor::CancelAfter(limit) => limit,
+            WaitFor::Outcome | WaitFor::Deadline(_) => TEST_TIMEOUT * 4,
         };
         let ended =
-            match (tokio::time::timeout(limit, listen(&mut self.client, asked)).await, patience) {
+            match (tokio::time::timeout(limit, listen(&mut self.client, asked)).await, wait_for) {
                 (Ok(Ok(ended)), _) => ended,
-                (Err(_), Patience::CancelAfter(_)) => Ended::Cancelled,
+                (Err(_), WaitFor::CancelAfter(_)) => Ended::Cancelled,
                 (Err(_), _) => panic!("{tool}: no end in {limit:?}"),
                 // The transport watches the deadline as well.
-                (Ok(Err(ClientError::Status(status))), Patience::Deadline(_))
+                (Ok(Err(ClientError::Status(status))), WaitFor::Deadline(_))
                     if deadline.is_some_and(|deadline| deadline <= Instant::now()) =>
                 {
                     let codes = [tonic::Code::DeadlineExceeded, tonic::Code::Cancelled];

@@ -34,7 +34,7 @@ const MOST_WAITING: usize = 256;
 /// Longest text that an entry keeps, in bytes.
 const MOST_TEXT: usize = 8 * 1024;
 /// How long the kernel may take for one entry.
-const PATIENCE: Duration = Duration::from_secs(5);
+const SEND_TIMEOUT: Duration = Duration::from_secs(5);
 /// Entries in a row that the kernel may fail to take before it counts as gone.
 const MOST_FAILURES: u32 = 3;
 
@@ -199,7 +199,7 @@ async fn carry(shared: Arc<Shared>, dial: Dial) {
         });
         for entry in batch.into_iter().chain(lost) {
             // One call an entry: an older kernel reads only the first entry of a call.
-            let sent = tokio::time::timeout(PATIENCE, kernel.log(request(entry))).await;
+            let sent = tokio::time::timeout(SEND_TIMEOUT, kernel.log(request(entry))).await;
             failures = if matches!(sent, Ok(Ok(_))) { 0 } else { failures + 1 };
             let has_no_log =
                 matches!(&sent, Ok(Err(status)) if status.code() == Code::Unimplemented);

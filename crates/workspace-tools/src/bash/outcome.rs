@@ -43,23 +43,23 @@ impl Happened<'_> {
     /// Sends the last events and makes the call's outcome.
     pub(super) fn tell(self, context: &Context<'_>) -> Result<Payload, ToolError> {
         let report = self.payload(context);
-        let patience = match self.finished.stopped {
+        let deadline = match self.finished.stopped {
             None => self.budget.time_up + self.budget.grace,
             Some(_) => Instant::now() + LAST_WORDS,
         };
         if let Ok(end) = &self.finished.end {
-            emit_last(context, &exit_event(end.status), patience);
+            emit_last(context, &exit_event(end.status), deadline);
         }
         match (self.finished.stopped, &self.finished.end) {
             (Some(Stopped { cause: StopCause::Cancelled, signal }), _) => {
-                Err(self.cancelled(context, report, signal, patience))
+                Err(self.cancelled(context, report, signal, deadline))
             }
             (Some(Stopped { cause: StopCause::TimeUp, signal }), _) => {
                 Err(self.timed_out(report, signal))
             }
             // Too late to stop anything, and still not to be told as a success.
             (None, _) if context.cancel.is_cancelled() => {
-                Err(self.cancelled(context, report, StopSignal::None, patience))
+                Err(self.cancelled(context, report, StopSignal::None, deadline))
             }
             (None, Ok(_)) => Ok(report),
             (None, Err(lost)) => {
@@ -180,7 +180,7 @@ impl Happened<'_> {
         context: &Context<'_>,
         report: Payload,
         signal: StopSignal,
-        patience: Instant,
+        deadline: Instant,
     ) -> ToolError {
         let finished = &self.finished;
         let killed = finished.end.as_ref().ok().map(|end| end.processes_killed);
@@ -205,7 +205,7 @@ impl Happened<'_> {
         add("signals_sent", signal.names().into());
         add("streamed_stdout_bytes", finished.streamed_stdout_bytes.into());
         add("streamed_stderr_bytes", finished.streamed_stderr_bytes.into());
-        emit_last(context, &Event::Partial(partial.clone()), patience);
+        emit_last(context, &Event::Partial(partial.clone()), deadline);
         ToolError::cancelled(what).logged().with_so_far(partial)
     }
 }

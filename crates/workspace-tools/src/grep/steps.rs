@@ -63,14 +63,14 @@ impl Threads {
     }
 }
 
-/// Asks every so many steps whether to stop.
-struct Patience<'a> {
+/// The work that is left until the next question whether to stop.
+struct Fuel<'a> {
     left: u32,
     stop: &'a dyn Fn() -> bool,
 }
 
-impl Patience<'_> {
-    fn step(&mut self) -> Result<(), Stopped> {
+impl Fuel<'_> {
+    fn spend(&mut self) -> Result<(), Stopped> {
         self.left -= 1;
         if self.left > 0 {
             return Ok(());
@@ -94,7 +94,7 @@ impl Steps {
         stop: &dyn Fn() -> bool,
     ) -> Result<Option<Range<usize>>, Stopped> {
         let (haystack, end) = (input.haystack(), input.end());
-        let mut patience = Patience { left: STRIDE, stop };
+        let mut fuel = Fuel { left: STRIDE, stop };
         let mut found = None;
         let mut at = input.start();
         self.now.clear(nfa.states().len());
@@ -112,12 +112,12 @@ impl Steps {
             }
             if found.is_none() {
                 let thread = Thread { state: nfa.start_anchored(), start: at };
-                close(nfa, &mut self.stack, &mut self.now, thread, haystack, at, &mut patience)?;
+                close(nfa, &mut self.stack, &mut self.now, thread, haystack, at, &mut fuel)?;
             }
             self.next.clear(nfa.states().len());
             let byte = (at < end).then(|| haystack[at]);
             for Thread { state, start } in self.now.order.iter().copied() {
-                patience.step()?;
+                fuel.spend()?;
                 let next = match (nfa.state(state), byte) {
                     (State::Match { .. }, _) => {
                         found = Some(start..at);
@@ -133,7 +133,7 @@ impl Steps {
                 };
                 if let Some(state) = next {
                     let (next, thread) = (&mut self.next, Thread { state, start });
-                    close(nfa, &mut self.stack, next, thread, haystack, at + 1, &mut patience)?;
+                    close(nfa, &mut self.stack, next, thread, haystack, at + 1, &mut fuel)?;
                 }
             }
             std::mem::swap(&mut self.now, &mut self.next);
@@ -151,12 +151,12 @@ fn close(
     thread: Thread,
     haystack: &[u8],
     at: usize,
-    patience: &mut Patience<'_>,
+    fuel: &mut Fuel<'_>,
 ) -> Result<(), Stopped> {
     stack.clear();
     stack.push(thread.state);
     while let Some(state) = stack.pop() {
-        patience.step()?;
+        fuel.spend()?;
         if !threads.add(Thread { state, ..thread }) {
             continue;
         }

@@ -313,9 +313,9 @@ impl<'a> Pump<'a> {
                 None => idle.clone(),
             },
         ];
-        let patience = self.patience();
+        let timeout = self.poll_timeout();
         // An interruption by a signal is served like a timeout: everything is looked at again.
-        let _ = poll(&mut fds, Some(&patience));
+        let _ = poll(&mut fds, Some(&timeout));
         let ready = |index: usize| !fds[index].revents().is_empty();
         Ready {
             control: ready(0),
@@ -326,7 +326,7 @@ impl<'a> Pump<'a> {
         }
     }
 
-    fn patience(&self) -> Timespec {
+    fn poll_timeout(&self) -> Timespec {
         let now = Instant::now();
         let due = match (self.stop, self.shell) {
             _ if self.give_up_at.is_some() => self.give_up_at,
@@ -336,14 +336,14 @@ impl<'a> Pump<'a> {
         };
         let tell_at = self.may_tell_silence().then_some(self.silence.tell_at);
         let soonest = [due, self.flush_at, tell_at].into_iter().flatten().min();
-        let mut patience = soonest.map_or(COALESCE, |due| due.saturating_duration_since(now));
+        let mut timeout = soonest.map_or(COALESCE, |due| due.saturating_duration_since(now));
         if self.delivery.is_waiting() || (self.end.is_some() && self.may_pass()) {
             // The wait is in the next attempt to deliver, or there is nothing to wait for.
-            patience = Duration::ZERO;
+            timeout = Duration::ZERO;
         }
         Timespec {
-            tv_sec: i64::try_from(patience.as_secs()).unwrap_or(i64::MAX),
-            tv_nsec: patience.subsec_nanos().into(),
+            tv_sec: i64::try_from(timeout.as_secs()).unwrap_or(i64::MAX),
+            tv_nsec: timeout.subsec_nanos().into(),
         }
     }
 

@@ -11,7 +11,7 @@ use super::line::Line;
 
 /// How long a line waits for a host that does not read. While the pipe stays full, further lines
 /// are dropped at once and counted.
-const PATIENCE: Timespec = Timespec { tv_sec: 0, tv_nsec: 100_000_000 };
+const WRITE_TIMEOUT: Timespec = Timespec { tv_sec: 0, tv_nsec: 100_000_000 };
 
 /// A pipe that polls as writable takes this much without blocking (`PIPE_BUF`).
 const PIECE: usize = 4096;
@@ -47,7 +47,7 @@ impl Sink {
     pub(super) fn write(&self, line: &[u8]) {
         let mut inner = self.inner.lock().unwrap_or_else(PoisonError::into_inner);
         let written = if inner.dropped == 0 {
-            inner.write_all(line, PATIENCE)
+            inner.write_all(line, WRITE_TIMEOUT)
         } else {
             let mut caught_up = Vec::new();
             if inner.in_mid_line {
@@ -70,11 +70,11 @@ impl Sink {
 }
 
 impl Inner {
-    /// Writes in pieces that do not block, each after at most `patience`.
-    fn write_all(&mut self, mut bytes: &[u8], patience: Timespec) -> Result<(), Errno> {
+    /// Writes in pieces that do not block, each after at most `timeout`.
+    fn write_all(&mut self, mut bytes: &[u8], timeout: Timespec) -> Result<(), Errno> {
         while !bytes.is_empty() {
             let mut polled = [PollFd::new(&self.to, PollFlags::OUT)];
-            if poll(&mut polled, Some(&patience))? == 0 {
+            if poll(&mut polled, Some(&timeout))? == 0 {
                 return Err(Errno::AGAIN);
             }
             match rustix::io::write(&self.to, &bytes[..bytes.len().min(PIECE)]) {
