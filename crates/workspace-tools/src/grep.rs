@@ -1,19 +1,19 @@
 //! `grep`: finds lines that match a pattern, in a file or in all files beneath a folder.
 
 mod arguments;
-mod careful;
 mod collect;
 mod compile;
 mod expression;
+mod interruptible;
 mod matcher;
 mod notice;
 mod pattern;
+mod pike_vm;
 mod report;
 mod search;
 mod show;
 mod snippet;
 pub mod spec;
-mod steps;
 
 use crate::fault::Classify as _;
 use std::num::NonZero;

@@ -8,8 +8,8 @@ use grep_searcher::{Searcher, Sink, SinkContext, SinkContextKind, SinkMatch};
 
 use super::arguments::Mode;
 use super::matcher::Stoppable;
+use super::pike_vm::Stopped;
 use super::snippet::{Snippet, without_ending};
-use super::steps::Stopped;
 use tool_provider::Secrets;
 use workspace_fs::tree::Stop;
 

@@ -13,9 +13,9 @@ use grep_matcher::{ByteSet, LineMatchKind, LineTerminator, Match, Matcher, NoCap
 use grep_regex::RegexMatcher;
 use regex_syntax::hir::{Hir, HirKind};
 
-use super::careful::{Careful, Scratch};
 use super::expression::cost;
-use super::steps::Stopped;
+use super::interruptible::{InterruptibleRegex, Scratch};
+use super::pike_vm::Stopped;
 
 /// A pattern that was compiled.
 #[derive(Clone, Debug)]
@@ -29,7 +29,7 @@ pub(super) struct Compiled {
 struct Expression {
     tree: Hir,
     /// Made when the first text needs it.
-    careful: OnceLock<Option<Careful>>,
+    interruptible: OnceLock<Option<InterruptibleRegex>>,
 }
 
 /// Sizes in bytes.
@@ -56,9 +56,13 @@ impl Compiled {
             HirKind::Literal(_) => usize::MAX,
             _ => MOST_COST / cost(&tree).saturating_add(4),
         };
-        let sizes =
-            Sizes { piece, least_piece: LEAST_PIECE, automaton, table: super::careful::TABLE };
-        let expression = Arc::new(Expression { tree, careful: OnceLock::new() });
+        let sizes = Sizes {
+            piece,
+            least_piece: LEAST_PIECE,
+            automaton,
+            table: super::interruptible::TABLE,
+        };
+        let expression = Arc::new(Expression { tree, interruptible: OnceLock::new() });
         Self { plain, sizes, expression }
     }
 
@@ -114,7 +118,7 @@ impl Stoppable<'_> {
         if haystack.len() - at > self.sizes().piece {
             let stop = self.stop;
             let found =
-                self.carefully(|careful, scratch| careful.find(scratch, haystack, at, stop));
+                self.interruptibly(|regex, scratch| regex.find(scratch, haystack, at, stop));
             if let Some(found) = found {
                 return Ok(found?.map(|found| Match::new(found.start, found.end)));
             }
@@ -129,22 +133,22 @@ impl Stoppable<'_> {
 
     /// Searches in the other way. Nothing where there is none: then an automaton is too large that is
     /// no larger than the one which the plain matcher has.
-    fn carefully<T>(
+    fn interruptibly<T>(
         &self,
-        search: impl FnOnce(&Careful, &mut Scratch) -> Result<T, Stopped>,
+        search: impl FnOnce(&InterruptibleRegex, &mut Scratch) -> Result<T, Stopped>,
     ) -> Option<Result<T, Stopped>> {
         let (expression, sizes) = (&self.local.compiled.expression, self.sizes());
-        let make = || Careful::new(&expression.tree, sizes.automaton, sizes.table);
-        let careful = expression.careful.get_or_init(make).as_ref()?;
+        let make = || InterruptibleRegex::new(&expression.tree, sizes.automaton, sizes.table);
+        let regex = expression.interruptible.get_or_init(make).as_ref()?;
         let mut scratch = self.local.scratch.borrow_mut();
-        Some(search(careful, scratch.get_or_insert_with(|| careful.scratch())))
+        Some(search(regex, scratch.get_or_insert_with(|| regex.scratch())))
     }
 
     /// The next line that may match, in a piece that is a line or small enough.
     fn candidate(&self, lines: &[u8]) -> Result<Option<LineMatchKind>, Stopped> {
         if lines.len() > self.sizes().piece {
             let stop = self.stop;
-            let end = self.carefully(|careful, scratch| careful.end_in_lines(scratch, lines, stop));
+            let end = self.interruptibly(|regex, scratch| regex.end_in_lines(scratch, lines, stop));
             if let Some(end) = end {
                 return Ok(end?.map(LineMatchKind::Confirmed));
             }
@@ -167,7 +171,7 @@ impl Matcher for Stoppable<'_> {
         self.go_on()?;
         if haystack.len() - at > self.sizes().piece {
             let stop = self.stop;
-            let end = self.carefully(|careful, scratch| careful.end(scratch, haystack, at, stop));
+            let end = self.interruptibly(|regex, scratch| regex.end(scratch, haystack, at, stop));
             if let Some(end) = end {
                 return end;
             }

@@ -1,5 +1,5 @@
-//! The search for a pattern whose worst case is dear, in text of any length: quick as long as the text
-//! is kind, and never deaf to a stop.
+//! A regex search that can be stopped, for patterns that are slow in the worst case: a lazy DFA as long
+//! as its cache suffices, then the Pike VM.
 
 use std::ops::Range;
 
@@ -9,30 +9,30 @@ use regex_automata::util::prefilter::Prefilter;
 use regex_automata::{Input, MatchError, MatchErrorKind, MatchKind};
 use regex_syntax::hir::Hir;
 
-use super::steps::{Steps, Stopped};
+use super::pike_vm::{PikeVm, Stopped};
 
-/// The room for each of the two tables that a thread fills as it searches, in bytes. To fill it takes
-/// some 10 ms, in which nothing stops it. When it is full the text is not a kind one, and is searched
-/// in steps.
+/// The capacity of each of the two DFA caches that a thread fills as it searches, in bytes. Filling one
+/// takes about 10 ms, during which nothing stops the search. When it is full, the text is a hard one and
+/// the Pike VM searches it.
 pub(super) const TABLE: usize = 2 * 1024 * 1024;
 
-/// An expression, ready to be searched for in both ways. Threads share it.
+/// An expression, compiled for both engines. Threads share it.
 #[derive(Debug)]
-pub(super) struct Careful {
+pub(super) struct InterruptibleRegex {
     tables: regex::Regex,
-    /// For the steps, which need no table.
+    /// For the Pike VM, which needs no cache.
     nfa: NFA,
     prefilter: Option<Prefilter>,
 }
 
-/// What one thread uses again.
+/// What one thread reuses between searches.
 #[derive(Debug)]
 pub(super) struct Scratch {
     tables: regex::Cache,
-    steps: Steps,
+    pike_vm: PikeVm,
 }
 
-impl Careful {
+impl InterruptibleRegex {
     /// Nothing where an automaton would be larger than `most` bytes.
     pub(super) fn new(expression: &Hir, most: usize, table: usize) -> Option<Self> {
         let compile = |config: Config| {
@@ -63,7 +63,7 @@ impl Careful {
     }
 
     pub(super) fn scratch(&self) -> Scratch {
-        Scratch { tables: self.tables.create_cache(), steps: Steps::default() }
+        Scratch { tables: self.tables.create_cache(), pike_vm: PikeVm::default() }
     }
 
     /// The leftmost match that begins at `at` or behind.
@@ -155,7 +155,7 @@ impl Careful {
         input: &Input<'_>,
         stop: &dyn Fn() -> bool,
     ) -> Result<Option<Range<usize>>, Stopped> {
-        scratch.steps.find(&self.nfa, self.prefilter.as_ref(), input, stop)
+        scratch.pike_vm.find(&self.nfa, self.prefilter.as_ref(), input, stop)
     }
 }
 

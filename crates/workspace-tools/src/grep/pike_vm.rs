@@ -1,8 +1,8 @@
 //! A regex search that can be stopped at any byte.
 //!
-//! It walks over the text once, with the set of all states that the expression may be in: slow (the
-//! whole set is looked at for each byte), but it needs no more memory than the expression, knows no
-//! text that it cannot do, and never goes on for long without asking whether it should.
+//! It reads the text once and keeps the set of all states that the expression may be in. That is slow,
+//! because it looks at the whole set for each byte, but it needs no more memory than the expression,
+//! handles any text, and asks often whether to stop.
 
 use std::ops::Range;
 
@@ -11,17 +11,18 @@ use regex_automata::util::prefilter::Prefilter;
 use regex_automata::util::primitives::StateID;
 use regex_automata::{Input, Span};
 
-/// Why a search has no answer: it was told to stop.
+/// Why a search has no answer: it was stopped.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 #[error("the search was stopped")]
 pub(super) struct Stopped;
 
-/// How many states are looked at between two questions whether to stop: a fraction of a millisecond.
+/// How many states the search looks at between two questions whether to stop: a fraction of a
+/// millisecond.
 pub(super) const STRIDE: u32 = 1 << 14;
 
-/// What a search uses again.
+/// What a search reuses.
 #[derive(Debug, Default)]
-pub(super) struct Steps {
+pub(super) struct PikeVm {
     now: Threads,
     next: Threads,
     stack: Vec<StateID>,
@@ -80,7 +81,7 @@ impl Fuel<'_> {
     }
 }
 
-impl Steps {
+impl PikeVm {
     /// The leftmost match that lies in the input's span, the one that is preferred of several, as
     /// every engine of the regex crate finds it.
     ///
