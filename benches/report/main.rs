@@ -95,8 +95,8 @@ fn measure(name: &str) -> Outcome<Bench> {
         .stdout(Stdio::piped());
     // What cargo tells a bench of its package would have it build anew what was built without.
     for (variable, _) in std::env::vars_os() {
-        let told = ["CARGO_PKG_", "CARGO_MANIFEST_"];
-        if told.iter().any(|prefix| variable.as_encoded_bytes().starts_with(prefix.as_bytes())) {
+        let named = ["CARGO_PKG_", "CARGO_MANIFEST_"];
+        if named.iter().any(|prefix| variable.as_encoded_bytes().starts_with(prefix.as_bytes())) {
             command.env_remove(variable);
         }
     }
@@ -114,7 +114,7 @@ fn measure(name: &str) -> Outcome<Bench> {
         return Err(format!("{name} ended with {status}").into());
     }
     if figures.is_empty() {
-        return Err(format!("{name} told no figure").into());
+        return Err(format!("{name} printed no number").into());
     }
     Ok(Bench {
         name: name.to_owned(),

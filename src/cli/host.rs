@@ -34,9 +34,9 @@ pub(crate) async fn with_plugin<T>(
 ) -> Result<T, CliError> {
     let mut interrupts = Signals::take(&[SIGINT])
         .map_err(|source| CliError::Io { what: "listen for Ctrl-C", source })?;
-    let told = Arc::new(AtomicBool::new(true));
+    let shows_log = Arc::new(AtomicBool::new(true));
     let plugin = tokio::select! {
-        launched = launch(options, output, told.clone()) => launched?,
+        launched = launch(options, output, shows_log.clone()) => launched?,
         () = interrupts.recv() => return Err(CliError::Interrupted),
     };
     let outcome = tokio::select! {
@@ -46,7 +46,7 @@ pub(crate) async fn with_plugin<T>(
     output.end_progress();
     if matches!(outcome, Err(CliError::OutputClosed)) {
         // That its call was cancelled is what the reader meant by going away.
-        told.store(false, Ordering::Relaxed);
+        shows_log.store(false, Ordering::Relaxed);
     }
     tokio::select! {
         _ = plugin.kill() => {}
@@ -55,11 +55,11 @@ pub(crate) async fn with_plugin<T>(
     outcome
 }
 
-/// Launches it. Its log is told as long as `told` says so, and with `--verbose` to the end.
+/// Launches it. Its log is shown as long as `shows_log` says so, and with `--verbose` to the end.
 async fn launch(
     options: &LaunchOptions,
     output: Output,
-    told: Arc<AtomicBool>,
+    shows_log: Arc<AtomicBool>,
 ) -> Result<Plugin, CliError> {
     let program = std::env::current_exe()
         .map_err(|source| CliError::Io { what: "find this program", source })?;
@@ -67,8 +67,8 @@ async fn launch(
     let mut launch = Launch::new(program, COOKIE, [PROTOCOL_VERSION])
         .security(options.security())
         .on_log(move |line| {
-            if told.load(Ordering::Relaxed) || least > Level::WARN {
-                tell(output, &line, least);
+            if shows_log.load(Ordering::Relaxed) || least > Level::WARN {
+                show_log_line(output, &line, least);
             }
         });
     if options.verbose {
@@ -77,7 +77,7 @@ async fn launch(
     Ok(launch.start().await?)
 }
 
-fn tell(output: Output, line: &LogLine, least: Level) {
+fn show_log_line(output: Output, line: &LogLine, least: Level) {
     if line.level > least {
         return;
     }

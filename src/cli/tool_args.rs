@@ -446,8 +446,8 @@ mod tests {
             (&["read_file", "{"], "not a JSON object"),
         ];
         for (line, part) in cases {
-            let told = arguments(line).expect_err("a slip");
-            assert!(told.contains(part), "{line:?}: {told}");
+            let message = arguments(line).expect_err("a slip");
+            assert!(message.contains(part), "{line:?}: {message}");
         }
     }
 

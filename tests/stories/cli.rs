@@ -231,7 +231,7 @@ fn doctor_tells_of_the_configuration_as_it_is() {
         .env("PROVIDER_WORKSPACE_LOG", "bogus")
         .output()
         .unwrap();
-    let told = text(&output.stdout);
+    let printed = text(&output.stdout);
     let root = shell.path().canonicalize().unwrap().join("absent");
     for part in [
         "this configuration has no jail",
@@ -242,10 +242,10 @@ fn doctor_tells_of_the_configuration_as_it_is() {
         "PROVIDER_WORKSPACE_LOG=\"bogus\" is no level",
         &format!("roots: [{:?}]", root.to_str().unwrap()),
     ] {
-        assert!(told.contains(part), "{part}: {told}");
+        assert!(printed.contains(part), "{part}: {printed}");
     }
-    assert_eq!(told.matches("does not exist").count(), 3, "{told}");
-    assert!(!told.contains("fails"), "{told}");
+    assert_eq!(printed.matches("does not exist").count(), 3, "{printed}");
+    assert!(!printed.contains("fails"), "{printed}");
 }
 
 fn flags_stand_for_the_schema_and_a_bare_word_for_its_first_argument() {

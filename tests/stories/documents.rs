@@ -35,8 +35,8 @@ fn the_reference_pages_are_current() {
         .arg(checkout().join("docs"))
         .output()
         .unwrap();
-    let told = String::from_utf8_lossy(&output.stderr);
-    assert!(output.status.success(), "run `cargo run -- docs`: {told}");
+    let printed = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "run `cargo run -- docs`: {printed}");
 
     // And the check sees what it should.
     let folder = tempfile::tempdir().unwrap();
@@ -176,8 +176,8 @@ impl Scratch {
     }
 
     fn run_script(&self, script: &str, place: &str) {
-        let (told, code) = self.run(&format!("set -eu -o pipefail\n{script}"));
-        assert_eq!(code, Some(0), "{place}:\n{script}\n{told}");
+        let (printed, code) = self.run(&format!("set -eu -o pipefail\n{script}"));
+        assert_eq!(code, Some(0), "{place}:\n{script}\n{printed}");
     }
 
     fn run_session(&self, session: &str, place: &str) {
@@ -197,8 +197,8 @@ impl Scratch {
                 }
             }
         }
-        let (told, _) = self.run(&script);
-        let mut pieces = told.split(MARK);
+        let (printed, _) = self.run(&script);
+        let mut pieces = printed.split(MARK);
         for (number, expected) in expected.iter().enumerate() {
             let piece = pieces.next().unwrap_or_default().trim_start_matches('\n');
             let found: Vec<&str> = piece.lines().collect();
@@ -242,6 +242,6 @@ fn the_checks_of_sessions_see_what_they_should() {
     assert_eq!((found[0].language, found[0].text, found[1].line), ("sh", "ls\n", 6));
     let scratch = Scratch::new();
     scratch.run_session("$ echo a; false\na\n$ echo $?\n1\n", "here");
-    let told = std::panic::catch_unwind(|| scratch.run_script("false\ntrue\n", "here"));
-    assert!(told.is_err());
+    let printed = std::panic::catch_unwind(|| scratch.run_script("false\ntrue\n", "here"));
+    assert!(printed.is_err());
 }

@@ -32,24 +32,25 @@ pub(crate) fn trials() -> Vec<Trial> {
 
 fn run(kernel: &Path, arguments: &[&str]) -> String {
     let output = Command::new(kernel).args(arguments).stdin(Stdio::null()).output().unwrap();
-    let told = String::from_utf8(output.stdout).unwrap();
-    assert!(output.status.success(), "{told}\n{}", String::from_utf8_lossy(&output.stderr));
-    told
+    let printed = String::from_utf8(output.stdout).unwrap();
+    assert!(output.status.success(), "{printed}\n{}", String::from_utf8_lossy(&output.stderr));
+    printed
 }
 
-fn assert_in_order(told: &str, pieces: &[&str]) {
-    let mut rest = told;
+fn assert_in_order(printed: &str, pieces: &[&str]) {
+    let mut rest = printed;
     for piece in pieces {
-        let (_, after) = rest.split_once(piece).unwrap_or_else(|| panic!("no {piece:?} in {told}"));
+        let (_, after) =
+            rest.split_once(piece).unwrap_or_else(|| panic!("no {piece:?} in {printed}"));
         rest = after;
     }
 }
 
 fn the_kernel_plans_previews_asks_invokes_renders_and_ends() {
     let kernel = built(KERNEL_PROGRAM);
-    let told = run(&kernel, &["--yes"]);
+    let printed = run(&kernel, &["--yes"]);
     assert_in_order(
-        &told,
+        &printed,
         &[
             "workspace ",
             "call-0 write_file",
@@ -66,9 +67,9 @@ fn the_kernel_plans_previews_asks_invokes_renders_and_ends() {
         ],
     );
     // Nobody answers: what would change something is not done, what reads is.
-    let told = run(&kernel, &[]);
-    assert_in_order(&told, &["call-0 write_file", "apply? [y/N]", "call-2 read_file", "ended"]);
-    assert!(!told.contains("exit code"), "{told}");
+    let printed = run(&kernel, &[]);
+    assert_in_order(&printed, &["call-0 write_file", "apply? [y/N]", "call-2 read_file", "ended"]);
+    assert!(!printed.contains("exit code"), "{printed}");
 }
 
 async fn the_minimal_provider_is_one() {
@@ -91,8 +92,8 @@ async fn the_minimal_provider_is_one() {
     assert_eq!(failure.category, "invalid_arguments");
     story.end().await;
 
-    let told = run(&built(KERNEL_PROGRAM), &[program.to_str().unwrap()]);
-    assert_in_order(&told, &["minimal ", "call-0 count_words", "no-such-file", "ended"]);
+    let printed = run(&built(KERNEL_PROGRAM), &[program.to_str().unwrap()]);
+    assert_in_order(&printed, &["minimal ", "call-0 count_words", "no-such-file", "ended"]);
 }
 
 /// A provider that is made of this library logs like this library's own.
@@ -138,8 +139,8 @@ fn the_minimal_provider_breaks_no_rule() {
     let program = built(MINIMAL_PROGRAM);
     let conform = ["conform", program.to_str().unwrap(), "--limit", "60"];
     let output = Command::new(PROGRAM).args(conform).output().unwrap();
-    let told = String::from_utf8(output.stdout).unwrap();
-    assert_eq!(output.status.code(), Some(0), "{told}");
+    let printed = String::from_utf8(output.stdout).unwrap();
+    assert_eq!(output.status.code(), Some(0), "{printed}");
 }
 
 fn the_kernel_says_what_it_misses() {
@@ -149,8 +150,8 @@ fn the_kernel_says_what_it_misses() {
     let alone = folder.path().join("examples/kernel");
     std::fs::copy(kernel, &alone).unwrap();
     let output = Command::new(alone).output().unwrap();
-    let told = String::from_utf8(output.stderr).unwrap();
-    assert!(told.contains("`cargo build` makes"), "{told}");
+    let printed = String::from_utf8(output.stderr).unwrap();
+    assert!(printed.contains("`cargo build` makes"), "{printed}");
 }
 
 /// A block of the file: its keys, and the variables that the kernel sets for it.

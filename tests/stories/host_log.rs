@@ -24,8 +24,8 @@ async fn the_kernel_hears_of_the_configuration_over_every_kind_of_connection() {
         for multiplex in [Multiplex::Off, Multiplex::On] {
             let change = |launch: Launch| launch.security(security).multiplex(multiplex);
             let mut story = Story::launched_with(change).await;
-            let (told, mut heard) = mpsc::unbounded_channel();
-            let routes = host_callbacks(move |entry| told.send(entry).unwrap());
+            let (sender, mut heard) = mpsc::unbounded_channel();
+            let routes = host_callbacks(move |entry| sender.send(entry).unwrap());
             story
                 .plugin
                 .serve_callbacks(HOST_CALLBACKS, goplugin::Services::new().with(routes))
@@ -43,8 +43,8 @@ async fn the_kernel_hears_of_the_configuration_over_every_kind_of_connection() {
 /// What a cancelled call did is told through the log: its stream is gone.
 async fn the_kernel_hears_what_became_of_a_cancelled_call() {
     let mut story = Story::launched().await;
-    let (told, mut heard) = mpsc::unbounded_channel();
-    let routes = host_callbacks(move |entry| told.send(entry).unwrap());
+    let (sender, mut heard) = mpsc::unbounded_channel();
+    let routes = host_callbacks(move |entry| sender.send(entry).unwrap());
     story
         .plugin
         .serve_callbacks(HOST_CALLBACKS, goplugin::Services::new().with(routes))

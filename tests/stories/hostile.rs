@@ -154,9 +154,9 @@ async fn a_secret_is_masked_also_where_it_is_spelt_out() {
         ];
         for (tool, arguments) in wrongs {
             let failure = story.failure(tool, arguments.clone()).await;
-            let told = format!("{} {:?}", failure.message, failure.details);
-            assert_eq!(told.contains("[TOKEN]"), is_secret, "{tool} {arguments}: {told}");
-            assert!(!told.contains(PIECE), "{tool} {arguments}: {told}");
+            let dump = format!("{} {:?}", failure.message, failure.details);
+            assert_eq!(dump.contains("[TOKEN]"), is_secret, "{tool} {arguments}: {dump}");
+            assert!(!dump.contains(PIECE), "{tool} {arguments}: {dump}");
         }
         let shown = [
             (
@@ -172,9 +172,9 @@ async fn a_secret_is_masked_also_where_it_is_spelt_out() {
             let named = call(tool, arguments.clone());
             let stored = story.client.render("1", persisted_call(&named)).await.unwrap();
             for view in [preview, stored] {
-                let told = format!("{view:?}");
-                assert_eq!(told.contains("[TOKEN]"), is_secret, "{tool} {arguments}: {told}");
-                assert!(!told.contains(PIECE), "{tool} {arguments}: {told}");
+                let dump = format!("{view:?}");
+                assert_eq!(dump.contains("[TOKEN]"), is_secret, "{tool} {arguments}: {dump}");
+                assert!(!dump.contains(PIECE), "{tool} {arguments}: {dump}");
             }
         }
     }
@@ -201,8 +201,8 @@ async fn a_secret_comes_back_by_no_way_round() {
     let wrong = json!({"path": "kept", "limit": VALUE});
     let slip = story.failure("read_file", wrong.clone()).await;
     let slip_shown = story.client.preview(call("read_file", wrong)).await.unwrap_err();
-    let told = format!("{shown:?} {edited:?} {failure:?} {stored:?} {slip:?} {slip_shown:?}");
-    assert!(told.contains("[TOKEN]") && !told.contains(VALUE), "{told}");
+    let dump = format!("{shown:?} {edited:?} {failure:?} {stored:?} {slip:?} {slip_shown:?}");
+    assert!(dump.contains("[TOKEN]") && !dump.contains(VALUE), "{dump}");
     // The file itself holds what it held.
     assert_eq!(std::fs::read_to_string(story.path("kept")).unwrap(), format!("name={VALUE}\n"));
     story.end().await;

@@ -144,7 +144,7 @@ fn facts(path: &Path) -> [i64; 8] {
 /// for byte, what the call then writes.
 async fn the_hunks_of_an_edit_are_what_it_writes() {
     let mut story = Story::configured().await;
-    let mut told = 0;
+    let mut compared = 0;
     for form in FORMS {
         for text in texts() {
             for edit in edits() {
@@ -160,7 +160,7 @@ async fn the_hunks_of_an_edit_are_what_it_writes() {
                     let expected = form.bytes(&applied(&text, &hunks(&view)));
                     assert!(written == expected, "{form:?} {edit} {text:?}\n{view:?}");
                     assert_ne!(written, form.bytes(&text));
-                    told += 1;
+                    compared += 1;
                     continue;
                 };
                 // Only what is not there: a line ending where a lone CR stands before it.
@@ -170,7 +170,10 @@ async fn the_hunks_of_an_edit_are_what_it_writes() {
             }
         }
     }
-    assert!(told >= FORMS.len() * texts().len() * edits().len() * 9 / 10, "only {told} edits");
+    assert!(
+        compared >= FORMS.len() * texts().len() * edits().len() * 9 / 10,
+        "only {compared} edits"
+    );
     story.end().await;
 }
 

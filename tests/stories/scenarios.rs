@@ -71,7 +71,7 @@ async fn run(story: &mut Story, scenario: &Path, name: &str) -> Result<(), Strin
 
     let preview = story.client.preview(asked.clone()).await;
     let untouched = Tree::of(&root);
-    let seen = preview.as_ref().map_or_else(|error| format!("{error}\n"), told);
+    let seen = preview.as_ref().map_or_else(|error| format!("{error}\n"), text_of);
     let (_, outcome) = story.client.invoke_to_end(asked.clone()).await.unwrap();
     let after = Tree::of(&root);
     let said = said(story, &outcome).await?;
@@ -101,8 +101,8 @@ async fn run(story: &mut Story, scenario: &Path, name: &str) -> Result<(), Strin
             let (old, new) = (before.content(path), after.content(path));
             previewed(view, &old, &new)
         }
-        (Ok(view), Err(failure)) if !told(view).contains(&failure.message) => {
-            Err(format!("Preview does not tell of the failure: {}", told(view)))
+        (Ok(view), Err(failure)) if !text_of(view).contains(&failure.message) => {
+            Err(format!("Preview does not tell of the failure: {}", text_of(view)))
         }
         (Err(_), Ok(_)) => Err("Preview refused what was done".to_owned()),
         _ => Ok(()),
@@ -116,7 +116,7 @@ async fn said(story: &mut Story, outcome: &Result<Payload, Failure>) -> Result<S
         Err(failure) => return Ok(format!("{}: {}\n", failure.category, failure.message)),
     };
     let bare = serde_json::to_vec(payload).unwrap();
-    let rendered = told(&story.client.render("json", bare).await.unwrap());
+    let rendered = text_of(&story.client.render("json", bare).await.unwrap());
     if !rendered.contains(payload["path"].as_str().unwrap()) {
         return Err(format!("rendered without its path: {rendered}"));
     }
@@ -187,7 +187,7 @@ fn previewed(view: &View, old: &[u8], new: &[u8]) -> Result<(), String> {
     }
     lines.extend_from_slice(&old_lines[at.min(old_lines.len())..]);
     let mut made = lines.join("\n");
-    if old.is_empty() && !told(view).contains("no newline at the end") && !made.is_empty() {
+    if old.is_empty() && !text_of(view).contains("no newline at the end") && !made.is_empty() {
         made.push('\n');
     }
     same("the old text with the previewed hunks", &new, &made)
@@ -204,7 +204,7 @@ fn collect_hunks<'v>(view: &'v View, hunks: &mut Vec<&'v Hunk>) {
 }
 
 /// A view as plain text.
-fn told(view: &View) -> String {
+fn text_of(view: &View) -> String {
     match view {
         View::Text { content, .. } | View::Code { content, .. } => format!("{content}\n"),
         View::Diff(hunks) => hunks.iter().fold(String::new(), |mut text, hunk| {
@@ -221,7 +221,7 @@ fn told(view: &View) -> String {
             text
         }),
         View::Group(views) | View::Collapsible { children: views, .. } => {
-            views.iter().map(told).collect()
+            views.iter().map(text_of).collect()
         }
         other => format!("{other:?}\n"),
     }

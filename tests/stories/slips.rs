@@ -24,7 +24,7 @@ pub(crate) fn trials() -> Vec<Trial> {
 }
 
 /// The exit code, and what went to standard output and to standard error.
-fn told(shell: &Shell, arguments: &[&str]) -> (Option<i32>, String, String) {
+fn outputs(shell: &Shell, arguments: &[&str]) -> (Option<i32>, String, String) {
     let output = shell.run(arguments);
     (output.status.code(), text(&output.stdout), text(&output.stderr))
 }
@@ -45,7 +45,7 @@ fn each_slip_is_told_with_its_remedy() {
         ),
     ];
     for (line, error, hint) in cases {
-        let (code, stdout, stderr) = told(&shell, line);
+        let (code, stdout, stderr) = outputs(&shell, line);
         assert_eq!((code, stdout.as_str()), (Some(2), ""), "{line:?}: {stderr}");
         let (first, rest) = stderr.split_once('\n').unwrap();
         assert!(first.starts_with("error: ") && first.contains(error), "{line:?}: {stderr}");
@@ -61,17 +61,17 @@ fn a_name_that_is_no_text_is_given_as_results_show_it() {
     let output = shell.command(&["call", "read_file"]).arg(name).output().unwrap();
     assert_eq!(output.status.code(), Some(2));
     assert!(text(&output.stderr).contains(r#"'"caf\351.txt"'"#), "{}", text(&output.stderr));
-    let (code, stdout, _) = told(&shell, &["call", "read_file", r#""caf\351.txt""#]);
+    let (code, stdout, _) = outputs(&shell, &["call", "read_file", r#""caf\351.txt""#]);
     assert!(code == Some(0) && stdout.contains("found"), "{stdout}");
 }
 
 /// What a shell's `$(…)` takes from a command is what the command printed.
 fn a_command_that_prints_nothing_prints_nothing() {
     let shell = Shell::new();
-    assert_eq!(told(&shell, &["call", "bash", "true"]), (Some(0), String::new(), String::new()));
-    let (code, stdout, stderr) = told(&shell, &["call", "bash", "exit 3"]);
+    assert_eq!(outputs(&shell, &["call", "bash", "true"]), (Some(0), String::new(), String::new()));
+    let (code, stdout, stderr) = outputs(&shell, &["call", "bash", "exit 3"]);
     assert_eq!((code, stdout.as_str(), stderr.as_str()), (Some(3), "", "exit code: 3\n"));
-    let (code, stdout, stderr) = told(&shell, &["call", "bash", "kill -9 $$"]);
+    let (code, stdout, stderr) = outputs(&shell, &["call", "bash", "kill -9 $$"]);
     assert_eq!((code, stdout.as_str()), (Some(137), ""));
     assert!(stderr.starts_with("exit code: 137 (SIGKILL)\n"), "{stderr}");
 }
@@ -102,7 +102,7 @@ fn render_takes_what_json_printed() {
 fn a_time_that_is_over_at_once_is_a_timeout_too() {
     let shell = Shell::new();
     let line = ["call", "bash", "sleep 60", "--timeout", "0.000001"];
-    let (code, _, stderr) = told(&shell, &line);
+    let (code, _, stderr) = outputs(&shell, &line);
     assert_eq!(code, Some(124), "{stderr}");
     assert!(stderr.contains("hint: "), "{stderr}");
     let output = shell.run(&[&line[..], &["--json"]].concat());
@@ -179,7 +179,7 @@ fn a_folder_that_may_not_be_entered_is_said_to_be_one() {
     std::fs::create_dir(&closed).unwrap();
     let set = |mode| std::fs::set_permissions(&closed, PermissionsExt::from_mode(mode)).unwrap();
     set(0o000);
-    let (code, _, stderr) = told(&shell, &["call", "bash", "ls", "--root", "closed"]);
+    let (code, _, stderr) = outputs(&shell, &["call", "bash", "ls", "--root", "closed"]);
     set(0o700);
     assert_eq!(code, Some(4), "{stderr}");
     assert!(stderr.contains("hint: the provider's user may not enter this folder"), "{stderr}");

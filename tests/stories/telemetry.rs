@@ -155,18 +155,18 @@ impl Received {
 fn http_collector() -> (SocketAddr, mpsc::UnboundedReceiver<Received>) {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap();
-    let (told, received) = mpsc::unbounded_channel();
+    let (sender, received) = mpsc::unbounded_channel();
     std::thread::spawn(move || {
         for stream in listener.incoming() {
-            let told = told.clone();
+            let sender = sender.clone();
             // A client may hold one connection and open another.
-            std::thread::spawn(move || take_posts(stream.unwrap(), &told));
+            std::thread::spawn(move || take_posts(stream.unwrap(), &sender));
         }
     });
     (address, received)
 }
 
-fn take_posts(mut stream: TcpStream, told: &mpsc::UnboundedSender<Received>) {
+fn take_posts(mut stream: TcpStream, sender: &mpsc::UnboundedSender<Received>) {
     let mut reader = BufReader::new(stream.try_clone().unwrap());
     loop {
         let mut head = String::new();
@@ -184,7 +184,7 @@ fn take_posts(mut stream: TcpStream, told: &mpsc::UnboundedSender<Received>) {
         let path = head.split(' ').nth(1).unwrap().to_owned();
         let request = otlp::Request::decode(body.as_slice()).unwrap();
         // The story may have seen enough.
-        let _ = told.send(Received { path, head, request });
+        let _ = sender.send(Received { path, head, request });
         // A plugin that ends may be gone already.
         let answer = b"HTTP/1.1 200 OK\r\ncontent-length: 0\r\n\r\n";
         if stream.write_all(answer).is_err() {
@@ -237,10 +237,10 @@ async fn grpc_collector() -> (SocketAddr, mpsc::UnboundedReceiver<Received>) {
 
     let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
-    let (told, received) = mpsc::unbounded_channel();
+    let (sender, received) = mpsc::unbounded_channel();
     let server = tonic::transport::Server::builder();
     let incoming = tonic::transport::server::TcpIncoming::from(listener);
-    tokio::spawn(server.serve_with_incoming(Collector(told), incoming));
+    tokio::spawn(server.serve_with_incoming(Collector(sender), incoming));
     (address, received)
 }
 

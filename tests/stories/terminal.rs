@@ -60,8 +60,8 @@ impl Terminal {
         let mut bytes = Vec::new();
         while !String::from_utf8_lossy(&bytes).contains(text) {
             let read = self.script.stdout.as_mut().unwrap().read(&mut byte).unwrap();
-            let told = String::from_utf8_lossy(&bytes);
-            assert_ne!(read, 0, "ended without {text:?}: {told}");
+            let printed = String::from_utf8_lossy(&bytes);
+            assert_ne!(read, 0, "ended without {text:?}: {printed}");
             bytes.extend_from_slice(&byte);
         }
         self.seen.push_str(&String::from_utf8_lossy(&bytes));
@@ -195,15 +195,15 @@ fn what_is_found_is_a_list_without_a_trace_of_progress() {
     let terminal = Terminal::start("call glob '*.txt'");
     let (seen, code, _folder) = terminal.end();
     assert_eq!(code, Some(0), "{seen}");
-    let told = seen.replace("\r\x1b[K", "");
-    assert_eq!(told.lines().filter(|line| *line == "a.txt").count(), 1, "{seen:?}");
+    let printed = seen.replace("\r\x1b[K", "");
+    assert_eq!(printed.lines().filter(|line| *line == "a.txt").count(), 1, "{seen:?}");
 }
 
 fn hits_stand_below_their_file_with_what_was_found_marked() {
     let terminal = Terminal::start("call grep l+");
     let (seen, code, _folder) = terminal.end();
     assert_eq!(code, Some(0), "{seen}");
-    let told = seen.replace("\r\x1b[K", "");
+    let printed = seen.replace("\r\x1b[K", "");
     let expected = "\x1b[35ma.txt\x1b[0m\r\n\x1b[32m1\x1b[0m:he\x1b[1;31mll\x1b[0mo\r\n";
-    assert!(told.contains(expected), "{seen:?}");
+    assert!(printed.contains(expected), "{seen:?}");
 }

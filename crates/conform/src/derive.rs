@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use super::ground::{KNOWN, TICKS};
 use super::shapes::{ARRAY, BOOLEAN, NUMBER, OBJECT, STRING};
-use crate::observe::{SeenAttribute, Shape};
+use crate::observe::{ObservedAttribute, Shape};
 use tool_provider::Payload;
 
 pub(crate) const ATTR_STRING: i32 = 1;
@@ -52,8 +52,8 @@ const HINTS: &[(Role, &[&str])] = &[
 
 fn role(name: &str) -> Role {
     let words = words(name);
-    let tells = |hint: &&str| words.iter().any(|word| word == hint);
-    let found = HINTS.iter().find(|(_, hints)| hints.iter().any(tells));
+    let matches_hint = |hint: &&str| words.iter().any(|word| word == hint);
+    let found = HINTS.iter().find(|(_, hints)| hints.iter().any(matches_hint));
     found.map_or(Role::Other, |(role, _)| *role)
 }
 
@@ -72,12 +72,16 @@ fn words(name: &str) -> Vec<String> {
 }
 
 /// A configuration with all that is required, and every secret.
-pub(crate) fn configuration(attributes: &[SeenAttribute], folder: &str, secret: &str) -> Payload {
+pub(crate) fn configuration(
+    attributes: &[ObservedAttribute],
+    folder: &str,
+    secret: &str,
+) -> Payload {
     let wanted = attributes.iter().filter(|attribute| attribute.required || attribute.sensitive);
     wanted.map(|attribute| (attribute.name.clone(), setting(attribute, folder, secret))).collect()
 }
 
-fn setting(attribute: &SeenAttribute, folder: &str, secret: &str) -> Value {
+fn setting(attribute: &ObservedAttribute, folder: &str, secret: &str) -> Value {
     let is_place = matches!(role(&attribute.name), Role::Folder | Role::File);
     let text = match (attribute.sensitive, is_place) {
         (true, _) => secret,
@@ -96,7 +100,7 @@ fn setting(attribute: &SeenAttribute, folder: &str, secret: &str) -> Value {
 }
 
 /// Whether a JSON value is of an attribute's type.
-pub(crate) fn is_of_type(value: &Value, attribute: &SeenAttribute) -> bool {
+pub(crate) fn is_of_type(value: &Value, attribute: &ObservedAttribute) -> bool {
     match (attribute.kind, value) {
         (ATTR_STRING, Value::String(_))
         | (ATTR_NUMBER, Value::Number(_))
@@ -113,7 +117,7 @@ pub(crate) fn is_of_type(value: &Value, attribute: &SeenAttribute) -> bool {
 }
 
 /// A value that is not of an attribute's type.
-pub(crate) fn wrong_setting(attribute: &SeenAttribute) -> Value {
+pub(crate) fn wrong_setting(attribute: &ObservedAttribute) -> Value {
     match attribute.kind {
         ATTR_STRING | ATTR_LIST_STRING | ATTR_LIST_NUMBER | ATTR_MAP_STRING | ATTR_OBJECT => {
             json!(7)
@@ -364,7 +368,7 @@ mod tests {
 
     #[test]
     fn a_configuration_has_what_is_required() {
-        let attribute = |name: &str, kind, required| SeenAttribute {
+        let attribute = |name: &str, kind, required| ObservedAttribute {
             name: name.to_owned(),
             kind,
             required,

@@ -183,11 +183,11 @@ impl State {
     pub(crate) fn differences(&self, after: &State) -> Vec<String> {
         let paths: BTreeSet<&PathBuf> = self.0.keys().chain(after.0.keys()).collect();
         let differs = |path: &&&PathBuf| {
-            let told = |state: &State| {
+            let compared = |state: &State| {
                 let entry = state.0.get(**path)?;
                 Some((entry.mode, entry.size, entry.content.clone()))
             };
-            told(self) != told(after)
+            compared(self) != compared(after)
         };
         paths.iter().filter(differs).map(|path| path.display().to_string()).collect()
     }

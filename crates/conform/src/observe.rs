@@ -28,10 +28,10 @@ mod seen;
 mod trees;
 
 pub(crate) use seen::{
-    Details, Origin, Refusal, SeenAttribute, SeenError, SeenEvent, SeenProducer, SeenSchema,
-    SeenTool, Sent, SentContext, Shape,
+    Details, ObservedAttribute, ObservedError, ObservedEvent, ObservedProducer, ObservedSchema,
+    ObservedTool, Origin, Refusal, Sent, SentContext, Shape,
 };
-pub(crate) use trees::SeenTree;
+pub(crate) use trees::ObservedTree;
 
 /// A client that observes. Clones share one connection.
 #[derive(Clone, Debug)]
@@ -42,7 +42,7 @@ pub(crate) struct Observer {
 
 /// The events of a running call. Dropping it cancels the call.
 #[derive(Debug)]
-pub(crate) struct SeenStream(Streaming<wire::InvokeResponse>);
+pub(crate) struct ObservedStream(Streaming<wire::InvokeResponse>);
 
 impl Observer {
     /// An observer on this connection.
@@ -58,9 +58,9 @@ impl Observer {
     ///
     /// # Errors
     /// [`Refusal`].
-    pub(crate) async fn describe(&mut self) -> Result<Option<SeenProducer>, Refusal> {
+    pub(crate) async fn describe(&mut self) -> Result<Option<ObservedProducer>, Refusal> {
         let answer = self.inner.describe(wire::DescribeRequest {}).await?.into_inner();
-        Ok(answer.producer.map(|producer| SeenProducer {
+        Ok(answer.producer.map(|producer| ObservedProducer {
             name: producer.name,
             version: producer.version,
             source: producer.source,
@@ -88,10 +88,10 @@ impl Observer {
     ///
     /// # Errors
     /// [`Refusal`].
-    pub(crate) async fn schema(&mut self) -> Result<SeenSchema, Refusal> {
+    pub(crate) async fn schema(&mut self) -> Result<ObservedSchema, Refusal> {
         let answer = self.inner.get_schema(wire::GetSchemaRequest {}).await?.into_inner();
         let config = answer.config_schema.unwrap_or_default().attributes;
-        Ok(SeenSchema {
+        Ok(ObservedSchema {
             tools: answer.tools.into_iter().map(seen_tool).collect(),
             config: config.into_iter().map(seen_attribute).collect(),
             slash_commands: answer
@@ -121,12 +121,12 @@ impl Observer {
         &mut self,
         call: Option<Sent>,
         deadline: Option<Duration>,
-    ) -> Result<SeenStream, Refusal> {
+    ) -> Result<ObservedStream, Refusal> {
         let mut request = Request::new(wire::InvokeRequest { call: call.map(tool_call) });
         if let Some(deadline) = deadline {
             request.set_timeout(deadline);
         }
-        Ok(SeenStream(self.inner.invoke(request).await?.into_inner()))
+        Ok(ObservedStream(self.inner.invoke(request).await?.into_inner()))
     }
 
     /// Calls Preview; `None` when the answer holds no tree.
@@ -136,10 +136,10 @@ impl Observer {
     pub(crate) async fn preview(
         &mut self,
         call: Option<Sent>,
-    ) -> Result<Option<SeenTree>, Refusal> {
+    ) -> Result<Option<ObservedTree>, Refusal> {
         let request = wire::PreviewRequest { call: call.map(tool_call) };
         let answer = self.inner.preview(request).await?.into_inner();
-        Ok(answer.preview.as_ref().map(SeenTree::of))
+        Ok(answer.preview.as_ref().map(ObservedTree::of))
     }
 
     /// Calls Render; `None` when the answer holds no tree.
@@ -150,19 +150,19 @@ impl Observer {
         &mut self,
         schema_version: &str,
         payload: Vec<u8>,
-    ) -> Result<Option<SeenTree>, Refusal> {
+    ) -> Result<Option<ObservedTree>, Refusal> {
         let request = wire::RenderRequest { payload, schema_version: schema_version.to_owned() };
         let answer = self.inner.render(request).await?.into_inner();
-        Ok(answer.tree.as_ref().map(SeenTree::of))
+        Ok(answer.tree.as_ref().map(ObservedTree::of))
     }
 }
 
-impl SeenStream {
+impl ObservedStream {
     /// The next event; `None` at the end of the stream.
     ///
     /// # Errors
     /// [`Refusal`] when the stream ends with a status.
-    pub(crate) async fn next(&mut self) -> Option<Result<SeenEvent, Refusal>> {
+    pub(crate) async fn next(&mut self) -> Option<Result<ObservedEvent, Refusal>> {
         match self.0.message().await {
             Ok(Some(response)) => {
                 Some(Ok(seen_event(response.event.and_then(|event| event.event))))
@@ -208,8 +208,8 @@ fn details(status: &Status) -> Details {
     }
 }
 
-fn seen_tool(tool: wire::ToolSchema) -> SeenTool {
-    SeenTool {
+fn seen_tool(tool: wire::ToolSchema) -> ObservedTool {
+    ObservedTool {
         name: tool.name,
         kind: tool.kind,
         risk: tool.risk,
@@ -235,8 +235,8 @@ fn shape(schema: Schema) -> Shape {
     }
 }
 
-fn seen_attribute(attribute: ConfigAttribute) -> SeenAttribute {
-    SeenAttribute {
+fn seen_attribute(attribute: ConfigAttribute) -> ObservedAttribute {
+    ObservedAttribute {
         name: attribute.name,
         kind: attribute.r#type,
         required: attribute.required,
@@ -259,26 +259,27 @@ fn tool_call(sent: Sent) -> wire::ToolCall {
     }
 }
 
-fn seen_event(event: Option<Event>) -> SeenEvent {
+fn seen_event(event: Option<Event>) -> ObservedEvent {
     match event {
-        None => SeenEvent::Empty,
+        None => ObservedEvent::Empty,
         Some(Event::OutputChunk(chunk)) => {
-            SeenEvent::Output { stream: chunk.stream, data: chunk.data.to_vec() }
+            ObservedEvent::Output { stream: chunk.stream, data: chunk.data.to_vec() }
         }
-        Some(Event::Progress(progress)) => {
-            SeenEvent::Progress { message: progress.message, fraction: progress.fraction_complete }
-        }
-        Some(Event::PartialResult(_)) => SeenEvent::Partial,
-        Some(Event::ExitStatus(exit)) => SeenEvent::Exit { code: exit.exit_code },
-        Some(Event::Result(result)) => SeenEvent::Result(
+        Some(Event::Progress(progress)) => ObservedEvent::Progress {
+            message: progress.message,
+            fraction: progress.fraction_complete,
+        },
+        Some(Event::PartialResult(_)) => ObservedEvent::Partial,
+        Some(Event::ExitStatus(exit)) => ObservedEvent::Exit { code: exit.exit_code },
+        Some(Event::Result(result)) => ObservedEvent::Result(
             result.payload.map(|of| payload(of).map_err(|error| error.to_string())),
         ),
-        Some(Event::Error(error)) => SeenEvent::Error(seen_error(error)),
+        Some(Event::Error(error)) => ObservedEvent::Error(seen_error(error)),
     }
 }
 
-fn seen_error(error: wire::ToolError) -> SeenError {
-    SeenError {
+fn seen_error(error: wire::ToolError) -> ObservedError {
+    ObservedError {
         category: error.category,
         message: error.message,
         retryable: error.retryable,

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use tokio::time::{Instant, timeout_at};
 
-use crate::observe::{Observer, Refusal, SeenError, SeenEvent, Sent};
+use crate::observe::{ObservedError, ObservedEvent, Observer, Refusal, Sent};
 use tool_provider::Payload;
 
 /// How many events of a call are looked at. More are no call that a checker makes.
@@ -15,7 +15,7 @@ const MOST_BYTES: usize = 128 << 20;
 /// What became of a call.
 #[derive(Debug)]
 pub(crate) struct Run {
-    pub(crate) events: Vec<SeenEvent>,
+    pub(crate) events: Vec<ObservedEvent>,
     pub(crate) ending: Ending,
 }
 
@@ -65,15 +65,15 @@ impl Run {
     /// The payload of its result, if it is one.
     pub(crate) fn result(&self) -> Option<&Payload> {
         self.events.iter().find_map(|event| match event {
-            SeenEvent::Result(Some(Ok(payload))) => Some(payload),
+            ObservedEvent::Result(Some(Ok(payload))) => Some(payload),
             _ => None,
         })
     }
 
     /// Its error.
-    pub(crate) fn error(&self) -> Option<&SeenError> {
+    pub(crate) fn error(&self) -> Option<&ObservedError> {
         self.events.iter().find_map(|event| match event {
-            SeenEvent::Error(error) => Some(error),
+            ObservedEvent::Error(error) => Some(error),
             _ => None,
         })
     }
@@ -82,7 +82,7 @@ impl Run {
     pub(crate) fn stdout(&self) -> Vec<u8> {
         let mut output = Vec::new();
         for event in &self.events {
-            if let SeenEvent::Output { stream: 1, data } = event {
+            if let ObservedEvent::Output { stream: 1, data } = event {
                 output.extend_from_slice(data);
             }
         }
@@ -103,13 +103,13 @@ impl Run {
 
     /// All text in it.
     pub(crate) fn text(&self) -> String {
-        let piece = |event: &SeenEvent| match event {
-            SeenEvent::Output { data, .. } => String::from_utf8_lossy(data).into_owned(),
-            SeenEvent::Progress { message, .. } => message.clone(),
-            SeenEvent::Result(Some(Ok(payload))) => {
+        let piece = |event: &ObservedEvent| match event {
+            ObservedEvent::Output { data, .. } => String::from_utf8_lossy(data).into_owned(),
+            ObservedEvent::Progress { message, .. } => message.clone(),
+            ObservedEvent::Result(Some(Ok(payload))) => {
                 serde_json::Value::Object(payload.clone()).to_string()
             }
-            SeenEvent::Error(error) => format!("{error:?}"),
+            ObservedEvent::Error(error) => format!("{error:?}"),
             _ => String::new(),
         };
         self.events.iter().map(piece).collect::<Vec<_>>().concat()
@@ -117,7 +117,7 @@ impl Run {
 }
 
 /// An error in words.
-pub(crate) fn shown(error: &SeenError) -> String {
+pub(crate) fn shown(error: &ObservedError) -> String {
     format!("{} {:?}", category_name(error.category), error.message)
 }
 
@@ -150,11 +150,11 @@ pub(crate) fn category_name(number: i32) -> String {
 
 /// About how many bytes an event keeps. A call has one end; what sends more of them, each with
 /// megabytes in it, is not listened to for long.
-fn weight(event: &SeenEvent) -> usize {
+fn weight(event: &ObservedEvent) -> usize {
     match event {
-        SeenEvent::Output { data, .. } => data.len(),
-        SeenEvent::Progress { message, .. } => message.len(),
-        SeenEvent::Result(_) | SeenEvent::Error(_) => MOST_BYTES / 8,
-        SeenEvent::Empty | SeenEvent::Partial | SeenEvent::Exit { .. } => 0,
+        ObservedEvent::Output { data, .. } => data.len(),
+        ObservedEvent::Progress { message, .. } => message.len(),
+        ObservedEvent::Result(_) | ObservedEvent::Error(_) => MOST_BYTES / 8,
+        ObservedEvent::Empty | ObservedEvent::Partial | ObservedEvent::Exit { .. } => 0,
     }
 }

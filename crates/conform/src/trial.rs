@@ -17,7 +17,7 @@ use super::session::{Said, Session};
 use super::settings::{Samples, Settings};
 use super::shapes;
 use crate::observe::{
-    Details, Observer, Origin, Refusal, SeenError, SeenEvent, SeenTool, SeenTree,
+    Details, ObservedError, ObservedEvent, ObservedTool, ObservedTree, Observer, Origin, Refusal,
 };
 use goplugin::Cookie;
 use goplugin::host::{Environment, Launch, LaunchError, OutputChunk, Plugin};
@@ -56,7 +56,7 @@ pub(crate) enum Callbacks {
 
 /// One operation, and what is known about calling it.
 pub(crate) struct Operation {
-    pub(crate) tool: SeenTool,
+    pub(crate) tool: ObservedTool,
     pub(crate) samples: Samples,
     /// How it runs a shell's command, where it was seen to run one.
     pub(crate) shell: Option<Shell>,
@@ -65,7 +65,7 @@ pub(crate) struct Operation {
     /// Arguments with which it gave a result, and that result.
     pub(crate) good: Option<(Payload, Payload)>,
     /// Arguments with which it failed, and the failure.
-    pub(crate) failing: Option<(Payload, SeenError)>,
+    pub(crate) failing: Option<(Payload, ObservedError)>,
 }
 
 impl Operation {
@@ -238,7 +238,7 @@ impl Trial {
     }
 
     /// Looks at a tree; `check` is what it is held to.
-    pub(crate) fn tree(&mut self, check: Check, what: &str, tree: Option<&SeenTree>) {
+    pub(crate) fn tree(&mut self, check: Check, what: &str, tree: Option<&ObservedTree>) {
         let problems = match tree {
             None => vec![format!("{what}: an answer without a tree")],
             Some(tree) => {
@@ -258,7 +258,7 @@ impl Trial {
             self.judge_operation(what, operation, run);
         }
         for event in &run.events {
-            if let SeenEvent::Error(error) = event {
+            if let ObservedEvent::Error(error) = event {
                 self.judge_error(what, error);
             }
         }
@@ -296,8 +296,9 @@ impl Trial {
 
     fn judge_ending(&mut self, what: &str, run: &Run) {
         let wanted = "one result or error, and then the end of the stream";
-        let is_last =
-            |event: &&SeenEvent| matches!(event, SeenEvent::Result(_) | SeenEvent::Error(_));
+        let is_last = |event: &&ObservedEvent| {
+            matches!(event, ObservedEvent::Result(_) | ObservedEvent::Error(_))
+        };
         let ends = run.events.iter().filter(is_last).count();
         match &run.ending {
             Ending::Refused(refusal) => {
@@ -326,12 +327,12 @@ impl Trial {
 
     fn judge_events(&mut self, what: &str, run: &Run) {
         let problems = run.events.iter().filter_map(|event| match event {
-            SeenEvent::Empty => Some(format!("{what}: an event that is none")),
-            SeenEvent::Output { stream, .. } if !(1..=2).contains(stream) => {
+            ObservedEvent::Empty => Some(format!("{what}: an event that is none")),
+            ObservedEvent::Output { stream, .. } if !(1..=2).contains(stream) => {
                 Some(format!("{what}: output of stream {stream}"))
             }
-            SeenEvent::Result(None) => Some(format!("{what}: a result without a payload")),
-            SeenEvent::Result(Some(Err(error))) => {
+            ObservedEvent::Result(None) => Some(format!("{what}: a result without a payload")),
+            ObservedEvent::Result(Some(Err(error))) => {
                 Some(format!("{what}: a payload that is no JSON: {error}"))
             }
             _ => None,
@@ -341,7 +342,7 @@ impl Trial {
                       with a payload";
         self.report.judge(Check::Events, problems, wanted);
         for event in &run.events {
-            if let SeenEvent::Progress { fraction: Some(fraction), .. } = event
+            if let ObservedEvent::Progress { fraction: Some(fraction), .. } = event
                 && !(0.0..=1.0).contains(fraction)
             {
                 let seen = format!("{what}: progress of {fraction}");
@@ -357,7 +358,9 @@ impl Trial {
             let leads = run.events.iter().filter(|event| {
                 matches!(
                     event,
-                    SeenEvent::Output { .. } | SeenEvent::Progress { .. } | SeenEvent::Partial
+                    ObservedEvent::Output { .. }
+                        | ObservedEvent::Progress { .. }
+                        | ObservedEvent::Partial
                 )
             });
             let leads = leads.count();
@@ -367,7 +370,7 @@ impl Trial {
             self.report.judge(Check::LeadEvents, problem, wanted);
         }
         let exits =
-            run.events.iter().filter(|event| matches!(event, SeenEvent::Exit { .. })).count();
+            run.events.iter().filter(|event| matches!(event, ObservedEvent::Exit { .. })).count();
         if exits > 0 {
             self.exited.insert(tool.name.clone());
         }
@@ -389,7 +392,7 @@ impl Trial {
         }
     }
 
-    fn judge_error(&mut self, what: &str, error: &SeenError) {
+    fn judge_error(&mut self, what: &str, error: &ObservedError) {
         let known = runs::category(error.category).is_some();
         let problem = (!known).then(|| format!("{what}: category {}", error.category));
         self.report.judge(Check::ErrorCategory, problem, "one of the taxonomy's nine");

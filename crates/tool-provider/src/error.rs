@@ -39,7 +39,7 @@ enum Reason {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Log {
     Owed,
-    Told,
+    Written,
 }
 
 /// The protocol's failure categories that a provider may send. `process_crashed` is missing on
@@ -149,7 +149,7 @@ pub const LONGEST_PATH: usize = 4096;
 
 impl ToolError {
     fn new(category: Category, kind: ToolErrorKind, message: impl Into<String>) -> Self {
-        let message = told(&message.into());
+        let message = sanitized(&message.into());
         let (details, reason) = (Map::new(), Reason::Other);
         Self { category, kind, message, details, source: None, reason, log: Log::Owed }
     }
@@ -230,7 +230,7 @@ impl ToolError {
     /// Says something else instead, with all the rest as it is.
     #[must_use]
     pub fn with_message(mut self, message: impl Into<String>) -> Self {
-        self.message = told(&message.into());
+        self.message = sanitized(&message.into());
         self
     }
 
@@ -273,14 +273,14 @@ impl ToolError {
     /// Says that the tool itself has told the log of this, and in more detail.
     #[must_use]
     pub fn logged(mut self) -> Self {
-        self.log = Log::Told;
+        self.log = Log::Written;
         self
     }
 
     /// Whether the log knows of this.
     #[must_use]
     pub fn is_logged(&self) -> bool {
-        self.log == Log::Told
+        self.log == Log::Written
     }
 
     /// Whether another program changed the file meanwhile.
@@ -346,7 +346,7 @@ impl Error for ToolError {
 
 /// A message as it goes out: names of files and outputs get into messages, and messages to
 /// terminals.
-fn told(message: &str) -> String {
+fn sanitized(message: &str) -> String {
     shorten(&controls::lines(message), LONGEST_MESSAGE).into_owned()
 }
 

@@ -155,16 +155,16 @@ mod tests {
     #[test]
     fn what_comes_before_a_result_shows_no_secret_either() {
         #[derive(Default)]
-        struct Seen(Mutex<Vec<Event>>);
-        impl EventSink for Seen {
+        struct Recorded(Mutex<Vec<Event>>);
+        impl EventSink for Recorded {
             fn emit_until(&self, event: Event, _: Option<Instant>) -> Result<(), EmitError> {
                 self.0.lock().unwrap().push(event);
                 Ok(())
             }
         }
         let secrets = Secrets::new([("TOKEN", "hunter2!")]);
-        let seen = Seen::default();
-        let sink = Masked { sink: &seen, secrets: &secrets, tool: "t" };
+        let recorded = Recorded::default();
+        let sink = Masked { sink: &recorded, secrets: &secrets, tool: "t" };
         let partial = |text: &str| {
             let Value::Object(partial) = json!({"tool": "t", "matches": [{"text": text}]}) else {
                 unreachable!()
@@ -176,6 +176,6 @@ mod tests {
         sink.emit(progress("at hunter2!")).unwrap();
         sink.emit(partial("nothing")).unwrap();
         let expected = [partial("key = [TOKEN]"), progress("at [TOKEN]"), partial("nothing")];
-        assert_eq!(*seen.0.lock().unwrap(), expected);
+        assert_eq!(*recorded.0.lock().unwrap(), expected);
     }
 }

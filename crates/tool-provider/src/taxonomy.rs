@@ -108,8 +108,8 @@ mod tests {
             .map(|errno| ToolError::from_io("read", "a", io::Error::from_raw_os_error(errno)));
         let pair = |error: ToolError| (error.category(), error.kind());
         let happen: HashSet<_> = made.into_iter().chain(met).map(pair).collect();
-        let told: HashSet<_> = TAXONOMY.iter().map(|row| (row.category, row.kind)).collect();
-        assert_eq!(happen, told);
-        assert_eq!(told.len(), TAXONOMY.len(), "no row stands there twice");
+        let listed: HashSet<_> = TAXONOMY.iter().map(|row| (row.category, row.kind)).collect();
+        assert_eq!(happen, listed);
+        assert_eq!(listed.len(), TAXONOMY.len(), "no row stands there twice");
     }
 }

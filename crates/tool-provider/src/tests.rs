@@ -210,40 +210,40 @@ async fn a_result_that_does_not_fit_its_schema_never_goes_out() {
 
 #[tokio::test]
 async fn dropping_the_stream_cancels_at_once_although_nothing_is_sent() {
-    let (tell, told) = mpsc::channel();
+    let (sender, receiver) = mpsc::channel();
     let (started, has_started) = mpsc::channel();
     let tool = Sample::tool("wait", ToolKind::Resource, move |_, context| {
         let (wake, woken) = mpsc::channel();
         context.cancel.on_cancel(move || wake.send(()).unwrap());
         started.send(()).unwrap();
         woken.recv().unwrap();
-        tell.send(context.sink.emit(output("late"))).unwrap();
+        sender.send(context.sink.emit(output("late"))).unwrap();
         Ok(Payload::new())
     });
     let story = Story::with(&tool, json!({}));
     let stream = story.provider.invoke(call("wait"));
     has_started.recv().unwrap();
     drop(stream);
-    assert!(told.recv().unwrap().is_err(), "nobody takes events after a cancel");
+    assert!(receiver.recv().unwrap().is_err(), "nobody takes events after a cancel");
 }
 
 #[tokio::test]
 async fn a_writer_that_waits_for_room_is_woken_by_a_cancel() {
-    let (tell, told) = mpsc::channel();
+    let (sender, receiver) = mpsc::channel();
     let tool = Sample::tool("flood", ToolKind::DataSource, move |_, context| {
         let refused = loop {
             if let Err(refused) = context.sink.emit(output("0123456789")) {
                 break refused;
             }
         };
-        tell.send(refused).unwrap();
+        sender.send(refused).unwrap();
         Ok(Payload::new())
     });
     let story = Story::with(&tool, json!({}));
     let mut stream = story.provider.invoke(call("flood"));
     assert!(matches!(stream.next().await, Some(StreamItem::Event(_))));
     drop(stream);
-    assert_eq!(told.recv().unwrap(), EmitError::Closed);
+    assert_eq!(receiver.recv().unwrap(), EmitError::Closed);
 }
 
 #[tokio::test]

@@ -24,7 +24,7 @@ mod show;
 pub mod spec;
 
 use arguments::Arguments;
-use outcome::Happened;
+use outcome::RunReport;
 
 const NAME: &str = "bash";
 
@@ -115,11 +115,11 @@ impl Tool<Files> for Bash {
         });
         let budget =
             Budget::new(Instant::now(), arguments.timeout, context.deadline).map_err(too_late)?;
-        // From here on what happened is told, whatever comes in between.
+        // From here on the call reports what happened, whatever comes in between.
         context.begin_commit()?;
         let start = Start { settings: &self.settings, ready, cwd: &cwd, budget };
         let (finished, shell) = start.run(&arguments, &interrupt, context)?;
-        let happened = Happened {
+        let report = RunReport {
             settings: &self.settings,
             jail: &ready.jail,
             arguments: &arguments,
@@ -128,7 +128,7 @@ impl Tool<Files> for Bash {
             budget,
             finished,
         };
-        happened.tell(context)
+        report.finish(context)
     }
 
     fn preview(&self, arguments: &Payload, context: &Context<'_>) -> Result<View, ToolError> {

@@ -20,7 +20,7 @@ use workspace_fs::{
 use crate::Context;
 pub use show::EXPECTED_VERSION;
 pub(super) use show::{
-    PREVIEW_LINES, failure, notice, put, render, result, told, view, view_hunks,
+    PREVIEW_LINES, failure, notice, put, render, rendered, result, view, view_hunks,
 };
 use tool_provider::{Category, Payload, ToolError};
 

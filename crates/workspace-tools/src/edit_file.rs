@@ -286,13 +286,13 @@ fn edit_once(arguments: &Arguments<'_>, context: &Context<'_>) -> Result<Payload
     pieces.iter().for_each(|piece| hasher.update(piece));
     let version = hasher.finish();
 
-    let (diff, told) = change::told(|lines| prepared.diff(lines), prepared.side());
+    let (diff, rendered) = change::rendered(|lines| prepared.diff(lines), prepared.side());
     let mut payload = Payload::new();
     PATH.put(&mut payload, path);
     spec::REPLACEMENTS.put(&mut payload, prepared.edited.replacements);
     if version == prepared.base.version {
         let notices = [UNDONE.to_owned()];
-        change::put(&mut payload, &diff, told, version, prepared.encoding, &notices);
+        change::put(&mut payload, &diff, rendered, version, prepared.encoding, &notices);
         return Ok(payload);
     }
 
@@ -309,8 +309,8 @@ fn edit_once(arguments: &Arguments<'_>, context: &Context<'_>) -> Result<Payload
     }
     drop(committed);
     let mut notices: Vec<String> = change::notice(written.how).into_iter().collect();
-    notices.extend(told.notes.iter().cloned());
-    change::put(&mut payload, &diff, told, version, prepared.encoding, &notices);
+    notices.extend(rendered.notes.iter().cloned());
+    change::put(&mut payload, &diff, rendered, version, prepared.encoding, &notices);
     Ok(payload)
 }
 

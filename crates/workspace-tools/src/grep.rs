@@ -23,8 +23,8 @@ use super::prefix::Prefix;
 use crate::change;
 use crate::{Context, Files};
 use arguments::{Arguments, HERE};
-use collect::{Hits, Interest, Lines};
-use notice::Told;
+use collect::{Hits, Lines, SearchLimits};
+use notice::SearchReport;
 use report::{Full, Listed, Pages};
 use search::Search;
 use tool_provider::view::View;
@@ -67,17 +67,17 @@ impl Tool<Files> for Grep {
         let page = arguments.page;
         let want = page.offset.saturating_add(page.limit).saturating_add(1);
         let lines = if arguments.wanted.multiline { Lines::Many } else { Lines::One };
-        let interest = Interest { mode: arguments.mode, lines, skip: 0, want };
+        let limits = SearchLimits { mode: arguments.mode, lines, skip: 0, want };
         let secrets = context.secrets.clone();
-        let search = Search { pattern, around: arguments.around, interest, secrets };
+        let search = Search { pattern, around: arguments.around, limits, secrets };
         let cancelled = || context.cancel.is_cancelled();
         let until = StopCondition { cancelled: &cancelled, deadline: context.search_deadline() };
         let mut again = |path: &[u8], skip: usize| {
-            let interest = Interest { skip, ..interest };
+            let limits = SearchLimits { skip, ..limits };
             let search = Search {
                 pattern: search.pattern.clone(),
                 secrets: search.secrets.clone(),
-                interest,
+                limits,
                 ..search
             };
             search_one(&start, path, &search, until)
@@ -182,7 +182,7 @@ fn result(
     named: &Named,
 ) -> Payload {
     let next = arguments.page.offset.saturating_add(listed.list.len());
-    let notice = Told { listed: &listed, arguments, end, counts, named, next }.notice();
+    let notice = SearchReport { listed: &listed, arguments, end, counts, named, next }.notice();
     let mut payload = Payload::new();
     let to = &mut payload;
     spec::PATTERN.put(to, arguments.wanted.pattern);

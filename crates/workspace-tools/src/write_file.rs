@@ -322,14 +322,14 @@ impl WriteFile {
             notices.extend(change::notice(written.how));
             content.len()
         };
-        let (diff, told) = change::told(|lines| prepared.diff(lines), prepared.side());
-        notices.extend(told.notes.iter().cloned());
+        let (diff, rendered) = change::rendered(|lines| prepared.diff(lines), prepared.side());
+        notices.extend(rendered.notes.iter().cloned());
 
         let mut payload = Payload::new();
         PATH.put(&mut payload, path);
         spec::CREATED.put(&mut payload, prepared.is_new());
         spec::BYTES_WRITTEN.put(&mut payload, written);
-        change::put(&mut payload, &diff, told, version, Encoding::Utf8, &notices);
+        change::put(&mut payload, &diff, rendered, version, Encoding::Utf8, &notices);
         Ok(payload)
     }
 }

@@ -13,7 +13,7 @@ use crate::arena::Place;
 #[derive(Clone, Copy)]
 pub(crate) struct Story {
     pub(crate) name: &'static str,
-    pub(crate) tell: Tell,
+    pub(crate) body: Body,
     pub(crate) needs: &'static [Need],
 }
 
@@ -34,7 +34,7 @@ pub(crate) enum Need {
 
 /// How a story is told.
 #[derive(Clone, Copy)]
-pub(crate) enum Tell {
+pub(crate) enum Body {
     /// At the level that it is given.
     At(fn(Level)),
     /// At the levels that it chooses.
@@ -46,7 +46,7 @@ macro_rules! stories {
     ($subject:literal: $($name:ident $(needs [$($need:expr),+])?),+ $(,)?) => {
         vec![$($crate::story::Story {
             name: concat!($subject, "::", stringify!($name)),
-            tell: $crate::story::Tell::At($name),
+            body: $crate::story::Body::At($name),
             needs: &[$($($need),+)?],
         }),+]
     };
@@ -58,7 +58,7 @@ macro_rules! tests {
     ($subject:literal: $($name:ident $(needs [$($need:expr),+])?),+ $(,)?) => {
         vec![$($crate::story::Story {
             name: concat!($subject, "::", stringify!($name)),
-            tell: $crate::story::Tell::Once($name),
+            body: $crate::story::Body::Once($name),
             needs: &[$($($need),+)?],
         }),+]
     };
@@ -68,14 +68,14 @@ pub(crate) use tests;
 /// The trials of `stories`, at both levels where they leave that open.
 pub(crate) fn trials(stories: &[Story]) -> Vec<Trial> {
     let mut trials = Vec::new();
-    for &Story { name, tell, needs } in stories {
-        match tell {
-            Tell::At(tell) => trials.extend([Level::Full, Level::Kernel].map(|level| {
+    for &Story { name, body, needs } in stories {
+        match body {
+            Body::At(body) => trials.extend([Level::Full, Level::Kernel].map(|level| {
                 let name = format!("{name}::{level}");
-                trial(name, move || lack(needs, Some(level)), move || tell(level))
+                trial(name, move || lack(needs, Some(level)), move || body(level))
             })),
-            Tell::Once(tell) => {
-                trials.push(trial(name.to_owned(), move || lack(needs, None), tell));
+            Body::Once(body) => {
+                trials.push(trial(name.to_owned(), move || lack(needs, None), body));
             }
         }
     }
@@ -85,11 +85,11 @@ pub(crate) fn trials(stories: &[Story]) -> Vec<Trial> {
 fn trial(
     name: String,
     lack: impl Fn() -> Option<Lack> + Send + 'static,
-    tell: impl Fn() + Send + 'static,
+    body: impl Fn() + Send + 'static,
 ) -> Trial {
     Trial::ignorable_test(name, move || match lack() {
         None => {
-            tell();
+            body();
             Ok(Completion::Completed)
         }
         Some(Lack::Machine(lack)) if in_ci() => Err(format!("CI must have it: {lack}").into()),

@@ -77,8 +77,8 @@ impl Painter {
                 self.line(text, indent, &format!("[{label}] {call}"));
             }
             View::Unknown => {
-                let told = "(something that this version cannot show)";
-                self.prose(text, indent, told, Some(Ink::Dim));
+                let placeholder = "(something that this version cannot show)";
+                self.prose(text, indent, placeholder, Some(Ink::Dim));
             }
         }
     }

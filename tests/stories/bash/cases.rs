@@ -144,8 +144,8 @@ async fn a_folder_that_is_gone_is_told_from_one_that_is_foreign_and_from_a_missi
     let (_, missing) = story.call("bash", json!({"command": "pwd"})).await;
     let missing = missing.unwrap_err();
     assert_eq!(missing.category, "execution_failed", "{}", missing.message);
-    let told = format!("the shell {}", shell.display());
-    assert!(missing.message.contains(&told), "{}", missing.message);
+    let printed = format!("the shell {}", shell.display());
+    assert!(missing.message.contains(&printed), "{}", missing.message);
 
     // The root itself is gone, and only its handle is left.
     story.configure(json!({})).await.unwrap();

@@ -66,9 +66,9 @@ async fn heard(log: &mut mpsc::UnboundedReceiver<HostLogEntry>, part: &str) -> H
 
 async fn listening() -> (Story, mpsc::UnboundedReceiver<HostLogEntry>) {
     let mut story = Story::launched().await;
-    let (told, log) = mpsc::unbounded_channel();
+    let (sender, log) = mpsc::unbounded_channel();
     // The provider may say more after nobody listens.
-    let routes = host_callbacks(move |entry| drop(told.send(entry)));
+    let routes = host_callbacks(move |entry| drop(sender.send(entry)));
     story
         .plugin
         .serve_callbacks(HOST_CALLBACKS, goplugin::Services::new().with(routes))
@@ -138,7 +138,7 @@ async fn a_cancel_is_reported_to_the_kernels_log() {
     story.end().await;
     while let Ok(entry) = log.try_recv() {
         let again = entry.message.contains("the command was ended because");
-        assert!(!again, "told twice: {entry:?}");
+        assert!(!again, "reported twice: {entry:?}");
     }
     while let Ok(entry) = log.try_recv() {
         assert!(entry.text("command").is_none(), "{entry:?}");

@@ -31,26 +31,26 @@ fn output_that_is_still_on_its_way_when_the_shell_ends_is_not_lost() {
 
 fn a_command_that_heeds_sigterm_can_tidy_up() {
     let ground = Ground::new();
-    let told = ground.run(json!({
+    let answer = ground.run(json!({
         "command": "trap 'echo bye; exit 5' TERM; echo hi; while :; do sleep .05; done",
         "timeout_ms": 500,
     }));
-    let details = told.error().details();
+    let details = answer.error().details();
     // Between the two bash says that its child was terminated.
     let output = details["output"].as_str().unwrap();
     assert!(output.starts_with("hi\n") && output.contains("bye\n"), "{output}");
     assert_eq!((&details["exit_code"], &details["signals_sent"]), (&json!(5), &json!(["SIGTERM"])));
-    assert_eq!(told.exit(), (5, None));
+    assert_eq!(answer.exit(), (5, None));
 }
 
 fn what_the_shell_started_can_tidy_up_too() {
     let ground = Ground::new();
     // The shell dies of SIGTERM at once; the process below it needs a little longer.
-    let told = ground.run(json!({
+    let answer = ground.run(json!({
         "command": "bash -c 'trap \"sleep .6; echo bye; exit\" TERM; echo hi; sleep 300 & wait'; true",
         "timeout_ms": 500,
     }));
-    let details = told.error().details();
+    let details = answer.error().details();
     assert_eq!(
         (&details["signal"], &details["signals_sent"]),
         (&json!("SIGTERM"), &json!(["SIGTERM"]))

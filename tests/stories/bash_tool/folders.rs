@@ -23,9 +23,9 @@ fn a_command_runs_where_it_is_told_to_and_only_inside_the_roots() {
         (format!("{root}/a/../a/b"), format!("{root}/a/b")),
         ("inside".to_owned(), format!("{root}/a/b")),
     ] {
-        let told = ground.run(json!({"command": "pwd", "cwd": cwd}));
-        assert_eq!(told.result()["output"], format!("{place}\n"));
-        assert_eq!(told.result()["cwd"], place);
+        let answer = ground.run(json!({"command": "pwd", "cwd": cwd}));
+        assert_eq!(answer.result()["output"], format!("{place}\n"));
+        assert_eq!(answer.result()["cwd"], place);
     }
     let outside = ground.outside.to_str().unwrap();
     for (cwd, category) in [
@@ -37,9 +37,9 @@ fn a_command_runs_where_it_is_told_to_and_only_inside_the_roots() {
         ("nonexistent", Category::NotFound),
         ("file", Category::ExecutionFailed),
     ] {
-        let told = ground.run(json!({"command": "touch made", "cwd": cwd}));
-        assert_eq!(told.error().category(), category, "{cwd}: {}", told.error());
-        assert!(told.error().message().contains(cwd), "{}", told.error());
-        assert!(told.events.is_empty());
+        let answer = ground.run(json!({"command": "touch made", "cwd": cwd}));
+        assert_eq!(answer.error().category(), category, "{cwd}: {}", answer.error());
+        assert!(answer.error().message().contains(cwd), "{}", answer.error());
+        assert!(answer.events.is_empty());
     }
 }

@@ -39,7 +39,7 @@ struct Stage {
 pub(crate) type Outcome = Result<Payload, ToolError>;
 
 /// What came of a call.
-pub(crate) struct Told {
+pub(crate) struct Answer {
     pub(crate) events: Vec<Event>,
     pub(crate) outcome: Outcome,
 }
@@ -89,22 +89,22 @@ impl Ground {
     }
 
     /// Runs a call to its end.
-    pub(crate) fn run(&self, arguments: Value) -> Told {
+    pub(crate) fn run(&self, arguments: Value) -> Answer {
         let collector = Arc::new(Collector::default());
         let outcome = self.run_into(arguments, collector.clone(), &CancelToken::new(), None);
-        Told { events: collector.taken(), outcome }
+        Answer { events: collector.taken(), outcome }
     }
 
     /// Runs a command to its end, which must be a result.
     pub(crate) fn result(&self, command: &str) -> Payload {
-        let told = self.run(json!({ "command": command }));
-        told.outcome.unwrap_or_else(|error| panic!("{command}: {error} {:?}", error.details()))
+        let answer = self.run(json!({ "command": command }));
+        answer.outcome.unwrap_or_else(|error| panic!("{command}: {error} {:?}", error.details()))
     }
 
     /// Runs a command in a folder to its end, which must be a result.
     pub(crate) fn result_in(&self, folder: &Path, command: &str) -> Payload {
-        let told = self.run(json!({ "command": command, "cwd": folder.to_str().unwrap() }));
-        told.outcome.unwrap_or_else(|error| panic!("{command}: {error} {:?}", error.details()))
+        let answer = self.run(json!({ "command": command, "cwd": folder.to_str().unwrap() }));
+        answer.outcome.unwrap_or_else(|error| panic!("{command}: {error} {:?}", error.details()))
     }
 
     /// Runs a call whose events go to `sink`.
@@ -189,14 +189,14 @@ impl Ground {
     }
 
     /// Runs a call and cancels it once it has printed `cue`.
-    pub(crate) fn cancelled(&self, arguments: Value, cue: &str) -> Told {
+    pub(crate) fn cancelled(&self, arguments: Value, cue: &str) -> Answer {
         let collector = Arc::new(Collector::default());
         let cancel = CancelToken::new();
         let answer = self.start(arguments, collector.clone(), &cancel, None);
         collector.wait_for(cue);
         cancel.cancel();
         let outcome = answer.recv().unwrap();
-        Told { events: collector.taken(), outcome }
+        Answer { events: collector.taken(), outcome }
     }
 }
 
@@ -217,7 +217,7 @@ fn workspace(policy: &Policy) -> Workspace {
     .unwrap()
 }
 
-impl Told {
+impl Answer {
     pub(crate) fn result(&self) -> &Payload {
         self.outcome.as_ref().unwrap_or_else(|error| panic!("{error} {:?}", error.details()))
     }

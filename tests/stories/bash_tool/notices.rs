@@ -68,8 +68,8 @@ fn a_closed_network_is_named_and_every_channel_is_closed() {
             ports.1,
             path.display(),
         );
-        let told = ground.run(json!({"command": "python3 -", "stdin": script}));
-        told.result()["output"].as_str().unwrap().to_owned()
+        let answer = ground.run(json!({"command": "python3 -", "stdin": script}));
+        answer.result()["output"].as_str().unwrap().to_owned()
     };
     // Where UDP within a private network goes nowhere, sending it is no error.
     udp.set_nonblocking(true).unwrap();

@@ -38,13 +38,13 @@ fn every_way_to_end_is_a_result_with_its_own_status() {
         ("no_such_command_x 2>/dev/null", 127, None, ""),
         ("./noexec 2>/dev/null", 126, None, ""),
     ] {
-        let told = ground.run(json!({ "command": command }));
-        let result = told.result();
+        let answer = ground.run(json!({ "command": command }));
+        let result = answer.result();
         assert_eq!(result["exit_code"], code, "{command}: {result:?}");
         assert_eq!(result.get("signal").and_then(|s| s.as_str()), signal, "{command}");
         // bash itself may add a line about a child that died.
         assert!(result["output"].as_str().unwrap().starts_with(output), "{command}: {result:?}");
-        assert_eq!(told.exit(), (code, signal.map(str::to_owned)), "{command}");
+        assert_eq!(answer.exit(), (code, signal.map(str::to_owned)), "{command}");
     }
 }
 
@@ -68,10 +68,10 @@ fn a_result_has_every_field_that_its_schema_requires() {
 
 fn nothing_waits_for_a_person() {
     let ground = Ground::new();
-    let told = ground.run(json!({"command":
+    let answer = ground.run(json!({"command":
         "cat; echo A=$?; cat <<< a >/dev/null; read y; echo B=$?; readlink /proc/self/fd/0; \
          (exec 3</dev/tty) 2>/dev/null; echo C=$?"}));
-    let output = told.result()["output"].as_str().unwrap();
+    let output = answer.result()["output"].as_str().unwrap();
     assert!(output.contains("A=0\nB=1\n") && output.contains("C=1\n"), "{output}");
     assert!(output.contains("/null\n"), "{output}");
 }
@@ -79,39 +79,39 @@ fn nothing_waits_for_a_person() {
 fn input_reaches_the_command_whole_and_both_ways_at_once() {
     let ground = Ground::new();
     let text = "0123456789abcdef".repeat(100_000);
-    let told = ground.run(json!({"command": "tee copy | tail -c 16", "stdin": text}));
-    assert_eq!(told.result()["output"], "0123456789abcdef");
+    let answer = ground.run(json!({"command": "tee copy | tail -c 16", "stdin": text}));
+    assert_eq!(answer.result()["output"], "0123456789abcdef");
     assert_eq!(read(ground.root.join("copy")), text);
     // More than both pipes hold, while the command writes as much as it reads.
-    let told = ground.run(json!({"command": "cat", "stdin": text}));
-    assert_eq!(told.result()["stdout_bytes"], text.len());
+    let answer = ground.run(json!({"command": "cat", "stdin": text}));
+    assert_eq!(answer.result()["stdout_bytes"], text.len());
     // A command need not read any of it.
-    let told = ground.run(json!({"command": "head -c 3; exec <&-; echo", "stdin": text}));
-    assert_eq!(told.result()["output"], "012\n");
+    let answer = ground.run(json!({"command": "head -c 3; exec <&-; echo", "stdin": text}));
+    assert_eq!(answer.result()["output"], "012\n");
 }
 
 fn a_command_too_long_for_an_argument_runs_all_the_same() {
     let ground = Ground::new();
     let long = format!("x={}\necho ${{#x}}; cat; readlink /proc/self/fd/0", "y".repeat(200_000));
-    let told = ground.run(json!({"command": long}));
-    let output = told.result()["output"].as_str().unwrap();
+    let answer = ground.run(json!({"command": long}));
+    let output = answer.result()["output"].as_str().unwrap();
     assert!(output.starts_with("200000\n") && output.ends_with("/null\n"), "{output}");
-    assert!(told.result()["command"].as_str().unwrap().len() < 3000);
-    let told = ground
+    assert!(answer.result()["command"].as_str().unwrap().len() < 3000);
+    let answer = ground
         .run(json!({"command": long.replace("; readlink /proc/self/fd/0", ""), "stdin": "input"}));
-    assert_eq!(told.result()["output"], "200000\ninput");
+    assert_eq!(answer.result()["output"], "200000\ninput");
 }
 
 fn nonsense_is_refused_before_anything_runs() {
     let ground = Ground::new();
     for command in ["", "  \n", "echo a\0b"] {
-        let told = ground.run(json!({ "command": command }));
-        assert_eq!(told.error().category(), Category::InvalidArguments);
-        assert_eq!(told.error().kind(), ToolErrorKind::Validation);
-        assert!(told.events.is_empty());
+        let answer = ground.run(json!({ "command": command }));
+        assert_eq!(answer.error().category(), Category::InvalidArguments);
+        assert_eq!(answer.error().kind(), ToolErrorKind::Validation);
+        assert!(answer.events.is_empty());
     }
-    let told = ground.run(json!({"command": "-echo 2>/dev/null"}));
-    assert_eq!(told.result()["exit_code"], 127, "a command, not an option of the shell");
+    let answer = ground.run(json!({"command": "-echo 2>/dev/null"}));
+    assert_eq!(answer.result()["exit_code"], 127, "a command, not an option of the shell");
 }
 
 fn a_missing_shell_is_replaced_and_that_is_said() {
@@ -123,9 +123,9 @@ fn a_missing_shell_is_replaced_and_that_is_said() {
     assert!(result["notice"].as_str().unwrap().contains("/nonexistent/bash"), "{result:?}");
 
     let ground = Ground::with(|settings| settings.shells = vec!["/nonexistent/bash".into()]);
-    let told = ground.run(json!({"command": "true"}));
-    assert_eq!(told.error().category(), Category::ExecutionFailed);
-    assert!(told.error().message().contains("/nonexistent/bash"), "{}", told.error());
+    let answer = ground.run(json!({"command": "true"}));
+    assert_eq!(answer.error().category(), Category::ExecutionFailed);
+    assert!(answer.error().message().contains("/nonexistent/bash"), "{}", answer.error());
 }
 
 fn a_command_sees_the_listed_variables_and_nothing_of_ours() {

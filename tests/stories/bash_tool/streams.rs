@@ -27,15 +27,15 @@ pub(crate) fn trials() -> Vec<Trial> {
 
 fn both_streams_come_in_the_order_of_arrival() {
     let ground = Ground::new();
-    let told = ground.run(json!({"command":
+    let answer = ground.run(json!({"command":
         "echo o1; sleep .2; echo e1 >&2; sleep .2; echo o2; sleep .2; echo e2 >&2"}));
     let expected = [(Stdout, "o1\n"), (Stderr, "e1\n"), (Stdout, "o2\n"), (Stderr, "e2\n")];
     let expected = expected.map(|(stream, text)| (stream, text.to_owned()));
-    assert_eq!(told.streamed(), expected);
-    assert_eq!(told.result()["output"], "o1\ne1\no2\ne2\n");
-    let Some(Event::Progress { message, .. }) = told.events.first() else { panic!() };
-    let told = message.strip_prefix("started (pid ").and_then(|rest| rest.split_once(')'));
-    let (pid, counted) = told.expect(message);
+    assert_eq!(answer.streamed(), expected);
+    assert_eq!(answer.result()["output"], "o1\ne1\no2\ne2\n");
+    let Some(Event::Progress { message, .. }) = answer.events.first() else { panic!() };
+    let answer = message.strip_prefix("started (pid ").and_then(|rest| rest.split_once(')'));
+    let (pid, counted) = answer.expect(message);
     assert_ne!(pid.parse::<u32>().unwrap(), 0, "{message}");
     // Before Linux 6.13 a confined thread cannot learn the machine's number.
     assert!(matches!(counted, "" | " in the jail"), "{message}");
@@ -43,27 +43,27 @@ fn both_streams_come_in_the_order_of_arrival() {
 
 fn a_line_is_streamed_while_the_command_goes_on() {
     let ground = Ground::new();
-    let told = ground.cancelled(json!({"command": "echo first; sleep 300"}), "first");
-    assert_eq!(told.streamed(), [(Stdout, "first\n".to_owned())]);
+    let answer = ground.cancelled(json!({"command": "echo first; sleep 300"}), "first");
+    assert_eq!(answer.streamed(), [(Stdout, "first\n".to_owned())]);
 }
 
 fn a_character_is_never_split_between_events() {
     let ground = Ground::new();
-    let told = ground.run(json!({"command":
+    let answer = ground.run(json!({"command":
         r"printf '\xe2'; sleep .1; printf '\x82' ; sleep .1; printf '\xac!'"}));
-    for event in &told.events {
+    for event in &answer.events {
         if let Event::Output { data, .. } = event {
             std::str::from_utf8(data).unwrap();
         }
     }
-    assert_eq!(told.streamed(), [(Stdout, "€!".to_owned())]);
+    assert_eq!(answer.streamed(), [(Stdout, "€!".to_owned())]);
 }
 
 fn both_streams_are_read_at_the_same_time() {
     let ground = Ground::new();
-    let told = ground.run(json!({"command":
+    let answer = ground.run(json!({"command":
         "head -c 1M /dev/zero >&2; head -c 1M /dev/zero; echo end"}));
-    let result = told.result();
+    let result = answer.result();
     assert_eq!(result["stderr_bytes"], 1 << 20);
     assert_eq!(result["stdout_bytes"], (1 << 20) + 4);
     assert!(result["output"].as_str().unwrap().ends_with("end\n"));
@@ -82,16 +82,16 @@ fn secrets_are_masked_in_events_results_and_errors() {
     });
     let command = "echo start; printf hunter2; sleep .2; printf -- '-secret\n'; echo $TOKEN >&2; \
                    seq 1 200; echo hunter2-secret";
-    let told = ground.run(json!({ "command": command }));
-    let everything = format!("{:?} {:?}", told.streamed(), told.result());
+    let answer = ground.run(json!({ "command": command }));
+    let everything = format!("{:?} {:?}", answer.streamed(), answer.result());
     assert!(!everything.contains("hunter2-secret"), "{everything}");
-    let streamed: String = told.streamed().into_iter().map(|(_, text)| text).collect();
+    let streamed: String = answer.streamed().into_iter().map(|(_, text)| text).collect();
     assert_eq!(streamed.matches("[TOKEN]").count(), 3, "{streamed}");
-    let full = super::ground::read(told.result()["full_output_path"].as_str().unwrap());
+    let full = super::ground::read(answer.result()["full_output_path"].as_str().unwrap());
     assert_eq!(full.matches("[TOKEN]").count(), 3);
 
-    let told = ground.run(json!({"command": "echo $TOKEN; sleep 300", "timeout_ms": 300}));
-    let details = format!("{} {:?}", told.error(), told.error().details());
+    let answer = ground.run(json!({"command": "echo $TOKEN; sleep 300", "timeout_ms": 300}));
+    let details = format!("{} {:?}", answer.error(), answer.error().details());
     assert!(details.contains("[TOKEN]") && !details.contains("hunter2-secret"), "{details}");
 }
 

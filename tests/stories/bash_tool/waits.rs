@@ -5,7 +5,7 @@ use std::time::Duration;
 use serde_json::json;
 use tool_provider::{Category, Event};
 
-use super::ground::{Ground, Told};
+use super::ground::{Answer, Ground};
 use crate::trials::{Need, Trial};
 
 pub(crate) fn trials() -> Vec<Trial> {
@@ -16,8 +16,8 @@ pub(crate) fn trials() -> Vec<Trial> {
     ]
 }
 
-fn told_of_silence(told: &Told) -> Vec<&str> {
-    let messages = told.events.iter().filter_map(|event| match event {
+fn told_of_silence(answer: &Answer) -> Vec<&str> {
+    let messages = answer.events.iter().filter_map(|event| match event {
         Event::Progress { message, fraction: None } => Some(message.as_str()),
         _ => None,
     });
@@ -26,15 +26,15 @@ fn told_of_silence(told: &Told) -> Vec<&str> {
 
 fn a_silent_command_is_told_to_be_still_there_and_one_that_prints_is_not() {
     let ground = Ground::with(|settings| settings.quiet_every = Duration::from_millis(20));
-    let told = ground.run(json!({"command": "sleep 1; echo hi"}));
-    let silence = told_of_silence(&told);
-    assert!(silence.len() >= 2, "{:?}", told.events);
+    let answer = ground.run(json!({"command": "sleep 1; echo hi"}));
+    let silence = told_of_silence(&answer);
+    assert!(silence.len() >= 2, "{:?}", answer.events);
     assert!(silence.iter().all(|message| message.ends_with(" s, still running")), "{silence:?}");
-    assert_eq!(told.result()["output"], "hi\n");
+    assert_eq!(answer.result()["output"], "hi\n");
 
     let patient = Ground::with(|settings| settings.quiet_every = Duration::from_secs(60));
-    let told = patient.run(json!({"command": "sleep 1; echo hi"}));
-    assert_eq!(told_of_silence(&told), [""; 0]);
+    let answer = patient.run(json!({"command": "sleep 1; echo hi"}));
+    assert_eq!(told_of_silence(&answer), [""; 0]);
 }
 
 fn a_timeout_says_who_waited_for_somebody_to_type() {
@@ -42,9 +42,9 @@ fn a_timeout_says_who_waited_for_somebody_to_type() {
     let hint = |command: &str, timeouts: &[u64]| {
         let mut hint = String::new();
         for timeout in timeouts {
-            let told = ground.run(json!({"command": command, "timeout_ms": timeout}));
-            assert_eq!(told.error().category(), Category::Timeout);
-            hint = told.error().hint().unwrap_or_default().to_owned();
+            let answer = ground.run(json!({"command": command, "timeout_ms": timeout}));
+            assert_eq!(answer.error().category(), Category::Timeout);
+            hint = answer.error().hint().unwrap_or_default().to_owned();
             if hint.contains("waiting") {
                 break;
             }

@@ -71,8 +71,8 @@ fn assert_jumps(library: &Path) {
     let date = || {
         let mut date = Command::new("date");
         date.args(["+%s"]).env("LD_PRELOAD", library);
-        let told = String::from_utf8(date.output().unwrap().stdout).unwrap();
-        told.trim().parse::<u64>().unwrap()
+        let printed = String::from_utf8(date.output().unwrap().stdout).unwrap();
+        printed.trim().parse::<u64>().unwrap()
     };
     let now = std::time::SystemTime::UNIX_EPOCH.elapsed().unwrap().as_secs();
     assert!(date().abs_diff(now) > 300 * 24 * 3600);

@@ -45,12 +45,12 @@ async fn thousands_of_hostile_arguments_for_each_tool() {
             let (raw, tool) = (Raw::of(&story), tool.clone());
             tokio::spawn(attack(raw, tool, caller, structs))
         });
-        let told = join_all(callers).await;
-        let told = told.into_iter().map(Result::unwrap).reduce(Told::with).unwrap();
-        eprintln!("{}: {told:?}", tool.name);
-        assert!(told.refused > structs / 2, "{}: hardly anything was hostile", tool.name);
+        let tally = join_all(callers).await;
+        let tally = tally.into_iter().map(Result::unwrap).reduce(Tally::with).unwrap();
+        eprintln!("{}: {tally:?}", tool.name);
+        assert!(tally.refused > structs / 2, "{}: hardly anything was hostile", tool.name);
         // A short run may well hold none that a tool takes.
-        assert!(told.succeeded > 0 || structs < MANY, "{}: each was refused", tool.name);
+        assert!(tally.succeeded > 0 || structs < MANY, "{}: each was refused", tool.name);
     }
     // It is still the same process, and it works.
     story.plugin.ping().await.unwrap();
@@ -73,13 +73,13 @@ fn prepare(story: &Story) {
 
 /// How the structs of a tool were answered.
 #[derive(Clone, Copy, Debug, Default)]
-struct Told {
+struct Tally {
     succeeded: usize,
     refused: usize,
     failed: usize,
 }
 
-impl Told {
+impl Tally {
     fn with(self, other: Self) -> Self {
         Self {
             succeeded: self.succeeded + other.succeeded,
@@ -89,10 +89,10 @@ impl Told {
     }
 }
 
-async fn attack(mut raw: Raw, tool: AdvertisedTool, caller: usize, structs: usize) -> Told {
+async fn attack(mut raw: Raw, tool: AdvertisedTool, caller: usize, structs: usize) -> Tally {
     let names = property_names(&tool.input_schema);
     let mut dice = Dice::new(caller as u64);
-    let mut told = Told::default();
+    let mut tally = Tally::default();
     for round in (caller..structs).step_by(CALLERS) {
         let seed = dice.throw();
         let hostile = Hostile { dice: Dice::new(seed), deepest: 0 };
@@ -109,18 +109,18 @@ async fn attack(mut raw: Raw, tool: AdvertisedTool, caller: usize, structs: usiz
             _ => raw.invoke(&tool.name, arguments).await,
         };
         match outcome {
-            Ok(()) => told.succeeded += 1,
+            Ok(()) => tally.succeeded += 1,
             Err(failure) if failure.category == "invalid_arguments" => {
                 let named = names.iter().any(|name| failure.message.contains(name.as_str()))
                     || given.iter().any(|spelling| failure.message.contains(spelling.as_str()))
                     || deepest > READABLE && failure.message.contains("recursion limit");
                 assert!(named, "{}, seed {seed}: {}", tool.name, failure.message);
-                told.refused += 1;
+                tally.refused += 1;
             }
-            Err(_) => told.failed += 1,
+            Err(_) => tally.failed += 1,
         }
     }
-    told
+    tally
 }
 
 /// What a message calls the arguments by: the names that came, and the texts, which say more where

@@ -78,7 +78,7 @@ async fn system_calls_that_fail_are_told_and_leave_files_whole() {
                         content == OLD || applied(&failure) && Some(&*content) == new,
                         "{what}"
                     );
-                    told(&failure, &what);
+                    assert_known(&failure, &what);
                 }
             }
             assert_eq!(leftovers(&story), [""; 0], "{what}");
@@ -148,7 +148,7 @@ fn applied(failure: &Failure) -> bool {
     failure.details.get("applied") == Some(&json!(true))
 }
 
-fn told(failure: &Failure, what: &str) {
+fn assert_known(failure: &Failure, what: &str) {
     let known = ["execution_failed", "not_found", "permission_denied", "concurrency_conflict"];
     assert!(known.contains(&&*failure.category), "{what}");
     assert!(!failure.message.is_empty() && failure.details.contains_key("kind"), "{what}");

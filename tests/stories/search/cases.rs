@@ -134,8 +134,8 @@ async fn a_bad_pattern_is_told_with_its_reason() {
     ] {
         let failure = story.failure("grep", json!({ "pattern": pattern })).await;
         assert_eq!(failure.category, "invalid_arguments", "{pattern:?}: {}", failure.message);
-        let told = format!("{} {:?}", failure.message, failure.hint()).to_lowercase();
-        assert!(told.contains(reason), "{pattern:?}: {told}");
+        let complaint = format!("{} {:?}", failure.message, failure.hint()).to_lowercase();
+        assert!(complaint.contains(reason), "{pattern:?}: {complaint}");
     }
     let fixed = json!({"pattern": "foo(", "fixed_strings": true});
     assert_eq!(grep(&mut story, fixed).await, [""; 0], "plain text is no bad pattern");

@@ -102,9 +102,9 @@ async fn secrets_are_masked_in_what_is_found() {
         ("glob", json!({"pattern": "*"})),
     ] {
         let (events, outcome) = story.call(tool, arguments.clone()).await;
-        let told = format!("{events:?} {outcome:?}");
-        assert!(!told.contains("s3cr3t-value"), "{tool} {arguments}: {told}");
-        assert!(told.contains("[TOKEN]"), "{tool} {arguments}: {told}");
+        let dump = format!("{events:?} {outcome:?}");
+        assert!(!dump.contains("s3cr3t-value"), "{tool} {arguments}: {dump}");
+        assert!(dump.contains("[TOKEN]"), "{tool} {arguments}: {dump}");
         let stored = serde_json::to_vec(&outcome.unwrap()).unwrap();
         let shown = format!("{:?}", story.client.render("json", stored).await.unwrap());
         assert!(!shown.contains("s3cr3t-value"), "{shown}");

@@ -200,7 +200,7 @@ fn lines(hits: &[Value]) -> Vec<String> {
     for hit in hits {
         let path = shown(&hit["path"]);
         let first = hit["line"].as_u64().unwrap();
-        let text = |value: &Value| told(value.as_str().unwrap());
+        let text = |value: &Value| comparable(value.as_str().unwrap());
         let list = |name: &str| hit[name].as_array().cloned().unwrap_or_default();
         let before = list("before");
         let after = list("after");
@@ -219,7 +219,7 @@ fn lines(hits: &[Value]) -> Vec<String> {
 }
 
 /// A line as far as both tell it alike: without its end, and a long one not at all.
-fn told(line: &str) -> String {
+fn comparable(line: &str) -> String {
     let line = line.trim_end_matches(['\r', '\n']);
     if line.chars().count() > 450 { "(long)".to_owned() } else { format!("{line:?}") }
 }
@@ -297,7 +297,7 @@ impl Ripgrep {
                 continue;
             }
             let (path, number) = (path(&bytes(&data["path"])), &data["line_number"]);
-            let text = told(&String::from_utf8_lossy(&bytes(&data["lines"])));
+            let text = comparable(&String::from_utf8_lossy(&bytes(&data["lines"])));
             lines.push(match data["submatches"][0]["start"].as_u64() {
                 Some(start) => format!("{path}:{number}:{}: {text}", start + 1),
                 None => format!("{path}-{number}- {text}"),
@@ -315,16 +315,16 @@ impl Ripgrep {
                 continue;
             }
             let (path, lines) = (path(&bytes(&data["path"])), bytes(&data["lines"]));
-            let mut told = 0;
+            let mut covered = 0;
             for submatch in data["submatches"].as_array().unwrap() {
                 let [start, end] = ["start", "end"]
                     .map(|name| usize::try_from(submatch[name].as_u64().unwrap()).unwrap());
-                if start < told {
+                if start < covered {
                     continue;
                 }
                 let last = start.max(end.saturating_sub(1));
                 let feed = lines[last..].iter().position(|byte| *byte == b'\n');
-                told = feed.map_or(lines.len(), |feed| last + feed + 1);
+                covered = feed.map_or(lines.len(), |feed| last + feed + 1);
                 let before = &lines[..start];
                 let skipped = before.iter().filter(|byte| **byte == b'\n').count() as u64;
                 let line = before.iter().rposition(|byte| *byte == b'\n').map_or(0, |at| at + 1);

@@ -40,13 +40,13 @@ pub(crate) enum Details {
         /// The reason and the domain of its ErrorInfo.
         info: Option<(String, String)>,
         /// Its ToolError.
-        error: Option<SeenError>,
+        error: Option<ObservedError>,
     },
 }
 
 /// What a provider says of itself.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) struct SeenProducer {
+pub(crate) struct ObservedProducer {
     /// Its name.
     pub(crate) name: String,
     /// Its version.
@@ -61,11 +61,11 @@ pub(crate) struct SeenProducer {
 
 /// What a provider advertises.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) struct SeenSchema {
+pub(crate) struct ObservedSchema {
     /// Its operations.
-    pub(crate) tools: Vec<SeenTool>,
+    pub(crate) tools: Vec<ObservedTool>,
     /// The keys of its configuration.
-    pub(crate) config: Vec<SeenAttribute>,
+    pub(crate) config: Vec<ObservedAttribute>,
     /// Name and template of each slash command.
     pub(crate) slash_commands: Vec<(String, String)>,
     /// The hook points that it can subscribe to.
@@ -74,7 +74,7 @@ pub(crate) struct SeenSchema {
 
 /// What a provider says of one operation.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) struct SeenTool {
+pub(crate) struct ObservedTool {
     /// Its name.
     pub(crate) name: String,
     /// A ToolKind.
@@ -118,7 +118,7 @@ pub(crate) struct Shape {
 
 /// One key of a configuration.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) struct SeenAttribute {
+pub(crate) struct ObservedAttribute {
     /// Its name.
     pub(crate) name: String,
     /// An AttrType.
@@ -128,7 +128,7 @@ pub(crate) struct SeenAttribute {
     /// Whether it is a secret.
     pub(crate) sensitive: bool,
     /// The keys of an object.
-    pub(crate) attributes: Vec<SeenAttribute>,
+    pub(crate) attributes: Vec<ObservedAttribute>,
     /// What holds where it is left out, as JSON text.
     pub(crate) default_json: Option<String>,
 }
@@ -159,7 +159,7 @@ pub(crate) struct SentContext {
 
 /// One event of a call.
 #[derive(Clone, Debug)]
-pub(crate) enum SeenEvent {
+pub(crate) enum ObservedEvent {
     /// None at all: the field, or the choice in it, is not set.
     Empty,
     /// A piece of output.
@@ -187,12 +187,12 @@ pub(crate) enum SeenEvent {
     /// JSON.
     Result(Option<Result<Payload, String>>),
     /// The call failed.
-    Error(SeenError),
+    Error(ObservedError),
 }
 
 /// An error as it came.
 #[derive(Clone, Debug)]
-pub(crate) struct SeenError {
+pub(crate) struct ObservedError {
     /// A ToolErrorCategory.
     pub(crate) category: i32,
     /// What went wrong.

@@ -5,16 +5,16 @@ use tool_provider::grpc::pb::render::v1::{DiffLineOp, RenderNode, RenderTree, Te
 
 /// A tree that a provider sent.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct SeenTree {
+pub(crate) struct ObservedTree {
     /// What is wrong with it; empty where nothing is.
     pub(crate) problems: Vec<String>,
     /// All its text.
     pub(crate) text: String,
 }
 
-impl SeenTree {
+impl ObservedTree {
     pub(super) fn of(tree: &RenderTree) -> Self {
-        let mut seen = SeenTree { problems: Vec::new(), text: String::new() };
+        let mut seen = ObservedTree { problems: Vec::new(), text: String::new() };
         match &tree.root {
             Some(root) => seen.node(root),
             None => seen.problem("the tree has no root"),

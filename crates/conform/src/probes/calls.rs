@@ -8,7 +8,7 @@ use super::super::ground::{INNER, INNER_FILE};
 use super::super::runs::{self, Run};
 use super::super::session::{Session, call};
 use super::super::trial::{DATA_SOURCE, INTERACTIVE, Operation, RESOURCE, Trial};
-use crate::observe::SeenEvent;
+use crate::observe::ObservedEvent;
 use tool_provider::Payload;
 
 /// What a program exits with that has to be reported.
@@ -147,7 +147,7 @@ async fn learn_shell(trial: &mut Trial, session: &Session, operation: &mut Opera
     let run = settled(trial, session, operation, &exiting).await;
     let what = format!("{} {}", operation.tool.name, shown(&exiting));
     let mut exits = run.events.iter().filter_map(|event| match event {
-        SeenEvent::Exit { code } => Some(*code),
+        ObservedEvent::Exit { code } => Some(*code),
         _ => None,
     });
     match exits.next() {

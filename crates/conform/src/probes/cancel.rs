@@ -13,7 +13,7 @@ use super::super::processes::{self, Process};
 use super::super::runs::{self, Ending, Run};
 use super::super::session::{Session, call};
 use super::super::trial::{Operation, Trial};
-use crate::observe::{Observer, SeenEvent, Sent};
+use crate::observe::{ObservedEvent, Observer, Sent};
 use tool_provider::Payload;
 
 /// The deadline of a call that runs longer.
@@ -103,8 +103,8 @@ async fn ending(mut observer: Observer, sent: Sent) -> String {
     let mut last = "the end of the stream".to_owned();
     while let Some(event) = stream.next().await {
         match event {
-            Ok(SeenEvent::Error(error)) => last = format!("an error: {}", runs::shown(&error)),
-            Ok(SeenEvent::Result(_)) => "a result".clone_into(&mut last),
+            Ok(ObservedEvent::Error(error)) => last = format!("an error: {}", runs::shown(&error)),
+            Ok(ObservedEvent::Result(_)) => "a result".clone_into(&mut last),
             Ok(_) => {}
             Err(refusal) => return refusal.to_string(),
         }

@@ -9,7 +9,7 @@ use super::super::derive::{
 use super::super::session::Session;
 use super::super::trial::{Callbacks, Trial, is_broken};
 use super::{Life, ends};
-use crate::observe::{Observer, Refusal, SeenAttribute};
+use crate::observe::{ObservedAttribute, Observer, Refusal};
 use tool_provider::Payload;
 use tool_provider::error::chain;
 
@@ -22,7 +22,7 @@ const SECRET: &str = "conform-secret-5b1f3a";
 const SHORTEST: usize = 6;
 
 /// The rules of what is declared.
-pub(super) fn declared(trial: &mut Trial, attributes: &[SeenAttribute]) {
+pub(super) fn declared(trial: &mut Trial, attributes: &[ObservedAttribute]) {
     let mut problems = Vec::new();
     let mut defaults = Vec::new();
     look_at("", attributes, &mut problems, &mut defaults);
@@ -34,7 +34,7 @@ pub(super) fn declared(trial: &mut Trial, attributes: &[SeenAttribute]) {
 
 fn look_at(
     place: &str,
-    attributes: &[SeenAttribute],
+    attributes: &[ObservedAttribute],
     problems: &mut Vec<String>,
     defaults: &mut Vec<String>,
 ) {
@@ -72,7 +72,7 @@ fn look_at(
 
 /// What is asked of Configure.
 struct Asked<'a> {
-    attributes: &'a [SeenAttribute],
+    attributes: &'a [ObservedAttribute],
     config: Payload,
 }
 
@@ -81,7 +81,7 @@ struct Asked<'a> {
 pub(super) async fn configure(
     trial: &mut Trial,
     session: &Session,
-    attributes: &[SeenAttribute],
+    attributes: &[ObservedAttribute],
 ) -> Option<Payload> {
     let derived = derive::configuration(attributes, &trial.folder(), SECRET);
     let is_given = trial.settings.config.is_some();
@@ -231,7 +231,7 @@ async fn ask(
 }
 
 /// The secrets in a configuration.
-fn secrets(config: &Payload, attributes: &[SeenAttribute]) -> Vec<String> {
+fn secrets(config: &Payload, attributes: &[ObservedAttribute]) -> Vec<String> {
     let mut found = Vec::new();
     for attribute in attributes {
         match config.get(&attribute.name) {

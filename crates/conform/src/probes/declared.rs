@@ -4,7 +4,7 @@ use super::super::checks::Check;
 use super::super::session::Session;
 use super::super::shapes;
 use super::super::trial::{DATA_SOURCE, INTERACTIVE, RESOURCE, Trial};
-use crate::observe::{SeenAttribute, SeenSchema, SeenTool, Shape};
+use crate::observe::{ObservedAttribute, ObservedSchema, ObservedTool, Shape};
 
 /// The number of the category TOOL.
 const TOOL: i32 = 2;
@@ -45,7 +45,7 @@ pub(super) async fn identity(trial: &mut Trial, session: &Session) {
 }
 
 /// GetSchema, and every rule of what it declares.
-pub(super) async fn schema(trial: &mut Trial, session: &Session) -> Option<SeenSchema> {
+pub(super) async fn schema(trial: &mut Trial, session: &Session) -> Option<ObservedSchema> {
     let mut observer = session.observer.clone();
     let wanted = "a list of operations";
     let schema = match trial.within(observer.schema()).await {
@@ -81,10 +81,10 @@ pub(super) async fn schema(trial: &mut Trial, session: &Session) -> Option<SeenS
     Some(schema)
 }
 
-fn judge(trial: &mut Trial, schema: &SeenSchema) {
+fn judge(trial: &mut Trial, schema: &ObservedSchema) {
     let report = &mut trial.report;
     let tools = &schema.tools;
-    let each = |problem: &dyn Fn(&SeenTool) -> Option<String>| -> Vec<String> {
+    let each = |problem: &dyn Fn(&ObservedTool) -> Option<String>| -> Vec<String> {
         let named = |tool| Some(format!("{}: {}", tool_name(tool), problem(tool)?));
         tools.iter().filter_map(named).collect()
     };
@@ -98,14 +98,15 @@ fn judge(trial: &mut Trial, schema: &SeenSchema) {
     });
     let names: Vec<_> = names.collect();
     report.judge(Check::Names, names, "a name of its own for each");
-    let missing =
-        |tool: &SeenTool| tool.description.trim().is_empty().then(|| "no description".to_owned());
+    let missing = |tool: &ObservedTool| {
+        tool.description.trim().is_empty().then(|| "no description".to_owned())
+    };
     report.judge(Check::Descriptions, each(&missing), "a description");
-    let unknown = |tool: &SeenTool| {
+    let unknown = |tool: &ObservedTool| {
         (!(RESOURCE..=INTERACTIVE).contains(&tool.kind)).then(|| format!("kind {}", tool.kind))
     };
     report.judge(Check::Kinds, each(&unknown), "resource (1), data_source (2) or interactive (3)");
-    let risky = |tool: &SeenTool| {
+    let risky = |tool: &ObservedTool| {
         let fits = match tool.kind {
             RESOURCE => (2..=5).contains(&tool.risk),
             DATA_SOURCE | INTERACTIVE => tool.risk == 1,
@@ -115,7 +116,7 @@ fn judge(trial: &mut Trial, schema: &SeenSchema) {
     };
     let wanted = "low (2) to critical (5) for a resource, read_only (1) for any other kind";
     report.judge(Check::Risks, each(&risky), wanted);
-    let mut shapes_of = |check, of: &dyn Fn(&SeenTool) -> Option<&Shape>| {
+    let mut shapes_of = |check, of: &dyn Fn(&ObservedTool) -> Option<&Shape>| {
         for tool in tools {
             let looked = shapes::look(tool_name(tool), of(tool));
             let wanted = "an object (1) whose parts are of the five types: object (1), string (2), \
@@ -128,7 +129,7 @@ fn judge(trial: &mut Trial, schema: &SeenSchema) {
     };
     shapes_of(Check::InputShapes, &|tool| tool.input.as_ref());
     shapes_of(Check::OutputShapes, &|tool| tool.output.as_ref());
-    let misplaced = |tool: &SeenTool| match (tool.kind, &tool.concurrency) {
+    let misplaced = |tool: &ObservedTool| match (tool.kind, &tool.concurrency) {
         (INTERACTIVE, Some(_)) => Some("concurrency on an interactive operation".to_owned()),
         (RESOURCE | DATA_SOURCE, None) => Some("no concurrency".to_owned()),
         _ => None,
@@ -137,7 +138,7 @@ fn judge(trial: &mut Trial, schema: &SeenSchema) {
     report.judge(Check::KeyFields, each(&key_fields), "names of properties of input_schema");
     let better = "key fields only where safe is true, once each";
     report.weigh(Check::KeyFields, each(&idle_key_fields), better);
-    let keyless = |tool: &SeenTool| {
+    let keyless = |tool: &ObservedTool| {
         let is_keyless = matches!(&tool.concurrency, Some((true, keys)) if keys.is_empty());
         let may_conflict = tool.kind == RESOURCE && !tool.idempotent && is_keyless;
         may_conflict.then(|| "a resource, safe and without key fields".to_owned())
@@ -145,11 +146,11 @@ fn judge(trial: &mut Trial, schema: &SeenSchema) {
     let better = "key_fields (or safe = false) if two calls could target the same thing: without them \
                   it is asserted that none ever do";
     report.weigh(Check::KeyFields, each(&keyless), better);
-    let ends = |tool: &SeenTool| {
+    let ends = |tool: &ObservedTool| {
         (tool.terminates_turn && tool.kind != RESOURCE).then(|| format!("kind {}", tool.kind))
     };
     report.judge(Check::TerminatesTurn, each(&ends), "terminates_turn on a resource alone");
-    let timeless = |tool: &SeenTool| {
+    let timeless = |tool: &ObservedTool| {
         let (seconds, nanos) = tool.default_timeout?;
         let is_time = (0..=LONGEST).contains(&seconds)
             && (0..1_000_000_000).contains(&nanos)
@@ -164,7 +165,7 @@ fn judge(trial: &mut Trial, schema: &SeenSchema) {
 }
 
 /// What is declared, in an order of its own: the protocol says nothing of one.
-fn sorted(schema: &SeenSchema) -> SeenSchema {
+fn sorted(schema: &ObservedSchema) -> ObservedSchema {
     let mut schema = schema.clone();
     schema.tools.sort_by(|one, other| one.name.cmp(&other.name));
     for tool in &mut schema.tools {
@@ -190,14 +191,14 @@ fn sort_shape(shape: &mut Shape) {
     }
 }
 
-fn sort_attributes(attributes: &mut [SeenAttribute]) {
+fn sort_attributes(attributes: &mut [ObservedAttribute]) {
     attributes.sort_by(|one, other| one.name.cmp(&other.name));
     for attribute in attributes {
         sort_attributes(&mut attribute.attributes);
     }
 }
 
-fn key_fields(tool: &SeenTool) -> Option<String> {
+fn key_fields(tool: &ObservedTool) -> Option<String> {
     let (_, fields) = tool.concurrency.as_ref()?;
     let is_there =
         |field: &String| tool.input.as_ref().is_some_and(|of| of.properties.contains_key(field));
@@ -206,7 +207,7 @@ fn key_fields(tool: &SeenTool) -> Option<String> {
 }
 
 /// Key fields that change nothing.
-fn idle_key_fields(tool: &SeenTool) -> Option<String> {
+fn idle_key_fields(tool: &ObservedTool) -> Option<String> {
     let (safe, fields) = tool.concurrency.as_ref()?;
     if !safe && !fields.is_empty() {
         return Some("key fields though it is not safe".to_owned());
@@ -216,7 +217,7 @@ fn idle_key_fields(tool: &SeenTool) -> Option<String> {
     Some(format!("key field {:?} twice", twice.1))
 }
 
-fn extras(schema: &SeenSchema) -> Vec<String> {
+fn extras(schema: &ObservedSchema) -> Vec<String> {
     let mut problems = Vec::new();
     for (index, (name, template)) in schema.slash_commands.iter().enumerate() {
         if name.is_empty() || template.is_empty() {
@@ -234,7 +235,7 @@ fn extras(schema: &SeenSchema) -> Vec<String> {
     problems
 }
 
-fn tool_name(tool: &SeenTool) -> &str {
+fn tool_name(tool: &ObservedTool) -> &str {
     if tool.name.is_empty() { "(unnamed)" } else { &tool.name }
 }
 

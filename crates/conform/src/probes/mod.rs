@@ -15,7 +15,7 @@ use super::checks::Check;
 use super::processes;
 use super::session::Session;
 use super::trial::{Operation, Trial};
-use crate::observe::SeenAttribute;
+use crate::observe::ObservedAttribute;
 use tool_provider::Payload;
 
 pub(crate) use launch::Untestable;
@@ -59,7 +59,7 @@ pub(crate) async fn all(trial: &mut Trial) -> Result<(), Untestable> {
 pub(crate) struct Life {
     pub(crate) operations: Vec<Operation>,
     /// The keys of its configuration, and one that it accepted.
-    pub(crate) attributes: Vec<SeenAttribute>,
+    pub(crate) attributes: Vec<ObservedAttribute>,
     pub(crate) config: Payload,
 }
 

@@ -6,7 +6,7 @@ use super::super::ground::State;
 use super::super::session::{Session, bare};
 use super::super::trial::{Operation, Trial, is_broken};
 use super::calls::shown;
-use crate::observe::{Refusal, SeenTree};
+use crate::observe::{ObservedTree, Refusal};
 use tool_provider::Payload;
 
 /// A kernel's probe: every operation with nothing.
@@ -137,7 +137,7 @@ async fn ask(
     what: &str,
     name: &str,
     arguments: &Payload,
-) -> Option<Result<Option<SeenTree>, Refusal>> {
+) -> Option<Result<Option<ObservedTree>, Refusal>> {
     let mut observer = session.observer.clone();
     let answer = trial.within(observer.preview(Some(bare(name, arguments)))).await;
     if let Some(Err(refusal)) = &answer {

@@ -4,7 +4,7 @@ use super::super::checks::Check;
 use super::super::runs;
 use super::super::session::{SESSION, Session};
 use super::super::trial::{Operation, Trial, is_broken};
-use crate::observe::{Origin, Refusal, SeenTree};
+use crate::observe::{ObservedTree, Origin, Refusal};
 use tool_provider::Call;
 use tool_provider::Payload;
 use tool_provider::grpc::{Failure, persisted_call, persisted_result};
@@ -121,7 +121,7 @@ async fn ask(
     what: &str,
     version: &str,
     payload: Vec<u8>,
-) -> Option<Result<Option<SeenTree>, Refusal>> {
+) -> Option<Result<Option<ObservedTree>, Refusal>> {
     let mut observer = session.observer.clone();
     let answer = trial.within(observer.render(version, payload)).await;
     if let Some(Err(refusal)) = &answer {

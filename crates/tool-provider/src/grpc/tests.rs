@@ -167,14 +167,14 @@ fn numbers_that_json_cannot_hold_are_refused() {
 
 #[tokio::test]
 async fn closing_the_stream_reaches_a_tool_that_sends_nothing() {
-    let (tell, told) = async_mpsc::unbounded_channel();
-    let mut told = told;
+    let (sender, receiver) = async_mpsc::unbounded_channel();
+    let mut receiver = receiver;
     let mut client = client(move |_, context| {
         context.sink.emit(Event::Progress { message: "started".into(), fraction: None }).unwrap();
         let (wake, woken) = mpsc::channel();
         context.cancel.on_cancel(move || wake.send(()).unwrap());
         woken.recv().unwrap();
-        tell.send(()).unwrap();
+        sender.send(()).unwrap();
         Ok(Payload::new())
     })
     .await;
@@ -182,19 +182,19 @@ async fn closing_the_stream_reaches_a_tool_that_sends_nothing() {
     let mut stream = client.invoke(call("x")).await.unwrap();
     assert!(matches!(stream.next().await, Some(Ok(InvokeItem::Event(_)))));
     drop(stream);
-    told.recv().await.expect("the tool was cancelled");
+    receiver.recv().await.expect("the tool was cancelled");
 }
 
 #[tokio::test]
 async fn closing_the_stream_before_the_first_event_cancels_too() {
     let (started, mut has_started) = async_mpsc::unbounded_channel();
-    let (tell, mut told) = async_mpsc::unbounded_channel();
+    let (sender, mut receiver) = async_mpsc::unbounded_channel();
     let mut client = client(move |_, context| {
         let (wake, woken) = mpsc::channel();
         context.cancel.on_cancel(move || wake.send(()).unwrap());
         started.send(()).unwrap();
         woken.recv().unwrap();
-        tell.send(()).unwrap();
+        sender.send(()).unwrap();
         Ok(Payload::new())
     })
     .await;
@@ -203,7 +203,7 @@ async fn closing_the_stream_before_the_first_event_cancels_too() {
     let waiting = tokio::spawn(async move { other.invoke(call("x")).await.map(drop) });
     has_started.recv().await.unwrap();
     waiting.abort();
-    told.recv().await.expect("the tool was cancelled");
+    receiver.recv().await.expect("the tool was cancelled");
 }
 
 #[tokio::test]
@@ -259,8 +259,8 @@ async fn what_a_kernel_stored_is_shown() {
 
 #[tokio::test]
 async fn the_kernel_is_told_what_happened_to_a_cancelled_call() {
-    let (told, mut heard) = async_mpsc::unbounded_channel();
-    let kernel = host_callbacks(move |entry| told.send(entry).unwrap());
+    let (sender, mut heard) = async_mpsc::unbounded_channel();
+    let kernel = host_callbacks(move |entry| sender.send(entry).unwrap());
     let channel = connect(kernel).await;
     let log = HostLog::default();
     log.dial_with(move || {

@@ -26,7 +26,7 @@ mod thread_budget;
 mod threads;
 
 pub use entry::{Content, Entry};
-pub use queue::{Counts, Found, Named, Seen, Skip};
+pub use queue::{Counts, Found, Named, Skip, VisitResult};
 pub use rules::{MOST_RULE_BYTES, MOST_RULES, RuleBytes};
 pub use selection::{GlobError, IgnoreRules, PathGlob, Selection};
 pub use start::Start;

@@ -15,9 +15,9 @@ use super::order::Key;
 use super::stop::Stop;
 use super::threads::Ended;
 
-/// What came of one entry.
+/// The result of visiting one entry.
 #[derive(Debug)]
-pub struct Seen<F> {
+pub struct VisitResult<F> {
     /// What was found, if anything.
     pub found: Option<F>,
     /// How many hits that is.
@@ -28,7 +28,7 @@ pub struct Seen<F> {
     pub skip: Option<Skip>,
 }
 
-impl<F> Seen<F> {
+impl<F> VisitResult<F> {
     /// Nothing was found.
     #[must_use]
     pub fn nothing() -> Self {
@@ -76,7 +76,7 @@ pub(super) struct Record<F> {
 
 pub(super) struct Outcome<F> {
     pub(super) path: Vec<u8>,
-    pub(super) seen: Seen<F>,
+    pub(super) result: VisitResult<F>,
     /// How many entries of the item were looked at, this one included.
     pub(super) searched: u64,
 }
@@ -86,21 +86,21 @@ impl<F> Record<F> {
         Self { outcomes: Vec::new(), searched: 0, left_out: LeftOut::default() }
     }
 
-    pub(super) fn add(&mut self, path: impl FnOnce() -> Vec<u8>, seen: Seen<F>) {
-        if !matches!(seen.skip, Some(Skip::TooLarge | Skip::Unreadable)) {
+    pub(super) fn add(&mut self, path: impl FnOnce() -> Vec<u8>, result: VisitResult<F>) {
+        if !matches!(result.skip, Some(Skip::TooLarge | Skip::Unreadable)) {
             self.searched += 1;
         }
-        if seen.found.is_some() || seen.skip.is_some() {
-            self.outcomes.push(Outcome { path: path(), seen, searched: self.searched });
+        if result.found.is_some() || result.skip.is_some() {
+            self.outcomes.push(Outcome { path: path(), result, searched: self.searched });
         }
     }
 
     pub(super) fn hits(&self) -> usize {
-        self.outcomes.iter().map(|outcome| outcome.seen.hits).sum()
+        self.outcomes.iter().map(|outcome| outcome.result.hits).sum()
     }
 
     fn weight(&self) -> usize {
-        let weight = |outcome: &Outcome<F>| outcome.path.len() + outcome.seen.weight;
+        let weight = |outcome: &Outcome<F>| outcome.path.len() + outcome.result.weight;
         self.outcomes.iter().map(weight).sum()
     }
 }
@@ -423,15 +423,15 @@ impl<F> State<F> {
         self.counts.ignored += u64::from(record.left_out.ignored);
         self.counts.cut_rules += u64::from(record.left_out.cut_rules);
         let before = self.counts.searched;
-        for Outcome { path, seen, searched } in record.outcomes {
-            if let Some(skip) = seen.skip {
+        for Outcome { path, result, searched } in record.outcomes {
+            if let Some(skip) = result.skip {
                 self.counts.skipped[skip as usize] += 1;
                 self.named.add(skip, &path);
             }
             self.counts.searched = before + searched;
-            self.settled += seen.hits;
-            let weight = path.len() + seen.weight;
-            match seen.found {
+            self.settled += result.hits;
+            let weight = path.len() + result.weight;
+            match result.found {
                 Some(found) => {
                     self.ready.push_back(Found { path, found, so_far: self.counts, weight });
                 }

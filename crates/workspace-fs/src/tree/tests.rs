@@ -25,8 +25,8 @@ impl Visit for Collect {
         (self.kinds)(kind)
     }
 
-    fn visit(&self, (): &mut (), _: &Entry<'_>, _: &Stop) -> Seen<()> {
-        Seen { found: Some(()), hits: 1, weight: 0, skip: None }
+    fn visit(&self, (): &mut (), _: &Entry<'_>, _: &Stop) -> VisitResult<()> {
+        VisitResult { found: Some(()), hits: 1, weight: 0, skip: None }
     }
 }
 
@@ -274,11 +274,11 @@ impl Visit for Weigh {
         kind == FileKind::Regular
     }
 
-    fn visit(&self, room: &mut Vec<u8>, entry: &Entry<'_>, _: &Stop) -> Seen<usize> {
+    fn visit(&self, room: &mut Vec<u8>, entry: &Entry<'_>, _: &Stop) -> VisitResult<usize> {
         let content = entry.open().unwrap();
         let hits = content.read(room).unwrap().min(self.want);
         let skip = entry.name().ends_with(b"b").then_some(Skip::Binary);
-        Seen { found: (hits > 0).then_some(hits), hits, weight: 10, skip }
+        VisitResult { found: (hits > 0).then_some(hits), hits, weight: 10, skip }
     }
 }
 
@@ -287,10 +287,10 @@ struct Weighed(Vec<(String, usize, Counts)>);
 
 impl Report<usize> for Weighed {
     fn found(&mut self, batch: Vec<Found<usize>>) -> ControlFlow<()> {
-        let told = |found: Found<usize>| {
+        let recorded = |found: Found<usize>| {
             (String::from_utf8(found.path).unwrap(), found.found, found.so_far)
         };
-        self.0.extend(batch.into_iter().map(told));
+        self.0.extend(batch.into_iter().map(recorded));
         ControlFlow::Continue(())
     }
 
@@ -366,12 +366,12 @@ fn a_folder_that_becomes_a_link_in_the_middle_of_a_walk_leads_nowhere() {
         fn wants(&self, kind: FileKind) -> bool {
             kind == FileKind::Regular
         }
-        fn visit(&self, (): &mut (), entry: &Entry<'_>, _: &Stop) -> Seen<()> {
+        fn visit(&self, (): &mut (), entry: &Entry<'_>, _: &Stop) -> VisitResult<()> {
             if entry.name() == b"x" {
                 fs::rename(self.0.join("z"), self.0.join("was-z")).unwrap();
                 symlink(self.1, self.0.join("z")).unwrap();
             }
-            Seen { found: Some(()), hits: 1, weight: 0, skip: None }
+            VisitResult { found: Some(()), hits: 1, weight: 0, skip: None }
         }
     }
     let argument = PathArgument { text: ".", working_directory: None };
@@ -396,7 +396,7 @@ fn what_is_swapped_for_a_link_or_a_pipe_is_not_opened() {
         fn wants(&self, kind: FileKind) -> bool {
             kind == FileKind::Regular
         }
-        fn visit(&self, (): &mut (), entry: &Entry<'_>, _: &Stop) -> Seen<Self::Found> {
+        fn visit(&self, (): &mut (), entry: &Entry<'_>, _: &Stop) -> VisitResult<Self::Found> {
             let path = self.0.join("a");
             fs::remove_file(&path).unwrap();
             symlink("/etc/passwd", &path).unwrap();
@@ -406,7 +406,7 @@ fn what_is_swapped_for_a_link_or_a_pipe_is_not_opened() {
             assert_eq!(entry.open().err(), Some(rustix::io::Errno::LOOP));
             fs::remove_file(&path).unwrap();
             fs::write(&path, "").unwrap();
-            Seen { found: Some(entry.open().err()), hits: 1, weight: 0, skip: None }
+            VisitResult { found: Some(entry.open().err()), hits: 1, weight: 0, skip: None }
         }
     }
     struct First(Option<Option<rustix::io::Errno>>);

@@ -12,7 +12,7 @@ use rustix::io::Errno;
 use super::entry::Entry;
 use super::folder::{Folder, LeftOut, Scratch};
 use super::order::Key;
-use super::queue::{Counts, Done, Found, Item, Named, Queue, Record, Seen, Skip};
+use super::queue::{Counts, Done, Found, Item, Named, Queue, Record, Skip, VisitResult};
 use super::selection::{Scope, Selection};
 use super::start::Start;
 use super::stop::{LONGEST_SLEEP, Stop, StopCondition};
@@ -34,7 +34,12 @@ pub trait Visit: Sync {
     fn wants(&self, kind: FileKind) -> bool;
 
     /// Looks at one entry. It must end soon after `stop` is set.
-    fn visit(&self, local: &mut Self::Local, entry: &Entry<'_>, stop: &Stop) -> Seen<Self::Found>;
+    fn visit(
+        &self,
+        local: &mut Self::Local,
+        entry: &Entry<'_>,
+        stop: &Stop,
+    ) -> VisitResult<Self::Found>;
 }
 
 /// Takes what was found, on the thread that called [`walk`].
@@ -138,7 +143,7 @@ pub fn walk<V: Visit>(
                 Err(error) => return Err(error),
             }
         }
-        Ok(tell(pool, until, report))
+        Ok(report_found(pool, until, report))
     })?;
     let rest = queue.finish();
     if !rest.ready.is_empty() {
@@ -153,8 +158,8 @@ pub fn walk<V: Visit>(
     })
 }
 
-/// Tells what is found until the walk is over.
-fn tell<V: Visit>(
+/// Reports what is found until the walk is over.
+fn report_found<V: Visit>(
     pool: &WorkerPool<'_, V>,
     until: StopCondition<'_>,
     report: &mut dyn Report<V::Found>,
@@ -217,7 +222,7 @@ impl<V: Visit> WorkerPool<'_, V> {
                         record.left_out = left_out;
                         items = split(folder);
                     }
-                    Err(_) => record.add(Vec::new, Seen::skipped(Skip::Unreadable)),
+                    Err(_) => record.add(Vec::new, VisitResult::skipped(Skip::Unreadable)),
                 },
                 Item::Folders(folder, range) => {
                     let index = range.start;
@@ -234,7 +239,7 @@ impl<V: Visit> WorkerPool<'_, V> {
                         Err(Errno::NOENT | Errno::NOTDIR | Errno::LOOP) => {}
                         Err(_) => {
                             let path = || folder.path_of(index);
-                            record.add(path, Seen::skipped(Skip::Unreadable));
+                            record.add(path, VisitResult::skipped(Skip::Unreadable));
                         }
                     }
                 }
@@ -260,9 +265,9 @@ impl<V: Visit> WorkerPool<'_, V> {
         record: &mut Record<V::Found>,
     ) {
         let entry = Entry { folder, index };
-        let seen = self.visitor.visit(local, &entry, stop);
+        let result = self.visitor.visit(local, &entry, stop);
         self.visited.fetch_add(1, Ordering::Relaxed);
-        record.add(|| entry.path(), seen);
+        record.add(|| entry.path(), result);
     }
 
     fn descend(

@@ -28,7 +28,7 @@ const ATTEMPT: Duration = Duration::from_millis(20);
 const LAST_WORDS: Duration = Duration::from_millis(200);
 
 /// A command that was started and has ended, with everything that is known of it.
-pub(super) struct Happened<'a> {
+pub(super) struct RunReport<'a> {
     pub(super) settings: &'a BashSettings,
     pub(super) jail: &'a Jail,
     pub(super) arguments: &'a Arguments<'a>,
@@ -39,9 +39,9 @@ pub(super) struct Happened<'a> {
     pub(super) finished: Finished,
 }
 
-impl Happened<'_> {
+impl RunReport<'_> {
     /// Sends the last events and makes the call's outcome.
-    pub(super) fn tell(self, context: &Context<'_>) -> Result<Payload, ToolError> {
+    pub(super) fn finish(self, context: &Context<'_>) -> Result<Payload, ToolError> {
         let report = self.payload(context);
         let deadline = match self.finished.stopped {
             None => self.budget.time_up + self.budget.grace,

@@ -60,7 +60,7 @@ pub(crate) fn result(tool: &'static [&'static str; 1], own: &[&dyn Declared]) ->
 pub(crate) fn put(
     payload: &mut Payload,
     diff: &Diff<'_>,
-    told: Told,
+    rendered: Rendered,
     version: Version,
     encoding: Encoding,
     notices: &[String],
@@ -68,7 +68,7 @@ pub(crate) fn put(
     LINES_ADDED.put(payload, diff.added);
     LINES_REMOVED.put(payload, diff.removed);
     FIRST_CHANGED_LINE.put_some(payload, diff.first_changed_line);
-    DIFF.put(payload, told.unified);
+    DIFF.put(payload, rendered.unified);
     VERSION.put(payload, version.to_string());
     ENCODING.put(payload, encoding.name());
     NOTICE.put_some(payload, (!notices.is_empty()).then(|| notices.join(" ")));
@@ -76,24 +76,24 @@ pub(crate) fn put(
 
 /// A diff as a result holds it.
 #[derive(Debug)]
-pub(crate) struct Told {
+pub(crate) struct Rendered {
     pub(crate) unified: String,
     pub(crate) notes: Vec<String>,
 }
 
 /// The diff that `make` makes with at most so many lines, in a length that suits a result.
-pub(crate) fn told<'a>(make: impl Fn(usize) -> Diff<'a>, side: Side) -> (Diff<'a>, Told) {
+pub(crate) fn rendered<'a>(make: impl Fn(usize) -> Diff<'a>, side: Side) -> (Diff<'a>, Rendered) {
     let diff = make(RESULT_LINES);
     let shown = diff.shown(side);
     let text = unified(&diff, &shown);
     if text.len() <= RESULT_BYTES {
         let notes = notes(&diff, &shown, side);
-        return (diff, Told { unified: text, notes });
+        return (diff, Rendered { unified: text, notes });
     }
     let diff = make(FEWER_LINES);
     let shown = diff.shown_clipped(side);
-    let told = Told { unified: unified(&diff, &shown), notes: notes(&diff, &shown, side) };
-    (diff, told)
+    let rendered = Rendered { unified: unified(&diff, &shown), notes: notes(&diff, &shown, side) };
+    (diff, rendered)
 }
 
 /// What hunks do not say.

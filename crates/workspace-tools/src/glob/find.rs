@@ -10,8 +10,8 @@ use crate::prefix::Prefix;
 use tool_provider::ToolError;
 use workspace_fs::FileKind;
 use workspace_fs::tree::{
-    self, Counts, Ended, Entry, Options, PathGlob, Seen, Selection, Skip, Start, Stop,
-    StopCondition, Visit,
+    self, Counts, Ended, Entry, Options, PathGlob, Selection, Skip, Start, Stop, StopCondition,
+    Visit, VisitResult,
 };
 
 /// In which order paths are listed.
@@ -130,12 +130,12 @@ impl Visit for Matches<'_> {
         self.kinds == Kinds::All || kind == FileKind::Folder
     }
 
-    fn visit(&self, (): &mut (), entry: &Entry<'_>, _: &Stop) -> Seen<Match> {
+    fn visit(&self, (): &mut (), entry: &Entry<'_>, _: &Stop) -> VisitResult<Match> {
         if entry.kind() == FileKind::Folder {
             let mut path = entry.path();
             path.push(b'/');
             if !self.glob.is_match(&path) {
-                return Seen::nothing();
+                return VisitResult::nothing();
             }
         }
         let found = match entry.stat() {
@@ -144,9 +144,9 @@ impl Visit for Matches<'_> {
                 Match { kind: stat.kind, size, modified: Some(stat.modified_ns) }
             }
             // Gone since.
-            Err(Errno::NOENT) => return Seen::nothing(),
+            Err(Errno::NOENT) => return VisitResult::nothing(),
             Err(_) => Match { kind: entry.kind(), size: None, modified: None },
         };
-        Seen { found: Some(found), hits: 1, weight: size_of::<Match>(), skip: None }
+        VisitResult { found: Some(found), hits: 1, weight: size_of::<Match>(), skip: None }
     }
 }

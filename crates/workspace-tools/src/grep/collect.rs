@@ -42,16 +42,16 @@ pub(super) const MOST_KEPT: usize = 128 * 1024;
 /// What was found in one file.
 #[derive(Debug, Default)]
 pub(super) struct Hits {
-    /// How many lines match, as far as it was of interest.
+    /// How many lines match, up to the limit.
     pub(super) count: usize,
     /// The hits from the one with this number on, as many as there is room for.
     pub(super) first: usize,
     pub(super) kept: Vec<Hit>,
 }
 
-/// What is of interest in a file.
+/// How much of a file is searched and kept.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Interest {
+pub(super) struct SearchLimits {
     pub(super) mode: Mode,
     pub(super) lines: Lines,
     /// How many hits are only counted.
@@ -73,7 +73,7 @@ const GRACE: Duration = Duration::from_millis(20);
 /// The sink of one file's search.
 pub(super) struct Collector<'a> {
     matcher: &'a Stoppable<'a>,
-    interest: Interest,
+    limits: SearchLimits,
     secrets: &'a Secrets,
     stop: &'a Stop,
     hits: Hits,
@@ -86,12 +86,12 @@ pub(super) struct Collector<'a> {
 impl<'a> Collector<'a> {
     pub(super) fn new(
         matcher: &'a Stoppable<'a>,
-        interest: Interest,
+        limits: SearchLimits,
         secrets: &'a Secrets,
         stop: &'a Stop,
     ) -> Self {
-        let hits = Hits { first: interest.skip, ..Hits::default() };
-        Self { matcher, interest, secrets, stop, hits, weight: 0, settled: 0, before: Vec::new() }
+        let hits = Hits { first: limits.skip, ..Hits::default() };
+        Self { matcher, limits, secrets, stop, hits, weight: 0, settled: 0, before: Vec::new() }
     }
 
     pub(super) fn finish(mut self) -> (Hits, usize) {
@@ -111,8 +111,8 @@ impl<'a> Collector<'a> {
 
     /// Whether the hit that comes next is kept.
     fn keeps(&self) -> bool {
-        self.interest.mode == Mode::Content
-            && self.hits.count >= self.interest.skip
+        self.limits.mode == Mode::Content
+            && self.hits.count >= self.limits.skip
             && self.weight < MOST_KEPT
     }
 
@@ -132,8 +132,8 @@ impl<'a> Collector<'a> {
     }
 
     fn is_enough(&self) -> bool {
-        match self.interest.mode {
-            Mode::Content => self.hits.count >= self.interest.want,
+        match self.limits.mode {
+            Mode::Content => self.hits.count >= self.limits.want,
             Mode::Files => self.hits.count > 0,
             Mode::Count => false,
         }
@@ -162,7 +162,7 @@ impl<'a> Collector<'a> {
         let (buffer, all) = (found.buffer(), found.bytes_range_in_buffer());
         let mut number = found.line_number().unwrap_or(1);
         // Where the next match is looked for, and up to where lines belong to a hit.
-        let (mut at, mut told, mut last_end) = (all.start, all.start, None);
+        let (mut at, mut reported, mut last_end) = (all.start, all.start, None);
         while at < all.end && !self.is_enough() {
             // What stands before and behind decides too, about a word's end for example.
             let Some(matched) = matcher.find_from(buffer, at)? else { break };
@@ -173,19 +173,19 @@ impl<'a> Collector<'a> {
             // An empty match where another one ends is none.
             let is_rest = matched.is_empty() && last_end == Some(matched.end());
             last_end = Some(matched.end());
-            if is_rest || matched.start() < told {
+            if is_rest || matched.start() < reported {
                 continue;
             }
-            let begins = line_start(buffer, told, matched.start());
+            let begins = line_start(buffer, reported, matched.start());
             let last = matched.end().saturating_sub(1).max(matched.start());
             let ends = memchr::memchr(b'\n', &buffer[last..all.end]);
             let ends = ends.map_or(all.end, |feed| last + feed + 1);
-            number += memchr::memchr_iter(b'\n', &buffer[told..begins]).count() as u64;
+            number += memchr::memchr_iter(b'\n', &buffer[reported..begins]).count() as u64;
             let range = matched.start() - begins..matched.end() - begins;
             self.settle_last();
             self.take(number, &buffer[begins..ends], range);
             number += memchr::memchr_iter(b'\n', &buffer[begins..ends]).count() as u64;
-            told = ends;
+            reported = ends;
         }
         Ok(())
     }
@@ -200,7 +200,7 @@ impl Sink for Collector<'_> {
     type Error = io::Error;
 
     fn matched(&mut self, _: &Searcher, found: &SinkMatch<'_>) -> io::Result<bool> {
-        match self.interest.lines {
+        match self.limits.lines {
             // What stands here may be a piece of a line.
             Lines::One if self.stop.is_set() => return Ok(false),
             Lines::One => {

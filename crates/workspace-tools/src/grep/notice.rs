@@ -7,8 +7,8 @@ use super::{Counts, End, Named, Skip};
 use crate::ignore_files;
 use workspace_fs::text::hidden::one_line;
 
-/// Everything that is told of a search.
-pub(super) struct Told<'a> {
+/// Everything that the notice of a search reports.
+pub(super) struct SearchReport<'a> {
     pub(super) listed: &'a Listed,
     pub(super) arguments: &'a Arguments<'a>,
     pub(super) end: &'a End,
@@ -17,7 +17,7 @@ pub(super) struct Told<'a> {
     pub(super) next: usize,
 }
 
-impl Told<'_> {
+impl SearchReport<'_> {
     /// The sentences, if there is anything to say.
     pub(super) fn notice(&self) -> Option<String> {
         let mut notices = Vec::new();

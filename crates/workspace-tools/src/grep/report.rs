@@ -25,7 +25,7 @@ pub(super) struct Pages<'a> {
     /// How much room the list takes, in bytes, about.
     weight: usize,
     /// The entries of the list that were told.
-    told: usize,
+    reported: usize,
 }
 
 /// What is on a page.
@@ -85,7 +85,7 @@ impl<'a> Pages<'a> {
             full: None,
             is_cut: false,
         };
-        Self { context, page, again, listed, weight: 0, told: 0 }
+        Self { context, page, again, listed, weight: 0, reported: 0 }
     }
 
     pub(super) fn finish(self) -> Listed {
@@ -173,20 +173,20 @@ impl<'a> Pages<'a> {
 
     /// Tells the entries that were not told yet. Where nobody takes them they are not listed either:
     /// the parts are the whole.
-    fn tell(&mut self) -> ControlFlow<()> {
-        let told = self.told;
-        if told == self.listed.list.len() {
+    fn emit_new(&mut self) -> ControlFlow<()> {
+        let reported = self.reported;
+        if reported == self.listed.list.len() {
             return ControlFlow::Continue(());
         }
         let mut partial = Payload::new();
-        self.listed.field().put(&mut partial, self.listed.list[told..].to_vec());
+        self.listed.field().put(&mut partial, self.listed.list[reported..].to_vec());
         if self.context.sink.emit(Event::Partial(partial)).is_err() {
-            self.listed.list.truncate(told);
+            self.listed.list.truncate(reported);
             self.listed.full = None;
             self.listed.is_cut = true;
             return ControlFlow::Break(());
         }
-        self.told = self.listed.list.len();
+        self.reported = self.listed.list.len();
         ControlFlow::Continue(())
     }
 }
@@ -200,7 +200,7 @@ impl Report<Hits> for Pages<'_> {
             }
             has_room = self.take(found);
         }
-        self.tell()?;
+        self.emit_new()?;
         if has_room { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
     }
 

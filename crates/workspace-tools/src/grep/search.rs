@@ -7,11 +7,11 @@ use encoding_rs::{Decoder, Encoding, UTF_8, UTF_16BE, UTF_16LE};
 use grep_searcher::{BinaryDetection, MmapChoice, Searcher, SearcherBuilder};
 
 use super::arguments::{Around, Mode};
-use super::collect::{Collector, Hits, Interest, Lines};
+use super::collect::{Collector, Hits, Lines, SearchLimits};
 use super::matcher::{self, Compiled};
 use tool_provider::Secrets;
 use workspace_fs::FileKind;
-use workspace_fs::tree::{Content, Entry, Seen, Skip, Stop, Visit};
+use workspace_fs::tree::{Content, Entry, Skip, Stop, Visit, VisitResult};
 
 /// Files up to this size are read whole before they are searched.
 const SMALL: usize = 256 * 1024;
@@ -24,7 +24,7 @@ pub(super) const MOST_LINE: usize = 8 * 1024 * 1024;
 pub(super) struct Search {
     pub(super) pattern: Compiled,
     pub(super) around: Around,
-    pub(super) interest: Interest,
+    pub(super) limits: SearchLimits,
     pub(super) secrets: Secrets,
 }
 
@@ -41,7 +41,7 @@ impl Visit for Search {
     type Found = Hits;
 
     fn local(&self) -> Local {
-        let lines = self.interest.lines;
+        let lines = self.limits.lines;
         let searcher = SearcherBuilder::new()
             .line_number(true)
             .multi_line(lines == Lines::Many)
@@ -68,38 +68,38 @@ impl Visit for Search {
         kind == FileKind::Regular
     }
 
-    fn visit(&self, local: &mut Local, entry: &Entry<'_>, stop: &Stop) -> Seen<Hits> {
+    fn visit(&self, local: &mut Local, entry: &Entry<'_>, stop: &Stop) -> VisitResult<Hits> {
         match entry.open() {
             Ok(content) => self.search(local, &content, stop),
             // Removed since its folder was listed, or no file any more.
-            Err(rustix::io::Errno::NOENT | rustix::io::Errno::LOOP) => Seen::nothing(),
-            Err(_) => Seen::skipped(Skip::Unreadable),
+            Err(rustix::io::Errno::NOENT | rustix::io::Errno::LOOP) => VisitResult::nothing(),
+            Err(_) => VisitResult::skipped(Skip::Unreadable),
         }
     }
 }
 
 impl Search {
-    fn search(&self, local: &mut Local, content: &Content, stop: &Stop) -> Seen<Hits> {
-        let most = match self.interest.lines {
+    fn search(&self, local: &mut Local, content: &Content, stop: &Stop) -> VisitResult<Hits> {
+        let most = match self.limits.lines {
             Lines::One => SMALL,
             Lines::Many => MOST_MULTILINE,
         };
         let length = match read_whole(content, &mut local.bytes, most, stop) {
             Ok(length) => length,
-            Err(_) => return Seen::skipped(Skip::Unreadable),
+            Err(_) => return VisitResult::skipped(Skip::Unreadable),
         };
         let Local { matcher, searcher, bytes, decoded } = local;
         let is_stopped = || stop.is_set();
         let matcher = matcher.until(&is_stopped);
-        let mut collector = Collector::new(&matcher, self.interest, &self.secrets, stop);
-        let skip = match (length, self.interest.lines) {
+        let mut collector = Collector::new(&matcher, self.limits, &self.secrets, stop);
+        let skip = match (length, self.limits.lines) {
             (Whole::Yes(length), _) => {
                 let (text, skip) = text_of(&bytes[..length], decoded);
                 // Only a stop ends the search of a text that is there, and what was found counts.
                 let _ = searcher.search_slice(&matcher, text, &mut collector);
                 skip
             }
-            (Whole::No(_), Lines::Many) => return Seen::skipped(Skip::TooLarge),
+            (Whole::No(_), Lines::Many) => return VisitResult::skipped(Skip::TooLarge),
             (Whole::No(length), Lines::One) => {
                 let seen = Cell::new(Reached::End);
                 let text = Text::new(&bytes[..length], content, stop, &seen);
@@ -116,13 +116,13 @@ impl Search {
         };
         let (found, weight) = collector.finish();
         if found.count == 0 {
-            return Seen { skip, ..Seen::nothing() };
+            return VisitResult { skip, ..VisitResult::nothing() };
         }
-        let hits = match self.interest.mode {
+        let hits = match self.limits.mode {
             Mode::Content => found.count,
             Mode::Files | Mode::Count => 1,
         };
-        Seen { hits, weight, skip, found: Some(found) }
+        VisitResult { hits, weight, skip, found: Some(found) }
     }
 }
 
@@ -141,15 +141,15 @@ fn read_whole(
     most: usize,
     stop: &Stop,
 ) -> io::Result<Whole> {
-    let told = usize::try_from(content.size()).unwrap_or(usize::MAX);
-    let room = told.clamp(SMALL, most) + 1;
+    let expected = usize::try_from(content.size()).unwrap_or(usize::MAX);
+    let room = expected.clamp(SMALL, most) + 1;
     if buffer.len() < room {
         buffer.resize(room, 0);
     }
     let mut filled = 0;
     while !stop.is_set() {
         if filled == buffer.len() {
-            // It has grown, or never told its size.
+            // It has grown, or never reported its size.
             buffer.resize((filled * 2).min(most + 1), 0);
         }
         // In pieces, so that a stop is seen soon.
@@ -158,11 +158,11 @@ fn read_whole(
             0 => break,
             count => filled += count,
         }
-        if filled > most || (told > most && filled >= SMALL) {
+        if filled > most || (expected > most && filled >= SMALL) {
             return Ok(Whole::No(filled));
         }
-        // To ask for its end would only tell what its size told already.
-        if filled == told {
+        // To ask for its end would only tell what its size says already.
+        if filled == expected {
             break;
         }
     }
@@ -201,7 +201,7 @@ fn byte_order_mark(bytes: &[u8]) -> Option<(&'static Encoding, usize)> {
 /// How far a reader came.
 #[derive(Clone, Copy, PartialEq)]
 enum Reached {
-    /// To the end, or to where it was told to stop.
+    /// To the end, or to where it was expected to stop.
     End,
     /// To a NUL.
     Nul,

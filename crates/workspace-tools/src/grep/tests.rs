@@ -86,11 +86,11 @@ impl Story {
     fn grep(&self, arguments: Value) -> Payload {
         self.events.0.lock().unwrap().clear();
         let result = self.call(arguments).unwrap();
-        let told = self.events.0.lock().unwrap();
+        let partials = self.events.0.lock().unwrap();
         for name in ["matches", "files", "counts"] {
-            let parts = told.iter().filter_map(|part| part.get(name)?.as_array()).flatten();
+            let parts = partials.iter().filter_map(|part| part.get(name)?.as_array()).flatten();
             let whole = result.get(name).and_then(Value::as_array).into_iter().flatten();
-            assert!(parts.eq(whole), "{told:?}");
+            assert!(parts.eq(whole), "{partials:?}");
         }
         result
     }

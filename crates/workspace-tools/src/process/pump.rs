@@ -96,7 +96,7 @@ struct Stop {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Cancel {
     Possible,
-    Seen,
+    Handled,
 }
 
 /// What one round of polling found ready, besides the channels.
@@ -145,7 +145,7 @@ impl<'a> Pump<'a> {
             self.delivery.retry();
             let ready = self.wait();
             if ready.interrupt || (self.delivery.is_gone() && self.cancel == Cancel::Possible) {
-                self.cancel = Cancel::Seen;
+                self.cancel = Cancel::Handled;
                 self.begin_stop(StopCause::Cancelled);
             }
             if ready.input
@@ -304,7 +304,7 @@ impl<'a> Pump<'a> {
             },
             match self.cancel {
                 Cancel::Possible => PollFd::new(self.interrupt, PollFlags::IN),
-                Cancel::Seen => idle.clone(),
+                Cancel::Handled => idle.clone(),
             },
             channel(0),
             channel(1),

@@ -1,6 +1,6 @@
 use super::*;
 
-fn told(text: &str, wanted: &str) -> String {
+fn diagnosis(text: &str, wanted: &str) -> String {
     diagnose(text.as_bytes(), Encoding::Utf8, wanted).to_string()
 }
 
@@ -21,7 +21,7 @@ fn tabs_for_spaces_are_named_and_shown() {
     assert_eq!((region.matching, region.of), (0, 3));
     assert_eq!(region.differ_in, Likeness::Only(vec![Kind::Whitespace]));
     assert_eq!(
-        told(text, "    if a {\n        b();\n    }"),
+        diagnosis(text, "    if a {\n        b();\n    }"),
         "old_string was not found. Nearest are lines 2-4, where 0 of its 3 lines match; the \
          difference is only in whitespace (→ is a tab, · a space):\
          \n  line 2: →if a {\n  old_string: ····if a {\
@@ -32,7 +32,7 @@ fn tabs_for_spaces_are_named_and_shown() {
 
 #[test]
 fn trailing_blanks_are_shown() {
-    let message = told("one\nlet a = 1;  \nthree\n", "one\nlet a = 1;\nthree");
+    let message = diagnosis("one\nlet a = 1;  \nthree\n", "one\nlet a = 1;\nthree");
     assert!(message.contains("Nearest are lines 1-3, where 2 of its 3 lines match"), "{message}");
     assert!(message.contains("line 2: let a = 1;··\n"), "{message}");
 }
@@ -49,7 +49,7 @@ fn unicode_forms_quotes_and_case_are_told_apart() {
         assert_eq!(region.differ_in, Likeness::Only(vec![kind]), "{text}");
         assert_eq!(region.first_line, 2);
     }
-    let message = told("x caf\u{E9} y", "cafe\u{301}");
+    let message = diagnosis("x caf\u{E9} y", "cafe\u{301}");
     assert!(message.contains("caf<U+00E9>") && message.contains("cafe<U+0301>"), "{message}");
 }
 
@@ -65,7 +65,7 @@ fn mistakes_that_explain_it_are_named() {
     assert_eq!(slip("a\rb\rc", "a\nb"), (Slip::LoneCr, vec![1]));
     assert_eq!(slip("first\nlast", "last\n"), (Slip::LastNewline, vec![2]));
     assert_eq!(slip("first\r\nlast", "first\nlast\n"), (Slip::LastNewline, vec![1]));
-    assert!(told("", "x").ends_with("The file is empty: write_file gives it its content"));
+    assert!(diagnosis("", "x").ends_with("The file is empty: write_file gives it its content"));
 }
 
 #[test]
@@ -103,7 +103,7 @@ fn a_short_line_with_another_name_is_near() {
 #[test]
 fn a_place_in_a_very_long_line_is_shown_alone() {
     let text = format!("{}let  a=1;{}", "x".repeat(100_000), "y".repeat(100_000));
-    let message = told(&text, "let a=1;");
+    let message = diagnosis(&text, "let a=1;");
     assert!(message.contains("line 1: let··a=1;y"), "{message}");
     assert!(message.len() < 1000, "{}", message.len());
 }
@@ -130,13 +130,13 @@ fn hostile_input_is_answered_all_the_same() {
     let line = "a".repeat(200_000);
     let _ = diagnose(line.as_bytes(), Encoding::Utf8, &format!("{}b", "a".repeat(100_000)));
     for wanted in [" ", "\n", "\r\n", "\u{FEFF}", "\u{301}", "\n\n\n"] {
-        let _ = told("x", wanted);
+        let _ = diagnosis("x", wanted);
     }
 }
 
 #[test]
 fn a_string_of_which_only_a_part_is_compared_is_told_so() {
     let lines = "the same line\n".repeat(3000);
-    let message = told(&lines, &format!("{}but not this one", &lines[..lines.len() - 14]));
+    let message = diagnosis(&lines, &format!("{}but not this one", &lines[..lines.len() - 14]));
     assert!(message.ends_with("so it differs further on"), "{message}");
 }

@@ -55,11 +55,11 @@ fn utf8(diff: &Diff<'_>) -> Shown {
 }
 
 /// The hunks as marked lines, separated by `|`.
-fn told(old: &str, new: &str) -> String {
-    let mut told = Vec::new();
+fn rendered(old: &str, new: &str) -> String {
+    let mut rendered = Vec::new();
     for hunk in utf8(&diff(old, new)).hunks {
-        told.push(format!("@{},{}", hunk.old_start, hunk.new_start));
-        told.extend(hunk.lines.iter().map(|line| {
+        rendered.push(format!("@{},{}", hunk.old_start, hunk.new_start));
+        rendered.extend(hunk.lines.iter().map(|line| {
             let marker = match line.op {
                 Op::Context => ' ',
                 Op::Add => '+',
@@ -68,15 +68,15 @@ fn told(old: &str, new: &str) -> String {
             format!("{marker}{}", line.text)
         }));
     }
-    told.join("|")
+    rendered.join("|")
 }
 
 #[test]
 fn a_change_has_three_lines_around_it() {
     let old = "1\n2\n3\n4\n5\n6\n7\n8\n9\n";
-    assert_eq!(told(old, &old.replace('5', "five")), "@2,2| 2| 3| 4|-5|+five| 6| 7| 8");
-    assert_eq!(told(old, &old.replace("1\n", "")), "@1,1|-1| 2| 3| 4");
-    assert_eq!(told(old, &format!("{old}10\n")), "@7,7| 7| 8| 9|+10");
+    assert_eq!(rendered(old, &old.replace('5', "five")), "@2,2| 2| 3| 4|-5|+five| 6| 7| 8");
+    assert_eq!(rendered(old, &old.replace("1\n", "")), "@1,1|-1| 2| 3| 4");
+    assert_eq!(rendered(old, &format!("{old}10\n")), "@7,7| 7| 8| 9|+10");
 }
 
 #[test]
@@ -90,24 +90,24 @@ fn changes_that_are_close_share_a_hunk() {
 
 #[test]
 fn endings_are_part_of_what_is_shown() {
-    assert_eq!(told("a\r\nb\r\n", "a\r\nc\r\n"), "@1,1| a\r|-b\r|+c\r");
-    assert_eq!(told("a\r\n", "a\n"), "@1,1|-a\r|+a");
+    assert_eq!(rendered("a\r\nb\r\n", "a\r\nc\r\n"), "@1,1| a\r|-b\r|+c\r");
+    assert_eq!(rendered("a\r\n", "a\n"), "@1,1|-a\r|+a");
 }
 
 #[test]
 fn a_new_text_is_all_additions() {
-    assert_eq!(told("", "a\nb\n"), "@0,1|+a|+b");
-    assert_eq!(told("", "a"), "@0,1|+a");
+    assert_eq!(rendered("", "a\nb\n"), "@0,1|+a|+b");
+    assert_eq!(rendered("", "a"), "@0,1|+a");
     assert_eq!(diff("", "a").new_end, End::NoNewline);
-    assert_eq!(told("a\n", ""), "@1,0|-a");
-    assert_eq!(told("a", ""), "@1,0|-a");
+    assert_eq!(rendered("a\n", ""), "@1,0|-a");
+    assert_eq!(rendered("a", ""), "@1,0|-a");
 }
 
 #[test]
 fn a_newline_at_the_end_comes_and_goes_as_an_empty_last_line() {
-    assert_eq!(told("a\nb", "a\nb\n"), "@1,1| a| b|+");
-    assert_eq!(told("a\nb\n", "a\nb"), "@1,1| a| b|-");
-    assert_eq!(told("a\nb", "a\nc"), "@1,1| a|-b|+c");
+    assert_eq!(rendered("a\nb", "a\nb\n"), "@1,1| a| b|+");
+    assert_eq!(rendered("a\nb\n", "a\nb"), "@1,1| a| b|-");
+    assert_eq!(rendered("a\nb", "a\nc"), "@1,1| a|-b|+c");
     let counts = |old: &str, new: &str| (diff(old, new).added, diff(old, new).removed);
     assert_eq!(counts("a\nb", "a\nb\n"), (1, 0));
     assert_eq!(counts("a\nb", "a\nb\nc\n"), (1, 0));

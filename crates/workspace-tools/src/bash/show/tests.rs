@@ -93,8 +93,8 @@ fn a_preview_tells_everything_that_an_approval_rests_on() {
     let error = ToolError::permission_denied("cannot run in /etc: outside the roots");
     let shown = preview(&arguments, &settings, None, Err(error));
     let View::Group(parts) = shown else { panic!() };
-    let told = texts(&parts[0]).join("\n");
-    assert!(told.starts_with("This call would fail: cannot run in /etc"), "{told}");
+    let shown = texts(&parts[0]).join("\n");
+    assert!(shown.starts_with("This call would fail: cannot run in /etc"), "{shown}");
 }
 
 #[test]

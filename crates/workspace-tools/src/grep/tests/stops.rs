@@ -118,9 +118,9 @@ fn what_was_found_before_a_stop_is_told() {
         };
         let stoppable = local.until(&is_stopped);
         let lines = if multiline { Lines::Many } else { Lines::One };
-        let interest = Interest { mode: arguments::Mode::Content, lines, skip: 0, want: 100 };
+        let limits = SearchLimits { mode: arguments::Mode::Content, lines, skip: 0, want: 100 };
         let secrets = Secrets::default();
-        let mut collector = collect::Collector::new(&stoppable, interest, &secrets, &stop);
+        let mut collector = collect::Collector::new(&stoppable, limits, &secrets, &stop);
         let ending = grep_matcher::Matcher::line_terminator(&stoppable).unwrap_or_default();
         let mut searcher = grep_searcher::SearcherBuilder::new()
             .multi_line(multiline)

@@ -8,7 +8,7 @@ fn folder() -> (tempfile::TempDir, Arc<Spool>) {
     (folder, spool)
 }
 
-fn told(limit: usize, pieces: &[&[u8]]) -> (Output, Option<Vec<u8>>) {
+fn transcribed(limit: usize, pieces: &[&[u8]]) -> (Output, Option<Vec<u8>>) {
     let (_folder, spool) = folder();
     let mut transcript = Transcript::new(limit, spool);
     for piece in pieces {
@@ -30,14 +30,14 @@ fn read(path: &std::path::Path) -> Vec<u8> {
 
 #[test]
 fn what_fits_is_kept_whole_and_no_file_is_made() {
-    let (output, file) = told(10, &[b"hello", b"\xff", b"ab"]);
+    let (output, file) = transcribed(10, &[b"hello", b"\xff", b"ab"]);
     assert_eq!((output.text.as_str(), output.left_out), ("hello\u{fffd}ab", 0));
     assert!(file.is_none());
 }
 
 #[test]
 fn what_does_not_fit_leaves_head_marker_and_tail() {
-    let (output, file) = told(10, &[b"0123456789", b"abcdefghij"]);
+    let (output, file) = transcribed(10, &[b"0123456789", b"abcdefghij"]);
     assert_eq!(output.text, "01234\n[… 10 bytes left out …]\nfghij");
     assert_eq!(output.left_out, 10);
     assert_eq!(file.unwrap(), b"0123456789abcdefghij");
@@ -46,7 +46,7 @@ fn what_does_not_fit_leaves_head_marker_and_tail() {
 #[test]
 fn cuts_fall_between_lines_where_a_line_ends_near() {
     let lines: Vec<u8> = (0..100).flat_map(|n| format!("line {n:02}\n").into_bytes()).collect();
-    let (output, _) = told(100, &[&lines]);
+    let (output, _) = transcribed(100, &[&lines]);
     let kept: Vec<&str> = output.text.lines().collect();
     assert_eq!(kept[0], "line 00");
     assert!(kept.iter().all(|line| line.len() == 7 || line.starts_with('[')), "{kept:?}");
@@ -55,14 +55,14 @@ fn cuts_fall_between_lines_where_a_line_ends_near() {
 
 #[test]
 fn few_bytes_that_need_much_text_are_cut_and_kept_in_the_file() {
-    let (output, file) = told(12, &[b"\xff\xff\xff\xff\xff\xff\xff\xff"]);
+    let (output, file) = transcribed(12, &[b"\xff\xff\xff\xff\xff\xff\xff\xff"]);
     assert_eq!(output.text, "\u{fffd}\u{fffd}\n[… 4 bytes left out …]\n\u{fffd}\u{fffd}");
     assert_eq!(file.unwrap(), [0xff; 8]);
 }
 
 #[test]
 fn a_limit_of_nothing_keeps_only_the_count() {
-    let (output, file) = told(0, &[b"abc"]);
+    let (output, file) = transcribed(0, &[b"abc"]);
     assert_eq!(output.text, "[… 3 bytes left out …]\n");
     assert_eq!(file.unwrap(), b"abc");
 }
@@ -109,7 +109,7 @@ proptest! {
     ) {
         let all = pieces.concat();
         let borrowed: Vec<&[u8]> = pieces.iter().map(Vec::as_slice).collect();
-        let (output, file) = told(limit, &borrowed);
+        let (output, file) = transcribed(limit, &borrowed);
         if output.left_out == 0 && file.is_none() {
             prop_assert_eq!(output.text, String::from_utf8_lossy(&all));
         } else {
