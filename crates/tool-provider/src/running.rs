@@ -1,4 +1,4 @@
-//! The calls that run: how many there are, and a way to cancel them all.
+//! The running calls: their number, and a way to cancel them all.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -7,7 +7,7 @@ use tokio::sync::Notify;
 
 use crate::{CancelToken, ToolError};
 
-/// The calls that run.
+/// The running calls.
 #[derive(Default)]
 pub(crate) struct Running {
     inner: Mutex<Inner>,
@@ -18,14 +18,15 @@ pub(crate) struct Running {
 struct Inner {
     calls: HashMap<u64, CancelToken>,
     next: u64,
-    door: Door,
+    accepting: Accepting,
 }
 
+/// Whether new calls are accepted: no longer during a shutdown.
 #[derive(Clone, Copy, Default, PartialEq)]
-enum Door {
+enum Accepting {
     #[default]
-    Open,
-    Closed,
+    Yes,
+    No,
 }
 
 /// A running call's place. Dropping it makes room for the next.
@@ -45,7 +46,7 @@ impl Running {
         cancel: CancelToken,
     ) -> Result<Slot, ToolError> {
         let mut inner = self.lock();
-        if inner.door == Door::Closed {
+        if inner.accepting == Accepting::No {
             return Err(ToolError::cancelled("the provider is shutting down"));
         }
         if inner.calls.len() >= most {
@@ -65,7 +66,7 @@ impl Running {
     pub(crate) async fn shut_down(&self) {
         let tokens: Vec<CancelToken> = {
             let mut inner = self.lock();
-            inner.door = Door::Closed;
+            inner.accepting = Accepting::No;
             inner.calls.values().cloned().collect()
         };
         for token in tokens {
@@ -92,7 +93,7 @@ impl Drop for Slot {
     fn drop(&mut self) {
         let mut inner = self.running.lock();
         inner.calls.remove(&self.number);
-        let is_last = inner.calls.is_empty() && inner.door == Door::Closed;
+        let is_last = inner.calls.is_empty() && inner.accepting == Accepting::No;
         drop(inner);
         if is_last {
             self.running.idle.notify_waiters();

@@ -28,24 +28,24 @@ impl Input {
 
     /// Writes what fits. Says whether there is more to write; a command that no longer reads wants
     /// no more.
-    pub(crate) fn feed(&mut self) -> Appetite {
+    pub(crate) fn feed(&mut self) -> Feed {
         while self.written < self.text.len() {
             match rustix::io::write(&self.pipe, &self.text[self.written..]) {
                 Ok(count) => self.written += count,
                 Err(Errno::INTR) => {}
-                Err(Errno::AGAIN) => return Appetite::Later,
+                Err(Errno::AGAIN) => return Feed::Later,
                 Err(_) => break,
             }
         }
-        Appetite::Sated
+        Feed::Done
     }
 }
 
-/// Whether an input has to be kept.
+/// Whether more input has to be fed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Appetite {
+pub(crate) enum Feed {
     /// The pipe is full; there is more.
     Later,
     /// Nothing is left to write, or nobody reads it.
-    Sated,
+    Done,
 }

@@ -10,7 +10,7 @@ use sandbox::{Report, Running};
 
 use super::channel::{Channel, Readiness};
 use super::delivery::Delivery;
-use super::input::{Appetite, Input};
+use super::input::{Feed, Input};
 use super::output::Transcript;
 use super::{Budget, Finished, Interrupt, Spool, StopCause, StopSignal, Stopped, Unreported};
 use tool_provider::EventSink;
@@ -148,9 +148,7 @@ impl<'a> Pump<'a> {
                 self.cancel = Cancel::Handled;
                 self.begin_stop(StopCause::Cancelled);
             }
-            if ready.input
-                && self.input.as_mut().is_some_and(|input| input.feed() == Appetite::Sated)
-            {
+            if ready.input && self.input.as_mut().is_some_and(|input| input.feed() == Feed::Done) {
                 self.input = None;
             }
             self.read(ready.channels, &mut transcript);
