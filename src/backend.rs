@@ -23,7 +23,7 @@ use workspace_tools::{
     Bash, BashSettings, EditFile, Files, Glob, Grep, Overwrite, ReadFile, Sessions, WriteFile,
 };
 
-use crate::config::{self, Config, Shell, Surroundings};
+use crate::config::{self, Config, HostEnv, Shell};
 use crate::identity;
 use crate::recovery::recover;
 
@@ -38,7 +38,7 @@ pub fn provider() -> Provider<Files> {
 
 /// Builds configurations: roots, jail, tools.
 pub struct WorkspaceBackend {
-    surroundings: Box<dyn Fn() -> io::Result<Surroundings> + Send + Sync>,
+    host_env: Box<dyn Fn() -> io::Result<HostEnv> + Send + Sync>,
     /// Both outlive a configuration: calls under the old and under the new one exclude each other,
     /// and a session keeps what it knows.
     locks: Arc<LockTable>,
@@ -49,18 +49,12 @@ impl WorkspaceBackend {
     /// A backend that reads configurations against this process.
     #[must_use]
     pub fn of_this_process() -> Self {
-        Self::new(|| Surroundings::of_this_process(COOKIE_KEY))
+        Self::new(|| HostEnv::of_this_process(COOKIE_KEY))
     }
 
-    /// A backend that asks `surroundings` at each Configure.
-    pub fn new(
-        surroundings: impl Fn() -> io::Result<Surroundings> + Send + Sync + 'static,
-    ) -> Self {
-        Self {
-            surroundings: Box::new(surroundings),
-            locks: Arc::default(),
-            sessions: Arc::default(),
-        }
+    /// A backend that reads `host_env` at each Configure.
+    pub fn new(host_env: impl Fn() -> io::Result<HostEnv> + Send + Sync + 'static) -> Self {
+        Self { host_env: Box::new(host_env), locks: Arc::default(), sessions: Arc::default() }
     }
 
     /// Opens and builds everything that `config` names. `faults` is what was found so far: the
@@ -68,7 +62,7 @@ impl WorkspaceBackend {
     fn build(
         &self,
         config: &Config,
-        surroundings: Surroundings,
+        host_env: HostEnv,
         mut faults: Vec<Fault>,
     ) -> Result<(Configuration<Files>, Report), ConfigureError> {
         let workspace = Workspace::open(&RootsSpec {
@@ -77,9 +71,9 @@ impl WorkspaceBackend {
             locks: self.locks.clone(),
         })
         .map_err(|errors| faults.extend(errors.iter().filter_map(root_fault)));
-        let state = journals(&surroundings);
+        let state = journals(&host_env);
         // Names that the decoder refused already are not in the configuration any more.
-        let environment = environment(config, surroundings)
+        let environment = environment(config, host_env)
             .map_err(|errors| faults.extend(errors.iter().map(environment_fault)));
         faults.extend(missing("bash_read", &config.bash_read));
         faults.extend(missing("bash_write", &config.bash_write));
@@ -139,13 +133,13 @@ impl WorkspaceBackend {
         &self,
         block: &Payload,
     ) -> Result<(Configuration<Files>, Report), ConfigureError> {
-        let surroundings = (self.surroundings)().map_err(|error| {
+        let host_env = (self.host_env)().map_err(|error| {
             let problem = format!("cannot tell the working directory: {error}");
             ConfigureError::single(Fault::machine("", problem))
         })?;
         let mut faults = Vec::new();
-        let config = Config::read(block, &surroundings, &mut faults);
-        let built = self.build(&config, surroundings, faults);
+        let config = Config::read(block, &host_env, &mut faults);
+        let built = self.build(&config, host_env, faults);
         built.map_err(|error| error.masked(&secrets_of(&config)))
     }
 }
@@ -184,8 +178,8 @@ impl Backend for WorkspaceBackend {
 }
 
 /// The directory of the journals, in the user's state directory.
-fn journals(surroundings: &Surroundings) -> Result<StateDirectory, StateError> {
-    StateDirectory::open(&surroundings.variables)?.subdirectory("writes")
+fn journals(host_env: &HostEnv) -> Result<StateDirectory, StateError> {
+    StateDirectory::open(&host_env.variables)?.subdirectory("writes")
 }
 
 /// A journal in `state`, if no command can reach it there.
@@ -374,14 +368,11 @@ fn policy(config: &Config, workspace: &Workspace) -> Policy {
     }
 }
 
-fn environment(
-    config: &Config,
-    surroundings: Surroundings,
-) -> Result<Environment, Vec<EnvironmentError>> {
+fn environment(config: &Config, host_env: HostEnv) -> Result<Environment, Vec<EnvironmentError>> {
     let secret_env: Vec<String> =
         config.secrets.iter().map(|secret| secret.name().to_owned()).collect();
     Environment::choose(
-        surroundings.variables,
+        host_env.variables,
         Requested {
             env: Some(&config.env),
             env_passthrough: &config.env_passthrough,

@@ -9,7 +9,7 @@ use serde_json::Value;
 use tool_provider::config::{ConfigureError, Fault, Values};
 
 use super::spec;
-use super::{Config, Overwrite, Secret, Shell, Surroundings};
+use super::{Config, HostEnv, Overwrite, Secret, Shell};
 use tool_provider::Payload;
 use tool_provider::SHORTEST_SECRET as SHORTEST_MASKED;
 use workspace_tools::process::environment;
@@ -21,9 +21,9 @@ impl Config {
     ///
     /// # Errors
     /// [`ConfigureError`] with everything that is wrong.
-    pub fn decode(map: &Payload, surroundings: &Surroundings) -> Result<Self, ConfigureError> {
+    pub fn decode(map: &Payload, host_env: &HostEnv) -> Result<Self, ConfigureError> {
         let mut faults = Vec::new();
-        let config = Self::read(map, surroundings, &mut faults);
+        let config = Self::read(map, host_env, &mut faults);
         match ConfigureError::of(faults) {
             None => Ok(config),
             Some(error) => Err(error),
@@ -31,17 +31,13 @@ impl Config {
     }
 
     /// Like [`Config::decode`], for a caller that looks for more faults in what could be read.
-    pub(crate) fn read(
-        map: &Payload,
-        surroundings: &Surroundings,
-        faults: &mut Vec<Fault>,
-    ) -> Self {
+    pub(crate) fn read(map: &Payload, host_env: &HostEnv, faults: &mut Vec<Fault>) -> Self {
         let values = Values::read(map, &spec::properties(), faults);
         let paths = |name: &str, faults: &mut Vec<Fault>| {
             values
                 .texts(name)
                 .enumerate()
-                .filter_map(|(index, text)| match absolute(text, surroundings) {
+                .filter_map(|(index, text)| match absolute(text, host_env) {
                     Ok(path) => Some(path),
                     Err(problem) => {
                         faults.push(Fault::written(format!("{name}[{index}]"), problem));
@@ -56,7 +52,7 @@ impl Config {
         if is_empty && read_only_roots.is_empty() {
             faults.push(Fault::written("roots", "names no folder; name at least one"));
         }
-        let environment = Environment::read(&values, surroundings, faults);
+        let environment = Environment::read(&values, host_env, faults);
         let (bash_timeout, bash_max_timeout) = timeouts(&values, faults);
         Self {
             roots,
@@ -121,8 +117,8 @@ struct Environment {
 }
 
 impl Environment {
-    fn read(values: &Values, surroundings: &Surroundings, faults: &mut Vec<Fault>) -> Self {
-        let mut names = Names { taken: BTreeMap::new(), surroundings };
+    fn read(values: &Values, host_env: &HostEnv, faults: &mut Vec<Fault>) -> Self {
+        let mut names = Names { taken: BTreeMap::new(), host_env };
         let mut environment = Self::default();
         for (name, value) in values.text_map("env") {
             if names.admit("env", name, faults) {
@@ -142,7 +138,7 @@ impl Environment {
             if !names.admit("secret_env", name, faults) {
                 continue;
             }
-            match surroundings.variables.get(OsStr::new(name)).filter(|value| !value.is_empty()) {
+            match host_env.variables.get(OsStr::new(name)).filter(|value| !value.is_empty()) {
                 Some(value) => {
                     environment.secrets.push(Secret { name: name.to_owned(), value: value.clone() })
                 }
@@ -162,14 +158,14 @@ impl Environment {
 /// The names that a command's environment has so far, each under the key that it came from.
 struct Names<'a> {
     taken: BTreeMap<&'a str, &'static str>,
-    surroundings: &'a Surroundings,
+    host_env: &'a HostEnv,
 }
 
 impl<'a> Names<'a> {
     fn admit(&mut self, key: &'static str, name: &'a str, faults: &mut Vec<Fault>) -> bool {
         let problem = match self.taken.get(name) {
             Some(other) if *other != key => Some(format!("{name:?} is under {other} already")),
-            _ => refusal(name, self.surroundings.handshake_variable),
+            _ => refusal(name, self.host_env.handshake_variable),
         };
         self.taken.insert(name, key);
         match problem {
@@ -231,14 +227,14 @@ fn shell(values: &Values, faults: &mut Vec<Fault>) -> Shell {
 }
 
 /// The path from the root of the file system, or what is wrong with it.
-fn absolute(text: &str, surroundings: &Surroundings) -> Result<PathBuf, String> {
+fn absolute(text: &str, host_env: &HostEnv) -> Result<PathBuf, String> {
     let below_home = match text {
         "~" => Some(""),
         _ => text.strip_prefix("~/"),
     };
     let Some(rest) = below_home else {
         let path = Path::new(text);
-        return match &surroundings.current_folder {
+        return match &host_env.current_folder {
             _ if path.is_absolute() => Ok(path.to_owned()),
             Some(folder) => Ok(folder.join(path)),
             None => Err(format!(
@@ -247,7 +243,7 @@ fn absolute(text: &str, surroundings: &Surroundings) -> Result<PathBuf, String> 
             )),
         };
     };
-    match surroundings.variables.get(OsStr::new("HOME")) {
+    match host_env.variables.get(OsStr::new("HOME")) {
         Some(home) if Path::new(home).is_absolute() => Ok(Path::new(home).join(rest)),
         _ => Err(format!("{text:?} needs HOME, which is not set")),
     }

@@ -91,7 +91,7 @@ impl fmt::Debug for Secret {
 
 /// What a configuration is read against: the process's environment and its working directory.
 #[derive(Clone, Debug, Default)]
-pub struct Surroundings {
+pub struct HostEnv {
     /// The environment's variables.
     pub variables: BTreeMap<OsString, OsString>,
     /// What relative paths start from. None where it was deleted: absolute ones need none.
@@ -100,7 +100,7 @@ pub struct Surroundings {
     pub handshake_variable: &'static str,
 }
 
-impl Surroundings {
+impl HostEnv {
     /// Those of this process.
     ///
     /// # Errors

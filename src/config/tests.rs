@@ -5,9 +5,9 @@ use tool_provider::Payload;
 use tool_provider::config::{ConfigureError, Fault, FaultKind};
 use tool_provider::schema::{Kind, Presence, Property};
 
-fn surroundings() -> Surroundings {
+fn host_env() -> HostEnv {
     let variables = [("HOME", "/home/dev"), ("TOKEN", "s3cr3t-value"), ("PIN", "123")];
-    Surroundings {
+    HostEnv {
         variables: variables.map(|(name, value)| (name.into(), value.into())).into(),
         current_folder: Some("/w/app".into()),
         handshake_variable: "COOKIE",
@@ -16,7 +16,7 @@ fn surroundings() -> Surroundings {
 
 fn decode(value: Value) -> Result<Config, ConfigureError> {
     let Value::Object(map) = value else { panic!("a block is an object") };
-    Config::decode(&map, &surroundings())
+    Config::decode(&map, &host_env())
 }
 
 fn faults(value: Value) -> Vec<String> {
@@ -41,8 +41,8 @@ fn only_roots_are_needed_and_null_means_left_out() {
         properties().iter().map(|property| (property.name.to_owned(), Value::Null)).collect();
     let mut with_roots = nulls.clone();
     with_roots.insert("roots".to_owned(), json!(["."]));
-    assert_eq!(Config::decode(&with_roots, &surroundings()).unwrap(), config);
-    let error = Config::decode(&nulls, &surroundings()).expect_err("roots are missing");
+    assert_eq!(Config::decode(&with_roots, &host_env()).unwrap(), config);
+    let error = Config::decode(&nulls, &host_env()).expect_err("roots are missing");
     assert_eq!(error.faults().len(), 1);
 }
 
@@ -148,6 +148,6 @@ fn defaults_that_are_written_out_mean_what_they_mean_when_left_out() {
     }
     let mut written = written_out(&properties());
     written.insert("roots".to_owned(), json!(["."]));
-    let config = Config::decode(&written, &surroundings()).unwrap();
+    let config = Config::decode(&written, &host_env()).unwrap();
     assert_eq!(config, decode(json!({"roots": ["."]})).unwrap());
 }

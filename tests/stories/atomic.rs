@@ -11,8 +11,8 @@ use std::time::Instant;
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
 
+use crate::environment::mount;
 use crate::harness::{PROGRAM, Story, call, names};
-use crate::surroundings::mount;
 use crate::trials::{Need, Trial};
 
 pub(crate) fn trials() -> Vec<Trial> {

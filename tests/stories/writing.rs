@@ -8,8 +8,8 @@ use rustix::fs::XattrFlags;
 use serde_json::{Value, json};
 use tool_provider::Payload;
 
+use crate::environment::{hand_over, unprivileged};
 use crate::harness::{Story, names};
-use crate::surroundings::{hand_over, unprivileged_story};
 use crate::trials::{Need, Trial};
 
 pub(crate) fn trials() -> Vec<Trial> {
@@ -246,7 +246,7 @@ async fn folders_are_made_and_go_again_if_the_write_fails() {
 
 /// W03, E14: what the system forbids stays forbidden, and what it allows in an odd way works.
 async fn permissions_of_an_ordinary_user_are_respected() {
-    let mut story = unprivileged_story().await;
+    let mut story = unprivileged().await;
     fs::create_dir(story.path("ro")).unwrap();
     for name in ["ro/f", "ro/shared", "protected", "plain"] {
         story.write(name, "old\n");

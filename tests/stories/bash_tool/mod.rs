@@ -1,6 +1,7 @@
 //! The bash tool in this process: real commands in a real jail, told by the events and the outcome.
 
 mod ends;
+mod environment;
 mod folders;
 mod git;
 mod ground;
@@ -8,7 +9,6 @@ mod notices;
 mod results;
 mod shows;
 mod streams;
-mod surroundings;
 mod waits;
 
 use crate::trials::Trial;
@@ -24,7 +24,7 @@ pub(crate) fn trials() -> Vec<Trial> {
         folders::trials(),
         git::trials(),
         shows::trials(),
-        surroundings::trials(),
+        environment::trials(),
     ];
     trials.into_iter().flatten().collect()
 }

@@ -2,8 +2,8 @@
 
 use serde_json::json;
 
+use crate::environment::mount;
 use crate::harness::{Story, names, refusal};
-use crate::surroundings::mount;
 use crate::trials::{Need, Trial};
 
 pub(crate) fn trials() -> Vec<Trial> {

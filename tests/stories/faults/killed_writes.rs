@@ -8,8 +8,8 @@ use std::path::{Path, PathBuf};
 use serde_json::{Value, json};
 
 use super::injected::Strace;
+use crate::environment::mount;
 use crate::harness::{Story, call, names};
-use crate::surroundings::mount;
 use crate::trials::{Need, Trial};
 
 pub(crate) fn trials() -> Vec<Trial> {

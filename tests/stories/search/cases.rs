@@ -7,8 +7,8 @@ use std::process::Command;
 use serde_json::{Value, json};
 
 use super::{Searched, glob, grep};
+use crate::environment::{hand_over, unprivileged};
 use crate::harness::Story;
-use crate::surroundings::{hand_over, unprivileged_story};
 use crate::trials::Trial;
 
 pub(crate) fn trials() -> Vec<Trial> {
@@ -206,7 +206,7 @@ async fn a_search_stays_inside_and_ends() {
 
 /// What cannot be read is counted and named, and costs nothing else.
 async fn unreadable_files_and_folders_are_named() {
-    let mut story = unprivileged_story().await;
+    let mut story = unprivileged().await;
     std::fs::create_dir(story.path("closed")).unwrap();
     story.write("closed/x", "hit\n");
     story.write("secret", "hit\n");

@@ -378,7 +378,7 @@ fn in_place_never_reaches_another_name() {
     assert_eq!(story.read("g"), "old");
 }
 
-/// Runs one of the ignored tests below by itself, in a shell that prepares its surroundings.
+/// Runs one of the ignored tests below by itself, in a shell that prepares its environment.
 /// `None`, said loudly, where this machine cannot do that.
 fn run_inner(test: &str, prepare: &str, root: &Path) -> Option<()> {
     let executable = std::env::current_exe().unwrap();

@@ -22,7 +22,7 @@ use super::patch::{Change, Patch};
 
 pub use shown::{Shown, Side, parse_unified, unified};
 
-/// A run of changed lines with their surroundings.
+/// A run of changed lines with the lines around them.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Hunk<T = String> {
     /// First line in the old text, 1-based. Where the hunk has no old lines: the line before it, 0

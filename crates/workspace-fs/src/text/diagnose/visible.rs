@@ -11,7 +11,7 @@ pub(super) const LEGEND: &str = " (→ is a tab, · a space):";
 const BEFORE: usize = 40;
 const AFTER: usize = 120;
 
-/// Two lines that differ in `kinds`, each with the surroundings of their first difference.
+/// Two lines that differ in `kinds`, each with the text around their first difference.
 pub(super) fn pair(file: &str, wanted: &str, kinds: &[Kind]) -> (String, String) {
     let same = file.chars().zip(wanted.chars()).take_while(|(a, b)| a == b).count();
     (around(file, same, kinds), around(wanted, same, kinds))

@@ -1,4 +1,4 @@
-//! Changed lines put together with their surroundings.
+//! Changed lines put together with the lines around them.
 
 use std::borrow::Cow;
 

@@ -68,7 +68,7 @@ impl Diff<'_> {
     }
 }
 
-/// Cuts long lines down to the surroundings of their first difference from the line that takes their
+/// Cuts long lines down to the text around their first difference from the line that takes their
 /// place. Returns how many were cut.
 fn clip(lines: &mut [Line]) -> usize {
     let mut clipped = 0;

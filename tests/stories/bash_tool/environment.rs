@@ -1,4 +1,4 @@
-//! What a command finds itself in.
+//! The environment that a command starts in.
 
 use super::ground::Ground;
 use crate::trials::Trial;

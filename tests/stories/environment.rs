@@ -1,4 +1,4 @@
-//! Other surroundings than those of a plain process: mounts, another user.
+//! Environments other than that of a plain process: mounts, another user.
 
 use std::fs;
 use std::os::unix::fs::{MetadataExt, chown, lchown};
@@ -16,7 +16,7 @@ pub(crate) fn mount(arguments: &[&str], at: &Path) {
 
 /// A provider that runs as an ordinary user, who owns its folder. Without the right to become one,
 /// we are one.
-pub(crate) async fn unprivileged_story() -> Story {
+pub(crate) async fn unprivileged() -> Story {
     if !geteuid().is_root() {
         return Story::launched().await;
     }
