@@ -12,7 +12,7 @@ use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
 
 use crate::environment::mount;
-use crate::harness::{PROGRAM, Story, call, names};
+use crate::harness::{Fixture, PROGRAM, call, names};
 use crate::trials::{Need, Trial};
 
 pub(crate) fn trials() -> Vec<Trial> {
@@ -44,16 +44,16 @@ async fn a_killed_write_leaves_the_old_or_the_new_content() {
 
 /// Every second round. Returns how many writes came to nothing.
 async fn kill_rounds(first: usize) -> usize {
-    let mut story = Story::configured().await;
+    let mut fixture = Fixture::configured().await;
     let mut kept = 0;
     let (grown, rewritten) = (grown(), file("new"));
     let piece = "z".repeat(LARGE / 1000);
     let all = json!({"old_string": "y", "new_string": piece, "replace_all": true});
     let growing = json!({"path": "f", "edits": [all]});
     let small = b"^y$".repeat(1000);
-    story.write("f", &small);
+    fixture.write("f", &small);
     let start = Instant::now();
-    story.result("edit_file", growing.clone()).await;
+    fixture.result("edit_file", growing.clone()).await;
     let whole = start.elapsed();
     for round in (first..ROUNDS).step_by(2) {
         // Mostly a small file becomes a large one, which costs the least before the writing; now and
@@ -67,29 +67,29 @@ async fn kill_rounds(first: usize) -> usize {
         } else {
             (small.clone(), &grown, growing.clone())
         };
-        story.write("f", &old);
-        let mut client = story.client.clone();
+        fixture.write("f", &old);
+        let mut client = fixture.client.clone();
         let edit = call("edit_file", edit);
         let writing = tokio::spawn(async move { client.invoke_to_end(edit).await });
         // From "it has begun" to "it has taken its place".
         let last = round >= ROUNDS - 12;
         let moment = (!last).then(|| Instant::now() + whole.mul_f64(round as f64 / 88.0));
-        let (folder, pid) = (story.path(""), story.pid());
+        let (folder, pid) = (fixture.path(""), fixture.pid());
         let killed = tokio::task::spawn_blocking(move || kill_at(moment, &folder, pid));
         let killed = killed.await.unwrap();
-        story.plugin.wait().await.unwrap();
+        fixture.plugin.wait().await.unwrap();
         let _ = writing.await.unwrap();
 
-        let content = fs::read(story.path("f")).unwrap();
+        let content = fs::read(fixture.path("f")).unwrap();
         assert!(content == old || content == *new, "round {round}: killed {killed}");
         kept += usize::from(content == old);
-        story.clear_tmp();
-        story.relaunch().await;
-        story.configure(json!({})).await.unwrap();
-        assert_eq!(names(&story.path("")), ["f"], "round {round}: killed {killed}");
-        assert_eq!(story.journals().len(), 1, "round {round}: {:?}", story.journals());
+        fixture.clear_tmp();
+        fixture.relaunch().await;
+        fixture.configure(json!({})).await.unwrap();
+        assert_eq!(names(&fixture.path("")), ["f"], "round {round}: killed {killed}");
+        assert_eq!(fixture.journals().len(), 1, "round {round}: {:?}", fixture.journals());
     }
-    story.end().await;
+    fixture.end().await;
     kept
 }
 
@@ -127,21 +127,21 @@ fn kill_at(moment: Option<Instant>, folder: &Path, pid: u32) -> &'static str {
 async fn a_killed_write_in_place_is_restored() {
     const SIZE: usize = 30_000_000;
     const ROUNDS: usize = 30;
-    let mut story = Story::configured().await;
-    let directory = story.path("ro");
+    let mut fixture = Fixture::configured().await;
+    let directory = fixture.path("ro");
     fs::create_dir(&directory).unwrap();
     let contents = ["a", "b"].map(|letter| letter.repeat(SIZE));
-    story.write("ro/f", &contents[0]);
+    fixture.write("ro/f", &contents[0]);
     fs::set_permissions(&directory, fs::Permissions::from_mode(0o555)).unwrap();
     let mut torn = 0;
     for round in 0..ROUNDS {
         let [old, new] = [round % 2, (round + 1) % 2].map(|index| &contents[index]);
         let write = json!({"path": "ro/f", "content": new});
-        let mut client = story.client.clone();
+        let mut client = fixture.client.clone();
         let writing =
             tokio::spawn(async move { client.invoke_to_end(call("write_file", write)).await });
         // Until it has begun, and then a different moment each round.
-        let path = story.path("ro/f");
+        let path = fixture.path("ro/f");
         let first = new.as_bytes()[0];
         let begun = move || {
             let mut byte = [0];
@@ -154,37 +154,37 @@ async fn a_killed_write_in_place_is_restored() {
         for _ in 0..round * 20 {
             tokio::task::yield_now().await;
         }
-        let pid = Pid::from_raw(i32::try_from(story.pid()).unwrap()).unwrap();
+        let pid = Pid::from_raw(i32::try_from(fixture.pid()).unwrap()).unwrap();
         kill_process(pid, Signal::KILL).unwrap();
-        story.plugin.wait().await.unwrap();
+        fixture.plugin.wait().await.unwrap();
         let _ = writing.await.unwrap();
         let is_whole = |content: &[u8]| contents.iter().any(|whole| whole.as_bytes() == content);
-        torn += usize::from(!is_whole(&fs::read(story.path("ro/f")).unwrap()));
-        story.clear_tmp();
-        story.relaunch().await;
-        story.configure(json!({})).await.unwrap();
+        torn += usize::from(!is_whole(&fs::read(fixture.path("ro/f")).unwrap()));
+        fixture.clear_tmp();
+        fixture.relaunch().await;
+        fixture.configure(json!({})).await.unwrap();
         assert_eq!(names(&directory), ["f"]);
-        assert_eq!(story.journals().len(), 1, "round {round}: {:?}", story.journals());
-        let content = fs::read(story.path("ro/f")).unwrap();
+        assert_eq!(fixture.journals().len(), 1, "round {round}: {:?}", fixture.journals());
+        let content = fs::read(fixture.path("ro/f")).unwrap();
         assert!(is_whole(&content), "round {round}");
         // The next round starts from here, whichever it is.
         if content == new.as_bytes() {
             continue;
         }
         assert_eq!(content, old.as_bytes(), "round {round}");
-        story.write("ro/f", new);
+        fixture.write("ro/f", new);
     }
     eprintln!("{torn} of {ROUNDS} writes left a torn file");
     fs::set_permissions(&directory, fs::Permissions::from_mode(0o755)).unwrap();
-    story.end().await;
+    fixture.end().await;
 }
 
 /// Whoever reads meanwhile sees one content or the other, whole.
 async fn a_reader_never_sees_half_a_file() {
-    let mut story = Story::configured().await;
+    let mut fixture = Fixture::configured().await;
     let contents = ["a".repeat(300_000), "b".repeat(200_000)];
-    story.write("f", &contents[0]);
-    let (path, done) = (story.path("f"), AtomicBool::new(false));
+    fixture.write("f", &contents[0]);
+    let (path, done) = (fixture.path("f"), AtomicBool::new(false));
     let whole = |found: &str| contents.iter().any(|content| content == found);
     std::thread::scope(|scope| {
         let reader = scope.spawn(|| {
@@ -199,95 +199,95 @@ async fn a_reader_never_sees_half_a_file() {
             tokio::runtime::Handle::current().block_on(async {
                 for round in 1..=40 {
                     let write = json!({"path": "f", "content": contents[round % 2]});
-                    story.result("write_file", write).await;
+                    fixture.result("write_file", write).await;
                 }
             });
         });
         done.store(true, Ordering::Release);
         assert!(reader.join().unwrap() > 0);
     });
-    story.end().await;
+    fixture.end().await;
 }
 
 /// Fails to write to `f`, by a write and by an edit, and to make a new file in a new folder.
-async fn nothing_fits(story: &mut Story, reason: &str) {
+async fn nothing_fits(fixture: &mut Fixture, reason: &str) {
     let large = "x".repeat(200_000);
     for (tool, arguments) in [
         ("write_file", json!({"path": "f", "content": large})),
         ("edit_file", json!({"path": "f", "old_string": "original", "new_string": large})),
         ("write_file", json!({"path": "new/folder/f", "content": large})),
     ] {
-        let failure = story.failure(tool, arguments).await;
+        let failure = fixture.failure(tool, arguments).await;
         assert_eq!((failure.category.as_str(), failure.retryable), ("execution_failed", false));
         assert!(failure.message.ends_with(reason), "{}", failure.message);
         assert_eq!(failure.details["kind"], "quota");
-        assert_eq!(fs::read(story.path("f")).unwrap(), b"original\n");
-        assert_eq!(names(&story.path("")), ["f"]);
+        assert_eq!(fs::read(fixture.path("f")).unwrap(), b"original\n");
+        assert_eq!(names(&fixture.path("")), ["f"]);
     }
-    story.result("write_file", json!({"path": "f", "content": "small\n"})).await;
-    assert_eq!(fs::read(story.path("f")).unwrap(), b"small\n");
+    fixture.result("write_file", json!({"path": "f", "content": "small\n"})).await;
+    assert_eq!(fs::read(fixture.path("f")).unwrap(), b"small\n");
 }
 
 /// W01
 async fn a_full_disk_leaves_the_old_content() {
-    let mut story = Story::launched().await;
-    mount(&["-t", "tmpfs", "-o", "size=64k", "tmpfs"], &story.path(""));
-    story.write("f", "original\n");
-    story.configure(json!({})).await.unwrap();
-    nothing_fits(&mut story, "no space left on device").await;
-    story.end().await;
+    let mut fixture = Fixture::launched().await;
+    mount(&["-t", "tmpfs", "-o", "size=64k", "tmpfs"], &fixture.path(""));
+    fixture.write("f", "original\n");
+    fixture.configure(json!({})).await.unwrap();
+    nothing_fits(&mut fixture, "no space left on device").await;
+    fixture.end().await;
 }
 
 /// W01: SIGXFSZ does not end the provider.
 async fn a_limit_on_the_size_of_files_leaves_the_old_content() {
     // POSIX counts in units of 512 bytes, some shells in 1024.
     let arguments = ["-c", "ulimit -f 128; exec \"$0\"", PROGRAM];
-    let mut story = Story::launched_by("/bin/sh", &arguments, |_| {}).await;
-    story.configure(json!({})).await.unwrap();
-    story.write("f", "original\n");
-    let pid = story.pid();
-    nothing_fits(&mut story, "file too large").await;
+    let mut fixture = Fixture::launched_by("/bin/sh", &arguments, |_| {}).await;
+    fixture.configure(json!({})).await.unwrap();
+    fixture.write("f", "original\n");
+    let pid = fixture.pid();
+    nothing_fits(&mut fixture, "file too large").await;
     assert!(Path::new(&format!("/proc/{pid}")).exists());
-    story.end().await;
+    fixture.end().await;
 }
 
 /// E14
 async fn a_mounted_file_is_written_in_place() {
-    let mut story = Story::launched().await;
-    let real = story.path("").parent().unwrap().join("real");
+    let mut fixture = Fixture::launched().await;
+    let real = fixture.path("").parent().unwrap().join("real");
     fs::write(&real, "a\n").unwrap();
-    story.write("cfg", "");
-    mount(&["--bind", real.to_str().unwrap()], &story.path("cfg"));
-    story.configure(json!({})).await.unwrap();
+    fixture.write("cfg", "");
+    mount(&["--bind", real.to_str().unwrap()], &fixture.path("cfg"));
+    fixture.configure(json!({})).await.unwrap();
     let edit = json!({"path": "cfg", "old_string": "a", "new_string": "b, and longer"});
-    let result = story.result("edit_file", edit).await;
+    let result = fixture.result("edit_file", edit).await;
     assert!(result["notice"].as_str().unwrap().contains("mounted by itself"));
     assert_eq!(fs::read(&real).unwrap(), b"b, and longer\n");
     let write = json!({"path": "cfg", "content": "c\n", "expected_version": result["version"]});
-    let result: Value = story.result("write_file", write).await.into();
+    let result: Value = fixture.result("write_file", write).await.into();
     assert_eq!(fs::read(&real).unwrap(), b"c\n");
-    let read = story.result("read_file", json!({"path": "cfg"})).await;
+    let read = fixture.result("read_file", json!({"path": "cfg"})).await;
     assert_eq!(read["version"], result["version"]);
-    assert_eq!(names(&story.path("")), ["cfg"]);
-    assert!(Command::new("umount").arg(story.path("cfg")).status().unwrap().success());
-    story.end().await;
+    assert_eq!(names(&fixture.path("")), ["cfg"]);
+    assert!(Command::new("umount").arg(fixture.path("cfg")).status().unwrap().success());
+    fixture.end().await;
 }
 
 /// E14 on a full disk: what is written in place is restored, or not begun.
 async fn a_mounted_file_on_a_full_disk_keeps_its_content() {
-    let mut story = Story::launched().await;
-    let small = story.path("").parent().unwrap().join("small");
+    let mut fixture = Fixture::launched().await;
+    let small = fixture.path("").parent().unwrap().join("small");
     fs::create_dir(&small).unwrap();
     mount(&["-t", "tmpfs", "-o", "size=64k", "tmpfs"], &small);
     fs::write(small.join("real"), "original\n").unwrap();
-    story.write("f", "");
-    mount(&["--bind", small.join("real").to_str().unwrap()], &story.path("f"));
-    story.configure(json!({})).await.unwrap();
+    fixture.write("f", "");
+    mount(&["--bind", small.join("real").to_str().unwrap()], &fixture.path("f"));
+    fixture.configure(json!({})).await.unwrap();
     let write = json!({"path": "f", "content": "x".repeat(200_000)});
-    let failure = story.failure("write_file", write).await;
+    let failure = fixture.failure("write_file", write).await;
     assert!(failure.message.ends_with("no space left on device"), "{}", failure.message);
     assert_eq!(fs::read(small.join("real")).unwrap(), b"original\n");
-    assert_eq!(names(&story.path("")), ["f"]);
-    assert!(Command::new("umount").arg(story.path("f")).status().unwrap().success());
-    story.end().await;
+    assert_eq!(names(&fixture.path("")), ["f"]);
+    assert!(Command::new("umount").arg(fixture.path("f")).status().unwrap().success());
+    fixture.end().await;
 }

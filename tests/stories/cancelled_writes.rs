@@ -12,7 +12,7 @@ use tool_provider::Call;
 use tool_provider::Payload;
 use tool_provider::grpc::Failure;
 
-use crate::harness::{Story, call};
+use crate::harness::{Fixture, call};
 use crate::trials::{Need, Trial};
 
 pub(crate) fn trials() -> Vec<Trial> {
@@ -30,21 +30,21 @@ fn new() -> String {
 }
 
 /// A story whose log can be read to its end, and how long one of its writes takes.
-async fn prepared() -> (Story, UnboundedReceiver<LogLine>, Duration) {
+async fn prepared() -> (Fixture, UnboundedReceiver<LogLine>, Duration) {
     let (say, hear) = unbounded_channel();
     let talkative =
         |launch: Launch| launch.env(LOG_VARIABLE, "debug").on_log(move |line| drop(say.send(line)));
-    let mut story = Story::launched_with(talkative).await;
-    story.configure(json!({})).await.unwrap();
+    let mut fixture = Fixture::launched_with(talkative).await;
+    fixture.configure(json!({})).await.unwrap();
     for round in 0..ROUNDS {
-        story.write(&format!("{round}"), OLD);
+        fixture.write(&format!("{round}"), OLD);
     }
-    story.write("measured", OLD);
+    fixture.write("measured", OLD);
     let measured = call("write_file", json!({"path": "measured", "content": new()}));
     let measured = Call { id: "measured".to_owned(), ..measured };
     let started = Instant::now();
-    story.client.invoke_to_end(measured).await.unwrap().1.unwrap();
-    (story, hear, started.elapsed())
+    fixture.client.invoke_to_end(measured).await.unwrap().1.unwrap();
+    (fixture, hear, started.elapsed())
 }
 
 /// Alternately a write and an edit, so that a success leaves the new content.
@@ -84,12 +84,12 @@ async fn logged(mut hear: UnboundedReceiver<LogLine>) -> HashMap<String, bool> {
 
 /// Holds what was heard of each call against its file.
 async fn check(
-    story: Story,
+    fixture: Fixture,
     hear: UnboundedReceiver<LogLine>,
     answers: HashMap<u32, Result<Payload, Failure>>,
 ) {
-    let folder = story.path("");
-    let keep = story.end_and_keep().await;
+    let folder = fixture.path("");
+    let keep = fixture.end_and_keep().await;
     let logged = logged(hear).await;
     let mut counts = [0, 0];
     for round in 0..ROUNDS {
@@ -116,28 +116,28 @@ async fn check(
 }
 
 async fn a_cancelled_write_is_applied_or_not_and_the_log_says_which() {
-    let (story, hear, usual) = prepared().await;
+    let (fixture, hear, usual) = prepared().await;
     let mut answers = HashMap::new();
     for round in 0..ROUNDS {
-        let mut client = story.client.clone();
+        let mut client = fixture.client.clone();
         let timeout = usual * round * 2 / ROUNDS;
         if let Ok(answer) = tokio::time::timeout(timeout, client.invoke_to_end(change(round))).await
         {
             answers.insert(round, answer.unwrap().1);
         }
     }
-    check(story, hear, answers).await;
+    check(fixture, hear, answers).await;
 }
 
 async fn a_write_whose_time_is_up_is_applied_or_not_and_says_which() {
-    let (mut story, hear, usual) = prepared().await;
+    let (mut fixture, hear, usual) = prepared().await;
     let mut answers = HashMap::new();
     for round in 0..ROUNDS {
         let deadline = Some(Instant::now() + usual * round * 2 / ROUNDS);
         // An error is the client's own: it did not get the answer in time.
-        if let Ok(answer) = story.client.invoke_to_end(Call { deadline, ..change(round) }).await {
+        if let Ok(answer) = fixture.client.invoke_to_end(Call { deadline, ..change(round) }).await {
             answers.insert(round, answer.1);
         }
     }
-    check(story, hear, answers).await;
+    check(fixture, hear, answers).await;
 }

@@ -7,7 +7,7 @@ use tool_provider::Call;
 use tool_provider::Payload;
 use tool_provider::grpc::{Failure, ToolClient};
 
-use crate::harness::{Story, call, names};
+use crate::harness::{Fixture, call, names};
 use crate::trials::Trial;
 
 pub(crate) fn trials() -> Vec<Trial> {
@@ -62,20 +62,20 @@ async fn mark_by_rewriting(client: &ToolClient, path: &str, number: usize) {
     }
 }
 
-fn check(story: &Story, marks: usize, round: usize) {
-    let content = fs::read_to_string(story.path("n.txt")).unwrap();
+fn check(fixture: &Fixture, marks: usize, round: usize) {
+    let content = fs::read_to_string(fixture.path("n.txt")).unwrap();
     assert_eq!(content.matches('x').count(), marks, "round {round}");
     assert_eq!(content.replace('x', ""), numbers(), "round {round}");
 }
 
 /// E11: 19 at once, 50 times, through two connections and three spellings.
 async fn edits_over_two_connections_lose_nothing() {
-    let story = Story::configured().await;
-    let clients = [story.client.clone(), story.second_client().await];
-    std::os::unix::fs::symlink("n.txt", story.path("link")).unwrap();
-    let spellings = ["n.txt".into(), "./link".into(), story.path("n.txt").display().to_string()];
+    let fixture = Fixture::configured().await;
+    let clients = [fixture.client.clone(), fixture.second_client().await];
+    std::os::unix::fs::symlink("n.txt", fixture.path("link")).unwrap();
+    let spellings = ["n.txt".into(), "./link".into(), fixture.path("n.txt").display().to_string()];
     for round in 0..50 {
-        story.write("n.txt", numbers());
+        fixture.write("n.txt", numbers());
         let calls = (1..=WRITERS).map(|n| {
             let client = clients[n % 2].clone();
             let call = mark(&spellings[(n + round) % 3], n * 10);
@@ -84,18 +84,18 @@ async fn edits_over_two_connections_lose_nothing() {
         for done in futures_util::future::join_all(calls).await {
             done.unwrap().unwrap();
         }
-        check(&story, WRITERS, round);
+        check(&fixture, WRITERS, round);
     }
-    assert_eq!(names(&story.path("")).len(), 2, "something was left behind");
-    story.end().await;
+    assert_eq!(names(&fixture.path("")).len(), 2, "something was left behind");
+    fixture.end().await;
 }
 
 /// Edits and whole writes at a version: all come through, whatever the order.
 async fn edits_and_writes_over_two_connections_lose_nothing() {
-    let story = Story::configured().await;
-    let clients = [story.client.clone(), story.second_client().await];
+    let fixture = Fixture::configured().await;
+    let clients = [fixture.client.clone(), fixture.second_client().await];
     for round in 0..10 {
-        story.write("n.txt", numbers());
+        fixture.write("n.txt", numbers());
         let calls = (1..=WRITERS).map(|n| {
             let client = clients[n % 2].clone();
             tokio::spawn(async move {
@@ -109,21 +109,21 @@ async fn edits_and_writes_over_two_connections_lose_nothing() {
         for done in futures_util::future::join_all(calls).await {
             done.unwrap();
         }
-        check(&story, WRITERS, round);
+        check(&fixture, WRITERS, round);
     }
-    story.end().await;
+    fixture.end().await;
 }
 
 /// Two kernels in one folder, each with a provider of its own. Their calls do not wait for each
 /// other, so one may find that the other was quicker and be told so; but a success is a success.
 async fn two_providers_never_undo_each_others_success() {
-    let story = Story::configured().await;
-    let mut other = Story::launched().await;
-    other.configure(json!({"roots": [story.path("")]})).await.unwrap();
-    let clients = [story.client.clone(), other.client.clone()];
+    let fixture = Fixture::configured().await;
+    let mut other = Fixture::launched().await;
+    other.configure(json!({"roots": [fixture.path("")]})).await.unwrap();
+    let clients = [fixture.client.clone(), other.client.clone()];
     let mut conflicts = 0;
     for round in 0..25 {
-        story.write("n.txt", numbers());
+        fixture.write("n.txt", numbers());
         let calls = (1..=WRITERS).map(|n| {
             let client = clients[n % 2].clone();
             let call = mark("n.txt", n * 10);
@@ -139,11 +139,11 @@ async fn two_providers_never_undo_each_others_success() {
                 }
             }
         }
-        check(&story, successes, round);
+        check(&fixture, successes, round);
     }
     eprintln!("{conflicts} calls were told that the other provider was quicker");
     // Each can have all of its own through by trying again.
-    story.write("n.txt", numbers());
+    fixture.write("n.txt", numbers());
     let calls = (1..=WRITERS).map(|n| {
         let client = clients[n % 2].clone();
         tokio::spawn(async move { mark_by_rewriting(&client, "n.txt", n * 10).await })
@@ -151,8 +151,8 @@ async fn two_providers_never_undo_each_others_success() {
     for done in futures_util::future::join_all(calls).await {
         done.unwrap();
     }
-    check(&story, WRITERS, 0);
-    assert_eq!(names(&story.path("")), ["n.txt"]);
+    check(&fixture, WRITERS, 0);
+    assert_eq!(names(&fixture.path("")), ["n.txt"]);
     other.end().await;
-    story.end().await;
+    fixture.end().await;
 }

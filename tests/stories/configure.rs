@@ -3,7 +3,7 @@
 use serde_json::json;
 use tonic::Code;
 
-use crate::harness::{Story, refusal};
+use crate::harness::{Fixture, refusal};
 use crate::trials::Trial;
 
 pub(crate) fn trials() -> Vec<Trial> {
@@ -18,15 +18,15 @@ pub(crate) fn trials() -> Vec<Trial> {
 }
 
 async fn a_kernel_learns_who_we_are_and_what_we_offer() {
-    let mut story = Story::launched().await;
-    let producer = story.client.describe().await.unwrap();
+    let mut fixture = Fixture::launched().await;
+    let producer = fixture.client.describe().await.unwrap();
     assert_eq!((producer.name.as_str(), producer.category), ("workspace", 2));
     assert_eq!(
         (producer.version.as_str(), producer.protocol_version),
         (env!("CARGO_PKG_VERSION"), 1)
     );
     assert!(!producer.source.is_empty());
-    let advertised = story.client.schema().await.unwrap();
+    let advertised = fixture.client.schema().await.unwrap();
     let read_file = advertised.tools.iter().find(|tool| tool.name == "read_file").unwrap();
     assert_eq!((read_file.kind.as_str(), read_file.risk.as_str()), ("data_source", "read_only"));
     assert!(read_file.safe && read_file.key_fields.is_empty() && !read_file.streaming);
@@ -35,17 +35,17 @@ async fn a_kernel_learns_who_we_are_and_what_we_offer() {
         assert!(!tool.description.is_empty(), "{} is described", tool.name);
         assert_eq!(tool.kind == "data_source", tool.risk == "read_only", "{}", tool.name);
     }
-    story.end().await;
+    fixture.end().await;
 }
 
 async fn everything_wrong_is_told_in_one_message_also_on_disk() {
-    let mut story = Story::launched().await;
-    story.write("file", "");
+    let mut fixture = Fixture::launched().await;
+    fixture.write("file", "");
     let faulty = json!({
         "roots": ["root", "absent", "root/file"], "read_only_roots": ["root/../root"],
         "sandox": "off", "bash_timeout_ms": "1", "secret_env": ["NO_SUCH_VARIABLE"],
     });
-    let (code, failure) = refusal(story.configure(faulty).await.expect_err("faults"));
+    let (code, failure) = refusal(fixture.configure(faulty).await.expect_err("faults"));
     assert_eq!((code, failure.category.as_str()), (Code::InvalidArgument, "invalid_arguments"));
     for part in [
         "absent",
@@ -59,32 +59,32 @@ async fn everything_wrong_is_told_in_one_message_also_on_disk() {
     }
     assert!(!failure.retryable);
     // A shell that cannot run a command, and one variable once.
-    story.write("plain", "echo");
+    fixture.write("plain", "echo");
     for (shell, problem) in [
         ("/nonexistent/shell".into(), "does not exist"),
-        (story.path(""), "is not a program"),
-        (story.path("plain"), "is not executable"),
+        (fixture.path(""), "is not a program"),
+        (fixture.path("plain"), "is not executable"),
     ] {
         let faulty = json!({ "shell": shell, "env": {"A": "a\u{0}b"}, "bash_timeout_ms": 0 });
-        let (_, failure) = refusal(story.configure(faulty).await.expect_err("faults"));
+        let (_, failure) = refusal(fixture.configure(faulty).await.expect_err("faults"));
         for part in [problem, "3 faults", "env.A: a NUL", "bash_timeout_ms"] {
             assert!(failure.message.contains(part), "{part} is missing in: {}", failure.message);
         }
     }
     // Nothing of it is in force.
     assert_eq!(
-        story.failure("read_file", json!({"path": "file"})).await.category,
+        fixture.failure("read_file", json!({"path": "file"})).await.category,
         "permission_denied"
     );
-    story.configure(json!({})).await.unwrap();
-    story.result("read_file", json!({"path": "file"})).await;
-    story.end().await;
+    fixture.configure(json!({})).await.unwrap();
+    fixture.result("read_file", json!({"path": "file"})).await;
+    fixture.end().await;
 }
 
 /// Not even where it is written in a wrong place, and not that of the configuration in force either.
 async fn a_refused_configuration_does_not_show_a_secret() {
     const VALUE: &str = "correct-horse-battery";
-    let mut story = Story::launched_with(|launch| launch.env("TOKEN", VALUE)).await;
+    let mut fixture = Fixture::launched_with(|launch| launch.env("TOKEN", VALUE)).await;
     let faulty = |secrets: &[&str]| {
         json!({
             "roots": ["root", format!("/{VALUE}")], "network": VALUE, VALUE: 1,
@@ -92,48 +92,48 @@ async fn a_refused_configuration_does_not_show_a_secret() {
         })
     };
     for secrets in [&["TOKEN"][..], &[]] {
-        let error = story.configure(faulty(secrets)).await.expect_err("faults");
+        let error = fixture.configure(faulty(secrets)).await.expect_err("faults");
         assert!(!format!("{error:?}").contains(VALUE), "{error:?}");
         let (_, failure) = refusal(error);
         assert!(failure.message.contains("\"/[TOKEN]\" does not exist"), "{}", failure.message);
-        story.configure(json!({"secret_env": ["TOKEN"]})).await.unwrap();
+        fixture.configure(json!({"secret_env": ["TOKEN"]})).await.unwrap();
     }
-    story.end().await;
+    fixture.end().await;
 }
 
 async fn null_means_left_out_as_a_kernel_sends_it() {
-    let mut story = Story::launched().await;
+    let mut fixture = Fixture::launched().await;
     let nulls = json!({
         "read_only_roots": null, "sandbox": null, "network": null, "shell": null, "env": null,
         "limits": null, "max_concurrent_calls": null, "read_before_write": null,
     });
-    story.configure(nulls).await.unwrap();
-    story.end().await;
+    fixture.configure(nulls).await.unwrap();
+    fixture.end().await;
 }
 
 async fn a_second_configuration_replaces_the_first() {
-    let mut story = Story::configured().await;
-    story.write("a.txt", "a\n");
-    std::fs::create_dir(story.path("inner")).unwrap();
-    story.write("inner/b.txt", "b\n");
-    story.result("read_file", json!({"path": "a.txt"})).await;
+    let mut fixture = Fixture::configured().await;
+    fixture.write("a.txt", "a\n");
+    std::fs::create_dir(fixture.path("inner")).unwrap();
+    fixture.write("inner/b.txt", "b\n");
+    fixture.result("read_file", json!({"path": "a.txt"})).await;
 
-    story.configure(json!({"roots": ["root/inner"]})).await.unwrap();
-    story.result("read_file", json!({"path": "b.txt"})).await;
-    let outside = story.path("a.txt");
-    let failure = story.failure("read_file", json!({"path": outside})).await;
+    fixture.configure(json!({"roots": ["root/inner"]})).await.unwrap();
+    fixture.result("read_file", json!({"path": "b.txt"})).await;
+    let outside = fixture.path("a.txt");
+    let failure = fixture.failure("read_file", json!({"path": outside})).await;
     assert_eq!(failure.category, "permission_denied");
 
     // A faulty one changes nothing.
-    story.configure(json!({"roots": ["absent"]})).await.expect_err("no such folder");
-    story.result("read_file", json!({"path": "b.txt"})).await;
-    story.end().await;
+    fixture.configure(json!({"roots": ["absent"]})).await.expect_err("no such folder");
+    fixture.result("read_file", json!({"path": "b.txt"})).await;
+    fixture.end().await;
 }
 
 async fn a_read_only_root_alone_is_enough_to_read() {
-    let mut story = Story::launched().await;
-    story.write("a.txt", "a\n");
-    story.configure(json!({"roots": [], "read_only_roots": ["root"]})).await.unwrap();
-    story.result("read_file", json!({"path": "a.txt"})).await;
-    story.end().await;
+    let mut fixture = Fixture::launched().await;
+    fixture.write("a.txt", "a\n");
+    fixture.configure(json!({"roots": [], "read_only_roots": ["root"]})).await.unwrap();
+    fixture.result("read_file", json!({"path": "a.txt"})).await;
+    fixture.end().await;
 }

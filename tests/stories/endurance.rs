@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use serde_json::json;
 
 use crate::bash::{gone, mark, next_output};
-use crate::harness::{Story, TEST_TIMEOUT, call};
+use crate::harness::{Fixture, TEST_TIMEOUT, call};
 use crate::trials::{Need, Trial};
 
 pub(crate) fn trials() -> Vec<Trial> {
@@ -27,27 +27,27 @@ struct Held {
 }
 
 impl Held {
-    fn of(story: &Story) -> Self {
+    fn of(fixture: &Fixture) -> Self {
         Self {
-            threads: story.status("Threads"),
-            descriptors: story.descriptors(),
-            jails: story.jails(),
-            resident_kib: story.status("VmRSS"),
+            threads: fixture.status("Threads"),
+            descriptors: fixture.descriptors(),
+            jails: fixture.jails(),
+            resident_kib: fixture.status("VmRSS"),
         }
     }
 }
 
 /// B01, B10, T07.
 async fn nothing_piles_up_over_hundreds_of_commands() {
-    let mut story = Story::configured().await;
+    let mut fixture = Fixture::configured().await;
     let mark = mark(60);
-    round(&mut story, &mark, 10).await;
-    let before = Held::of(&story);
-    round(&mut story, &mark, 1).await;
+    round(&mut fixture, &mark, 10).await;
+    let before = Held::of(&fixture);
+    round(&mut fixture, &mark, 1).await;
     // A cancelled call lets go of what it held when its processes are gone.
     let until = Instant::now() + TEST_TIMEOUT;
     let after = loop {
-        let after = Held::of(&story);
+        let after = Held::of(&fixture);
         let settled = after.threads <= before.threads + 4
             && after.descriptors <= before.descriptors.map(|number| number + 4);
         if settled || Instant::now() > until {
@@ -61,32 +61,32 @@ async fn nothing_piles_up_over_hundreds_of_commands() {
         assert!(after <= before + 4, "{before} → {after} descriptors");
     }
     assert!(after.resident_kib <= before.resident_kib + 8 * 1024, "{before:?} → {after:?}");
-    assert_eq!((after.jails, zombies_below(story.pid())), (before.jails, 0));
-    story.end().await;
+    assert_eq!((after.jails, zombies_below(fixture.pid())), (before.jails, 0));
+    fixture.end().await;
 }
 
 /// All kinds of calls, each as often as its number says, or fewer by that factor.
-async fn round(story: &mut Story, mark: &str, fewer: usize) {
+async fn round(fixture: &mut Fixture, mark: &str, fewer: usize) {
     for number in 0..RUNS / fewer {
         let (_, outcome) =
-            story.call("bash", json!({"command": format!("exit {}", number % 3)})).await;
+            fixture.call("bash", json!({"command": format!("exit {}", number % 3)})).await;
         assert_eq!(outcome.unwrap()["exit_code"], number % 3);
     }
     for _ in 0..LEFT_BEHIND / fewer {
-        let (_, outcome) = story.call("bash", json!({"command": "(sleep 60 &); exit 0"})).await;
+        let (_, outcome) = fixture.call("bash", json!({"command": "(sleep 60 &); exit 0"})).await;
         assert_eq!(outcome.unwrap()["processes_killed"], 1);
     }
     for number in 0..TIMEOUTS / fewer {
         let beside = if number % 2 == 0 { "" } else { "setsid sleep 60 &" };
         let command = format!("{beside} exec sleep {mark}");
         let arguments = json!({"command": command, "timeout_ms": 30});
-        let failure = story.call("bash", arguments).await.1.unwrap_err();
+        let failure = fixture.call("bash", arguments).await.1.unwrap_err();
         assert_eq!(failure.category, "timeout");
     }
     for _ in 0..CANCELS / fewer {
         let command = format!("echo start; exec sleep {mark}");
         let mut stream =
-            story.client.invoke(call("bash", json!({ "command": command }))).await.unwrap();
+            fixture.client.invoke(call("bash", json!({ "command": command }))).await.unwrap();
         next_output(&mut stream, "start").await;
         drop(stream);
     }

@@ -7,7 +7,7 @@ use std::process::Command;
 
 use rustix::process::geteuid;
 
-use crate::harness::{PROGRAM, Story};
+use crate::harness::{Fixture, PROGRAM};
 
 /// Mounts something, in a story that needs a mount namespace.
 pub(crate) fn mount(arguments: &[&str], at: &Path) {
@@ -16,9 +16,9 @@ pub(crate) fn mount(arguments: &[&str], at: &Path) {
 
 /// A provider that runs as an ordinary user, who owns its folder. Without the right to become one,
 /// we are one.
-pub(crate) async fn unprivileged() -> Story {
+pub(crate) async fn unprivileged() -> Fixture {
     if !geteuid().is_root() {
-        return Story::launched().await;
+        return Fixture::launched().await;
     }
     const NOBODY: u32 = 65534;
     let ids = [format!("--reuid={NOBODY}"), format!("--regid={NOBODY}")];
@@ -30,13 +30,13 @@ pub(crate) async fn unprivileged() -> Story {
             chown(path, Some(NOBODY), Some(NOBODY)).unwrap();
         }
     };
-    Story::launched_by("setpriv", &arguments, prepare).await
+    Fixture::launched_by("setpriv", &arguments, prepare).await
 }
 
 /// Gives what the story prepared to whom the provider runs as.
-pub(crate) fn hand_over(story: &Story, names: &[&str]) {
-    let owner = fs::metadata(story.path("")).unwrap();
+pub(crate) fn hand_over(fixture: &Fixture, names: &[&str]) {
+    let owner = fs::metadata(fixture.path("")).unwrap();
     for name in names {
-        lchown(story.path(name), Some(owner.uid()), Some(owner.gid())).unwrap();
+        lchown(fixture.path(name), Some(owner.uid()), Some(owner.gid())).unwrap();
     }
 }

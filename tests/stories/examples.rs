@@ -11,7 +11,7 @@ use tokio::sync::mpsc;
 use tool_provider::grpc::host_callbacks;
 use tool_provider::schema::{Kind, Presence, Property};
 
-use crate::harness::{PROGRAM, Story, TEST_TIMEOUT};
+use crate::harness::{Fixture, PROGRAM, TEST_TIMEOUT};
 use crate::trials::{Need, Trial, built};
 
 const KERNEL_PROGRAM: &str = "examples/kernel";
@@ -79,18 +79,18 @@ async fn the_minimal_provider_is_one() {
     assert_eq!((by_hand.status.code(), by_hand.stdout.len()), (Some(1), 0));
     assert!(String::from_utf8(by_hand.stderr).unwrap().contains("host"));
 
-    let mut story = Story::launched_by(program.to_str().unwrap(), &[], |_| {}).await;
-    let producer = story.client.describe().await.unwrap();
+    let mut fixture = Fixture::launched_by(program.to_str().unwrap(), &[], |_| {}).await;
+    let producer = fixture.client.describe().await.unwrap();
     assert_eq!((producer.name.as_str(), producer.category), ("minimal", 2));
-    story.configure(json!({})).await.unwrap();
-    story.write("poem.txt", "Roses are red,\n  violets\tare blue.\n");
-    let counts = story.result("count_words", json!({"path": story.path("poem.txt")})).await;
+    fixture.configure(json!({})).await.unwrap();
+    fixture.write("poem.txt", "Roses are red,\n  violets\tare blue.\n");
+    let counts = fixture.result("count_words", json!({"path": fixture.path("poem.txt")})).await;
     assert_eq!((&counts["lines"], &counts["words"]), (&json!(2), &json!(6)));
-    let failure = story.failure("count_words", json!({"path": story.path("peom.txt")})).await;
+    let failure = fixture.failure("count_words", json!({"path": fixture.path("peom.txt")})).await;
     assert_eq!(failure.category, "not_found");
-    let failure = story.failure("count_words", json!({})).await;
+    let failure = fixture.failure("count_words", json!({})).await;
     assert_eq!(failure.category, "invalid_arguments");
-    story.end().await;
+    fixture.end().await;
 
     let printed = run(&built(KERNEL_PROGRAM), &[program.to_str().unwrap()]);
     assert_in_order(&printed, &["minimal ", "call-0 count_words", "no-such-file", "ended"]);
@@ -101,17 +101,17 @@ async fn what_the_minimal_provider_logs_reaches_its_host_by_both_ways() {
     let program = built(MINIMAL_PROGRAM);
     let (line, mut lines) = mpsc::unbounded_channel();
     let log = move |logged| drop(line.send(logged));
-    let mut story = Story::launched_as(&program, |launch| launch.on_log(log)).await;
+    let mut fixture = Fixture::launched_as(&program, |launch| launch.on_log(log)).await;
     let (entry, mut entries) = mpsc::unbounded_channel();
     let callbacks = host_callbacks(move |logged| drop(entry.send(logged)));
-    story
+    fixture
         .plugin
         .serve_callbacks(HOST_CALLBACKS, goplugin::Services::new().with(callbacks))
         .await
         .unwrap();
-    story.configure(json!({})).await.unwrap();
-    story.write("poem.txt", "Roses are red,\n");
-    story.result("count_words", json!({"path": story.path("poem.txt")})).await;
+    fixture.configure(json!({})).await.unwrap();
+    fixture.write("poem.txt", "Roses are red,\n");
+    fixture.result("count_words", json!({"path": fixture.path("poem.txt")})).await;
 
     let line = first(&mut lines, |line| line.message == "counted").await;
     assert_eq!((line.level, line.module.as_deref()), (tracing::Level::INFO, Some("minimal")));
@@ -119,7 +119,7 @@ async fn what_the_minimal_provider_logs_reaches_its_host_by_both_ways() {
     let entry = first(&mut entries, |entry| entry.message == "counted").await;
     assert_eq!((entry.level.as_str(), entry.logger.as_str()), ("info", "minimal_provider"));
     assert_eq!(entry.fields["words"].as_f64(), Some(3.0));
-    story.end().await;
+    fixture.end().await;
 }
 
 /// The first of what comes that is wanted.
@@ -173,7 +173,7 @@ async fn every_block_of_the_agent_s_file_configures() {
                 std::fs::create_dir_all(home.path().join(inside)).unwrap();
             }
         }
-        let mut story = Story::launched_with(|launch| {
+        let mut fixture = Fixture::launched_with(|launch| {
             let launch = launch.env("HOME", home.path());
             environment.iter().fold(launch, |launch, name| launch.env(name, "a-secret-value"))
         })
@@ -181,8 +181,8 @@ async fn every_block_of_the_agent_s_file_configures() {
         // As it is written, on any machine that the stories run on.
         let mut config = config.clone();
         config.insert("sandbox".to_owned(), json!("best_effort"));
-        story.client.configure(config).await.unwrap();
-        story.end().await;
+        fixture.client.configure(config).await.unwrap();
+        fixture.end().await;
     }
 
     // The last one has every key, and its values are the defaults.

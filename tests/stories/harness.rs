@@ -20,13 +20,13 @@ pub(crate) const TEST_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// A launched provider. Its root is `root`, its temporary folder is `tmp`, and both lie in a folder
 /// that goes with the story.
-pub(crate) struct Story {
+pub(crate) struct Fixture {
     folder: tempfile::TempDir,
     pub(crate) plugin: Plugin,
     pub(crate) client: ToolClient,
 }
 
-impl Story {
+impl Fixture {
     /// Launched, and not configured.
     pub(crate) async fn launched() -> Self {
         Self::launched_with(|launch| launch).await
@@ -93,9 +93,9 @@ impl Story {
 
     /// Launched, with its root configured.
     pub(crate) async fn configured() -> Self {
-        let mut story = Self::launched().await;
-        story.configure(json!({})).await.unwrap();
-        story
+        let mut fixture = Self::launched().await;
+        fixture.configure(json!({})).await.unwrap();
+        fixture
     }
 
     /// Configures the root, and what else is said.
@@ -191,7 +191,7 @@ impl Story {
         drop(self.end_and_keep().await);
     }
 
-    /// [`Story::end`], and the folder stays for as long as what this returns.
+    /// [`Fixture::end`], and the folder stays for as long as what this returns.
     pub(crate) async fn end_and_keep(self) -> tempfile::TempDir {
         let tmp = self.folder.path().join("tmp");
         let exit = self.plugin.kill().await;

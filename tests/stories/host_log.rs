@@ -8,7 +8,7 @@ use serde_json::json;
 use tokio::sync::mpsc;
 use tool_provider::grpc::host_callbacks;
 
-use crate::harness::{Story, TEST_TIMEOUT, call};
+use crate::harness::{Fixture, TEST_TIMEOUT, call};
 use crate::trials::Trial;
 
 pub(crate) fn trials() -> Vec<Trial> {
@@ -23,44 +23,44 @@ async fn the_kernel_hears_of_the_configuration_over_every_kind_of_connection() {
     for security in [Security::Plain, Security::AutoMtls] {
         for multiplex in [Multiplex::Off, Multiplex::On] {
             let change = |launch: Launch| launch.security(security).multiplex(multiplex);
-            let mut story = Story::launched_with(change).await;
+            let mut fixture = Fixture::launched_with(change).await;
             let (sender, mut heard) = mpsc::unbounded_channel();
             let routes = host_callbacks(move |entry| sender.send(entry).unwrap());
-            story
+            fixture
                 .plugin
                 .serve_callbacks(HOST_CALLBACKS, goplugin::Services::new().with(routes))
                 .await
                 .unwrap();
-            story.configure(json!({})).await.unwrap();
+            fixture.configure(json!({})).await.unwrap();
             let entry = tokio::time::timeout(TEST_TIMEOUT, heard.recv()).await.unwrap().unwrap();
             assert_eq!((entry.message.as_str(), entry.level.as_str()), ("configured", "info"));
             assert!(entry.text("level").is_some(), "{entry:?}");
-            story.end().await;
+            fixture.end().await;
         }
     }
 }
 
 /// What a cancelled call did is told through the log: its stream is gone.
 async fn the_kernel_hears_what_became_of_a_cancelled_call() {
-    let mut story = Story::launched().await;
+    let mut fixture = Fixture::launched().await;
     let (sender, mut heard) = mpsc::unbounded_channel();
     let routes = host_callbacks(move |entry| sender.send(entry).unwrap());
-    story
+    fixture
         .plugin
         .serve_callbacks(HOST_CALLBACKS, goplugin::Services::new().with(routes))
         .await
         .unwrap();
-    story.configure(json!({})).await.unwrap();
-    story.write("big", "abcdefghij\n".repeat(4 << 20));
+    fixture.configure(json!({})).await.unwrap();
+    fixture.write("big", "abcdefghij\n".repeat(4 << 20));
     let mut delay = Duration::from_millis(2);
     let entry = 'heard: loop {
         // Too early and the call has not begun, too late and it has ended: one of these is right.
         let read = call("read_file", json!({"path": "big", "offset": 4 << 20}));
-        let _ = tokio::time::timeout(delay, story.client.invoke(read)).await;
+        let _ = tokio::time::timeout(delay, fixture.client.invoke(read)).await;
         delay *= 2;
         assert!(delay < TEST_TIMEOUT, "no cancelled call was heard of");
         // A call that ends in order comes after whatever the cancelled one had to say.
-        story.result("read_file", json!({"path": "big", "limit": 1})).await;
+        fixture.result("read_file", json!({"path": "big", "limit": 1})).await;
         let wait = tokio::time::timeout(Duration::from_millis(500), async {
             loop {
                 let entry = heard.recv().await.unwrap();
@@ -76,15 +76,15 @@ async fn the_kernel_hears_what_became_of_a_cancelled_call() {
     assert_eq!(entry.session_id.as_deref(), Some("session-1"));
     assert_eq!((entry.text("call_id"), entry.text("tool")), (Some("call-1"), Some("read_file")));
     assert!(entry.text("outcome").is_some() && entry.fields.contains_key("duration_ms"));
-    story.end().await;
+    fixture.end().await;
 }
 
 /// A kernel that serves no callbacks: nothing waits for it.
 async fn a_kernel_that_does_not_listen_costs_nothing() {
-    let mut story = Story::configured().await;
-    story.write("a.txt", "a\n");
+    let mut fixture = Fixture::configured().await;
+    fixture.write("a.txt", "a\n");
     for _ in 0..20 {
-        story.result("read_file", json!({"path": "a.txt"})).await;
+        fixture.result("read_file", json!({"path": "a.txt"})).await;
     }
-    story.end().await;
+    fixture.end().await;
 }

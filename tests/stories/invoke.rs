@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use serde_json::json;
 use tool_provider::Call;
 
-use crate::harness::{Story, TEST_TIMEOUT, call};
+use crate::harness::{Fixture, TEST_TIMEOUT, call};
 use crate::trials::Trial;
 
 pub(crate) fn trials() -> Vec<Trial> {
@@ -27,110 +27,110 @@ pub(crate) fn trials() -> Vec<Trial> {
 }
 
 async fn a_file_is_read_from_the_root_or_from_the_working_directory() {
-    let mut story = Story::configured().await;
-    std::fs::create_dir(story.path("src")).unwrap();
-    story.write("src/main.rs", "fn main() {}\n");
-    for path in ["src/main.rs".to_owned(), story.path("src/main.rs").display().to_string()] {
-        let result = story.result("read_file", json!({"path": path})).await;
+    let mut fixture = Fixture::configured().await;
+    std::fs::create_dir(fixture.path("src")).unwrap();
+    fixture.write("src/main.rs", "fn main() {}\n");
+    for path in ["src/main.rs".to_owned(), fixture.path("src/main.rs").display().to_string()] {
+        let result = fixture.result("read_file", json!({"path": path})).await;
         assert!(result["content"].as_str().unwrap().contains("fn main"));
         assert_eq!((&result["tool"], &result["path"]), (&json!("read_file"), &json!(path)));
     }
-    let working_directory = Some(story.path("src").display().to_string());
+    let working_directory = Some(fixture.path("src").display().to_string());
     let below = Call { working_directory, ..call("read_file", json!({"path": "main.rs"})) };
-    story.client.invoke_to_end(below).await.unwrap().1.unwrap();
+    fixture.client.invoke_to_end(below).await.unwrap().1.unwrap();
     let outside = Call {
         working_directory: Some("/".to_owned()),
         ..call("read_file", json!({"path": "etc/passwd"}))
     };
-    let failure = story.client.invoke_to_end(outside).await.unwrap().1.expect_err("outside");
+    let failure = fixture.client.invoke_to_end(outside).await.unwrap().1.expect_err("outside");
     assert_eq!(failure.category, "permission_denied");
-    story.end().await;
+    fixture.end().await;
 }
 
 async fn before_configure_and_for_unknown_tools_there_is_one_error_event() {
-    let mut story = Story::launched().await;
-    let failure = story.failure("read_file", json!({"path": "a"})).await;
+    let mut fixture = Fixture::launched().await;
+    let failure = fixture.failure("read_file", json!({"path": "a"})).await;
     assert_eq!(failure.category, "permission_denied");
     assert_eq!(failure.message, "not configured: no roots");
-    story.configure(json!({})).await.unwrap();
-    let failure = story.failure("readfile", json!({})).await;
+    fixture.configure(json!({})).await.unwrap();
+    let failure = fixture.failure("readfile", json!({})).await;
     assert_eq!((failure.category.as_str(), failure.retryable), ("not_found", false));
     assert!(failure.message.contains("read_file"), "{}", failure.message);
-    story.end().await;
+    fixture.end().await;
 }
 
 async fn slips_in_the_arguments_are_all_told_at_once() {
-    let mut story = Story::configured().await;
+    let mut fixture = Fixture::configured().await;
     let slips = json!({"pth": "a", "limit": "10", "offset": 1.5});
-    let failure = story.failure("read_file", slips).await;
+    let failure = fixture.failure("read_file", slips).await;
     assert_eq!(failure.category, "invalid_arguments");
     for part in ["path is missing", "did you mean \"path\"?", "without quotes", "offset must be"] {
         assert!(failure.message.contains(part), "{part} is missing in: {}", failure.message);
     }
     assert_eq!(failure.details["kind"], "validation");
-    story.end().await;
+    fixture.end().await;
 }
 
 /// R01: what would block for ever answers with its type.
 async fn special_files_answer_at_once_with_their_type() {
-    let mut story = Story::launched().await;
-    let pipe = story.path("pipe");
+    let mut fixture = Fixture::launched().await;
+    let pipe = fixture.path("pipe");
     assert!(Command::new("mkfifo").arg(&pipe).status().unwrap().success());
-    let _socket = UnixListener::bind(story.path("socket")).unwrap();
-    story.write("plain", "fine\n");
-    story.configure(json!({"roots": ["root", "/dev"]})).await.unwrap();
+    let _socket = UnixListener::bind(fixture.path("socket")).unwrap();
+    fixture.write("plain", "fine\n");
+    fixture.configure(json!({"roots": ["root", "/dev"]})).await.unwrap();
     for (path, word) in [("pipe", "FIFO"), ("socket", "socket"), ("/dev/zero", "device")] {
         let failure =
-            tokio::time::timeout(TEST_TIMEOUT, story.failure("read_file", json!({"path": path})));
+            tokio::time::timeout(TEST_TIMEOUT, fixture.failure("read_file", json!({"path": path})));
         let failure = failure.await.expect("it must not block");
         assert_eq!(failure.category, "execution_failed", "{path}: {}", failure.message);
         assert!(failure.message.contains(word), "{path}: {}", failure.message);
     }
-    story.result("read_file", json!({"path": "plain"})).await;
-    story.end().await;
+    fixture.result("read_file", json!({"path": "plain"})).await;
+    fixture.end().await;
 }
 
 /// R03: a few lines of a huge file, or a huge line, cost a few MiB.
 async fn huge_files_cost_little_memory() {
     const SIZE: usize = 48 << 20;
-    let mut story = Story::configured().await;
-    story.write("small", "x\n");
-    story.result("read_file", json!({"path": "small"})).await;
-    story.write("big", "abcdefghij\n".repeat(SIZE / 11));
-    story.write("one-line", "x".repeat(SIZE));
-    let before = story.status("VmHWM");
+    let mut fixture = Fixture::configured().await;
+    fixture.write("small", "x\n");
+    fixture.result("read_file", json!({"path": "small"})).await;
+    fixture.write("big", "abcdefghij\n".repeat(SIZE / 11));
+    fixture.write("one-line", "x".repeat(SIZE));
+    let before = fixture.status("VmHWM");
 
-    let first = story.result("read_file", json!({"path": "big", "offset": 1, "limit": 1})).await;
+    let first = fixture.result("read_file", json!({"path": "big", "offset": 1, "limit": 1})).await;
     assert_eq!((&first["end_line"], &first["next_offset"]), (&json!(1), &json!(2)));
     let last = SIZE / 11;
-    let tail = story.result("read_file", json!({"path": "big", "offset": -1})).await;
+    let tail = fixture.result("read_file", json!({"path": "big", "offset": -1})).await;
     assert_eq!(tail["start_line"], json!(last));
-    let line = story.result("read_file", json!({"path": "one-line", "limit": 1})).await;
+    let line = fixture.result("read_file", json!({"path": "one-line", "limit": 1})).await;
     let content = line["content"].as_str().unwrap();
     assert!(content.len() < 4000 && content.contains(&SIZE.to_string()), "{}", content.len());
 
-    let grown = story.status("VmHWM") - before;
+    let grown = fixture.status("VmHWM") - before;
     assert!(grown < 16 * 1024, "memory grew by {grown} KiB");
-    story.end().await;
+    fixture.end().await;
 }
 
 /// T07: cancelled calls leave no thread and no descriptor.
 async fn cancelled_calls_leave_nothing_behind() {
-    let mut story = Story::configured().await;
-    story.write("big", "abcdefghij\n".repeat(1 << 20));
+    let mut fixture = Fixture::configured().await;
+    fixture.write("big", "abcdefghij\n".repeat(1 << 20));
     let tail = json!({"path": "big", "offset": -1});
-    story.result("read_file", tail.clone()).await;
+    fixture.result("read_file", tail.clone()).await;
     let mut counted = Vec::new();
     for _ in 0..2 {
         for _ in 0..100 {
-            let mut client = story.client.clone();
+            let mut client = fixture.client.clone();
             let invoke = client.invoke(call("read_file", tail.clone()));
             // Dropped as soon as it was sent, or a moment later.
             let _ = tokio::time::timeout(Duration::from_millis(2), invoke).await;
         }
         // The last cancelled call has let go of its place once others get through in order.
-        story.result("read_file", tail.clone()).await;
-        counted.push((story.status("Threads"), story.descriptors()));
+        fixture.result("read_file", tail.clone()).await;
+        counted.push((fixture.status("Threads"), fixture.descriptors()));
     }
     let [(threads, descriptors), (threads_after, descriptors_after)] = counted[..] else {
         unreachable!()
@@ -139,35 +139,35 @@ async fn cancelled_calls_leave_nothing_behind() {
     if let (Some(before), Some(after)) = (descriptors, descriptors_after) {
         assert!(after <= before + 16, "{before} → {after} descriptors");
     }
-    story.end().await;
+    fixture.end().await;
 }
 
 async fn a_call_whose_time_is_up_says_so_before_the_host_gives_up() {
-    let mut story = Story::configured().await;
+    let mut fixture = Fixture::configured().await;
     // A search that takes many minutes, whatever the machine: no engine but the slowest takes it.
     let mut state = 1_u64;
     let noise = std::iter::repeat_with(|| {
         state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
         if state >> 63 == 0 { 'a' } else { 'b' }
     });
-    story.write("noise", noise.take(4 << 20).collect::<String>());
+    fixture.write("noise", noise.take(4 << 20).collect::<String>());
     let arguments = json!({"pattern": "[ab]*a[ab]{5000}[cd]", "path": "noise"});
     // Long enough that the provider's margin is, too: our own client knows the deadline as well.
     let deadline = Some(Instant::now() + Duration::from_millis(2500));
     let call = Call { deadline, ..call("grep", arguments) };
-    let (_, outcome) = story.client.invoke_to_end(call).await.unwrap();
+    let (_, outcome) = fixture.client.invoke_to_end(call).await.unwrap();
     let failure = outcome.unwrap_err();
     assert_eq!((failure.category.as_str(), failure.retryable), ("timeout", true), "{failure:?}");
-    story.end().await;
+    fixture.end().await;
 }
 
 async fn many_calls_at_once_all_get_their_own_answer() {
-    let story = Story::configured().await;
+    let fixture = Fixture::configured().await;
     for number in 0..40 {
-        story.write(&format!("{number}.txt"), format!("number {number}\n"));
+        fixture.write(&format!("{number}.txt"), format!("number {number}\n"));
     }
     let calls = (0..40).map(|number| {
-        let mut client = story.client.clone();
+        let mut client = fixture.client.clone();
         let read = call("read_file", json!({"path": format!("{number}.txt")}));
         async move { (number, client.invoke_to_end(read).await.unwrap().1.unwrap()) }
     });
@@ -175,24 +175,24 @@ async fn many_calls_at_once_all_get_their_own_answer() {
         let content = result["content"].as_str().unwrap();
         assert!(content.contains(&format!("number {number}")), "{content}");
     }
-    story.end().await;
+    fixture.end().await;
 }
 
 async fn large_messages_pass_both_ways() {
-    let mut story = Story::configured().await;
+    let mut fixture = Fixture::configured().await;
     // Beyond gRPC's own limit of 4 MiB.
     let path = "x".repeat(6 << 20);
-    let failure = story.failure("read_file", json!({"path": path})).await;
+    let failure = fixture.failure("read_file", json!({"path": path})).await;
     assert!(["not_found", "execution_failed", "invalid_arguments"].contains(&&*failure.category));
-    story.end().await;
+    fixture.end().await;
 }
 
 async fn calls_beyond_the_limit_are_refused_as_worth_another_try() {
-    let mut story = Story::launched().await;
-    story.configure(json!({"max_concurrent_calls": 1})).await.unwrap();
-    story.write("big", "abcdefghij\n".repeat(1 << 20));
+    let mut fixture = Fixture::launched().await;
+    fixture.configure(json!({"max_concurrent_calls": 1})).await.unwrap();
+    fixture.write("big", "abcdefghij\n".repeat(1 << 20));
     let calls = (0..16).map(|_| {
-        let mut client = story.client.clone();
+        let mut client = fixture.client.clone();
         // From the start to beyond the end: all of it has to be read.
         let read = call("read_file", json!({"path": "big", "offset": 1 << 20}));
         async move { client.invoke_to_end(read).await.unwrap().1 }
@@ -212,16 +212,16 @@ async fn calls_beyond_the_limit_are_refused_as_worth_another_try() {
         }
     }
     assert!((1..16).contains(&answered), "{answered} of 16 got through");
-    story.result("read_file", json!({"path": "big", "limit": 1})).await;
-    story.end().await;
+    fixture.result("read_file", json!({"path": "big", "limit": 1})).await;
+    fixture.end().await;
 }
 
 /// More calls than HTTP/2 lets a connection see resets: each stream has to end in order.
 async fn thousands_of_calls_share_one_connection() {
-    let mut story = Story::configured().await;
-    story.write("a.txt", "a\n");
+    let mut fixture = Fixture::configured().await;
+    fixture.write("a.txt", "a\n");
     for _ in 0..1500 {
-        story.result("read_file", json!({"path": "a.txt"})).await;
+        fixture.result("read_file", json!({"path": "a.txt"})).await;
     }
-    story.end().await;
+    fixture.end().await;
 }

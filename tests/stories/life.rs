@@ -8,7 +8,7 @@ use provider_workspace::plugin::COOKIE;
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::json;
 
-use crate::harness::{PROGRAM, Story, names, wait_for_end};
+use crate::harness::{Fixture, PROGRAM, names, wait_for_end};
 use crate::trials::Trial;
 
 pub(crate) fn trials() -> Vec<Trial> {
@@ -158,24 +158,24 @@ async fn every_kind_of_connection_works_and_ends_in_order() {
     for security in [Security::Plain, Security::AutoMtls] {
         for multiplex in [Multiplex::Off, Multiplex::On] {
             let change = |launch: Launch| launch.security(security).multiplex(multiplex);
-            let mut story = Story::launched_with(change).await;
-            story.plugin.ping().await.unwrap();
-            story.configure(json!({})).await.unwrap();
-            story.write("a.txt", "hello\n");
-            let result = story.result("read_file", json!({"path": "a.txt"})).await;
+            let mut fixture = Fixture::launched_with(change).await;
+            fixture.plugin.ping().await.unwrap();
+            fixture.configure(json!({})).await.unwrap();
+            fixture.write("a.txt", "hello\n");
+            let result = fixture.result("read_file", json!({"path": "a.txt"})).await;
             assert!(result["content"].as_str().unwrap().contains("hello"));
-            story.end().await;
+            fixture.end().await;
         }
     }
 }
 
 /// T05: killed, it starts again, whatever the dead one left.
 async fn a_killed_plugin_does_not_keep_the_next_one_from_starting() {
-    let mut story = Story::launched().await;
-    assert!(!story.sockets().is_empty());
-    signal(story.pid(), Signal::KILL);
-    story.plugin.wait().await.unwrap();
-    let mut next = Story::launched().await;
+    let mut fixture = Fixture::launched().await;
+    assert!(!fixture.sockets().is_empty());
+    signal(fixture.pid(), Signal::KILL);
+    fixture.plugin.wait().await.unwrap();
+    let mut next = Fixture::launched().await;
     next.configure(json!({})).await.unwrap();
     next.end().await;
 }

@@ -7,7 +7,7 @@ use std::path::Path;
 use serde_json::{Value, json};
 use tool_provider::view::{DiffOp, Hunk, View};
 
-use crate::harness::{Story, call, names};
+use crate::harness::{Fixture, call, names};
 use crate::trials::Trial;
 
 pub(crate) fn trials() -> Vec<Trial> {
@@ -143,20 +143,20 @@ fn facts(path: &Path) -> [i64; 8] {
 /// E01–E04: for every form of file and kind of edit, the old text with the previewed hunks is, byte
 /// for byte, what the call then writes.
 async fn the_hunks_of_an_edit_are_what_it_writes() {
-    let mut story = Story::configured().await;
+    let mut fixture = Fixture::configured().await;
     let mut compared = 0;
     for form in FORMS {
         for text in texts() {
             for edit in edits() {
-                story.write("f", form.bytes(&text));
+                fixture.write("f", form.bytes(&text));
                 let mut asked = call("edit_file", edit.clone());
                 asked.arguments.insert("path".to_owned(), "f".into());
-                let before = facts(&story.path("f"));
-                let view = story.client.preview(asked.clone()).await.unwrap();
-                assert_eq!(facts(&story.path("f")), before, "the preview left a trace");
-                let outcome = story.client.invoke_to_end(asked).await.unwrap().1;
+                let before = facts(&fixture.path("f"));
+                let view = fixture.client.preview(asked.clone()).await.unwrap();
+                assert_eq!(facts(&fixture.path("f")), before, "the preview left a trace");
+                let outcome = fixture.client.invoke_to_end(asked).await.unwrap().1;
                 let Err(failure) = outcome else {
-                    let written = fs::read(story.path("f")).unwrap();
+                    let written = fs::read(fixture.path("f")).unwrap();
                     let expected = form.bytes(&applied(&text, &hunks(&view)));
                     assert!(written == expected, "{form:?} {edit} {text:?}\n{view:?}");
                     assert_ne!(written, form.bytes(&text));
@@ -166,7 +166,7 @@ async fn the_hunks_of_an_edit_are_what_it_writes() {
                 // Only what is not there: a line ending where a lone CR stands before it.
                 assert_eq!(failure.category, "not_found", "{form:?} {edit} {text:?}: {failure}");
                 assert!(format!("{view:?}").contains("This call would fail"), "{view:?}");
-                assert_eq!(fs::read(story.path("f")).unwrap(), form.bytes(&text));
+                assert_eq!(fs::read(fixture.path("f")).unwrap(), form.bytes(&text));
             }
         }
     }
@@ -174,12 +174,12 @@ async fn the_hunks_of_an_edit_are_what_it_writes() {
         compared >= FORMS.len() * texts().len() * edits().len() * 9 / 10,
         "only {compared} edits"
     );
-    story.end().await;
+    fixture.end().await;
 }
 
 /// The same for whole files: new ones, empty ones, other forms.
 async fn the_hunks_of_a_write_are_what_it_writes() {
-    let mut story = Story::configured().await;
+    let mut fixture = Fixture::configured().await;
     let mut olds: Vec<(Option<Vec<u8>>, String)> =
         vec![(None, String::new()), (Some(Vec::new()), String::new())];
     for form in FORMS {
@@ -200,14 +200,14 @@ async fn the_hunks_of_a_write_are_what_it_writes() {
     ];
     for (old, shown) in &olds {
         for new in &news {
-            let _ = fs::remove_file(story.path("f"));
+            let _ = fs::remove_file(fixture.path("f"));
             if let Some(old) = old {
-                story.write("f", old);
+                fixture.write("f", old);
             }
-            let before = old.is_some().then(|| facts(&story.path("f")));
+            let before = old.is_some().then(|| facts(&fixture.path("f")));
             let asked = call("write_file", json!({"path": "f", "content": new}));
-            let view = story.client.preview(asked.clone()).await.unwrap();
-            assert_eq!(old.is_some().then(|| facts(&story.path("f"))), before);
+            let view = fixture.client.preview(asked.clone()).await.unwrap();
+            assert_eq!(old.is_some().then(|| facts(&fixture.path("f"))), before);
             let mut made = applied(shown, &hunks(&view));
             // Where there was nothing, nothing tells of a last line ending but this note.
             let open = format!("{view:?}").contains("There is no newline at the end");
@@ -217,20 +217,20 @@ async fn the_hunks_of_a_write_are_what_it_writes() {
             // Each in a session of its own: a test that rewrites the file is another program.
             let session_id = format!("{new:?}{old:?}");
             let asked = tool_provider::Call { session_id, ..asked };
-            story.client.invoke_to_end(asked).await.unwrap().1.unwrap();
-            assert_eq!(fs::read_to_string(story.path("f")).unwrap(), *new);
+            fixture.client.invoke_to_end(asked).await.unwrap().1.unwrap();
+            assert_eq!(fs::read_to_string(fixture.path("f")).unwrap(), *new);
             assert_eq!(made, *new, "{old:?}\n{view:?}");
         }
     }
-    story.end().await;
+    fixture.end().await;
 }
 
 /// A preview of a new file makes neither it nor its folders, and one that cannot work says why.
 async fn a_preview_makes_nothing() {
-    let mut story = Story::configured().await;
-    story.write("f", "old\n");
-    let root = story.path("");
-    let before = [facts(&root), facts(&story.path("f"))];
+    let mut fixture = Fixture::configured().await;
+    fixture.write("f", "old\n");
+    let root = fixture.path("");
+    let before = [facts(&root), facts(&fixture.path("f"))];
     for (arguments, said) in [
         (json!({"path": "a/b/new", "content": "x\n"}), "Create a/b/new"),
         (json!({"path": "f", "content": "new\n"}), "Overwrite f"),
@@ -241,10 +241,10 @@ async fn a_preview_makes_nothing() {
         ),
         (json!({"path": "/etc/hosts", "content": ""}), "outside the roots"),
     ] {
-        let view = story.client.preview(call("write_file", arguments)).await.unwrap();
+        let view = fixture.client.preview(call("write_file", arguments)).await.unwrap();
         assert!(format!("{view:?}").contains(said), "{said}: {view:?}");
     }
-    assert_eq!([facts(&root), facts(&story.path("f"))], before);
+    assert_eq!([facts(&root), facts(&fixture.path("f"))], before);
     assert_eq!(names(&root), ["f"]);
-    story.end().await;
+    fixture.end().await;
 }

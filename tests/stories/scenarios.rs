@@ -29,7 +29,7 @@ use tool_provider::grpc::Failure;
 use tool_provider::view::{DiffOp, Hunk, View};
 use workspace_fs::text::encoding::{Detected, Encoding, detect};
 
-use crate::harness::{Story, call};
+use crate::harness::{Fixture, call};
 use crate::trials::Trial;
 
 pub(crate) fn trials() -> Vec<Trial> {
@@ -45,22 +45,22 @@ async fn every_scenario_ends_as_its_folder_says() {
         .collect();
     scenarios.sort();
     assert!(scenarios.len() >= 25, "only {} scenarios", scenarios.len());
-    let mut story = Story::configured().await;
+    let mut fixture = Fixture::configured().await;
     let mut wrong = Vec::new();
     for scenario in &scenarios {
         let name = scenario.file_name().unwrap().to_string_lossy().into_owned();
-        if let Err(difference) = run(&mut story, scenario, &name).await {
+        if let Err(difference) = run(&mut fixture, scenario, &name).await {
             wrong.push(format!("{name}: {difference}"));
         }
     }
     assert!(wrong.is_empty(), "{} of {}:\n{}", wrong.len(), scenarios.len(), wrong.join("\n"));
-    story.end().await;
+    fixture.end().await;
 }
 
-async fn run(story: &mut Story, scenario: &Path, name: &str) -> Result<(), String> {
+async fn run(fixture: &mut Fixture, scenario: &Path, name: &str) -> Result<(), String> {
     let asked: Value =
         serde_json::from_str(&fs::read_to_string(scenario.join("call.json")).unwrap()).unwrap();
-    let root = story.path(name);
+    let root = fixture.path(name);
     let asked = Call {
         session_id: name.to_owned(),
         working_directory: Some(root.display().to_string()),
@@ -69,15 +69,15 @@ async fn run(story: &mut Story, scenario: &Path, name: &str) -> Result<(), Strin
     Tree::of(&scenario.join("before")).write(&root);
     let before = Tree::of(&root);
 
-    let preview = story.client.preview(asked.clone()).await;
+    let preview = fixture.client.preview(asked.clone()).await;
     let untouched = Tree::of(&root);
     let seen = preview.as_ref().map_or_else(|error| format!("{error}\n"), text_of);
-    let (_, outcome) = story.client.invoke_to_end(asked.clone()).await.unwrap();
+    let (_, outcome) = fixture.client.invoke_to_end(asked.clone()).await.unwrap();
     let after = Tree::of(&root);
-    let said = said(story, &outcome).await?;
+    let said = said(fixture, &outcome).await?;
     let redacted = |text: &str| {
         let text = text.replace(&root.display().to_string(), "$W");
-        text.replace(story.path("").display().to_string().trim_end_matches('/'), "$R")
+        text.replace(fixture.path("").display().to_string().trim_end_matches('/'), "$R")
     };
     let (seen, said) = (redacted(&seen), redacted(&said));
     if untouched != before {
@@ -110,13 +110,13 @@ async fn run(story: &mut Story, scenario: &Path, name: &str) -> Result<(), Strin
 }
 
 /// The outcome as `outcome.txt` has it. A result must also be rendered with its path.
-async fn said(story: &mut Story, outcome: &Result<Payload, Failure>) -> Result<String, String> {
+async fn said(fixture: &mut Fixture, outcome: &Result<Payload, Failure>) -> Result<String, String> {
     let payload = match outcome {
         Ok(payload) => payload,
         Err(failure) => return Ok(format!("{}: {}\n", failure.category, failure.message)),
     };
     let bare = serde_json::to_vec(payload).unwrap();
-    let rendered = text_of(&story.client.render("json", bare).await.unwrap());
+    let rendered = text_of(&fixture.client.render("json", bare).await.unwrap());
     if !rendered.contains(payload["path"].as_str().unwrap()) {
         return Err(format!("rendered without its path: {rendered}"));
     }

@@ -6,7 +6,7 @@ use tool_provider::Call;
 use tool_provider::grpc::{persisted_call, persisted_result};
 use tool_provider::view::View;
 
-use crate::harness::{Story, call, refusal};
+use crate::harness::{Fixture, call, refusal};
 use crate::trials::Trial;
 
 pub(crate) fn trials() -> Vec<Trial> {
@@ -19,50 +19,50 @@ pub(crate) fn trials() -> Vec<Trial> {
 
 /// A kernel probes each tool with no arguments and no context, maybe before Configure.
 async fn a_probe_gets_a_clear_no_whenever_it_comes() {
-    let mut story = Story::launched().await;
-    let tools = story.client.schema().await.unwrap().tools;
+    let mut fixture = Fixture::launched().await;
+    let tools = fixture.client.schema().await.unwrap().tools;
     for _ in 0..2 {
         for tool in &tools {
             let probe = Call { tool: tool.name.clone(), ..Call::default() };
-            let (code, failure) = refusal(story.client.preview(probe).await.expect_err("no"));
+            let (code, failure) = refusal(fixture.client.preview(probe).await.expect_err("no"));
             assert_eq!(
                 (code, failure.category.as_str()),
                 (Code::InvalidArgument, "invalid_arguments")
             );
         }
         let unknown = Call { tool: "no_such_tool".to_owned(), ..Call::default() };
-        let (code, _) = refusal(story.client.preview(unknown).await.expect_err("no"));
+        let (code, _) = refusal(fixture.client.preview(unknown).await.expect_err("no"));
         assert_eq!(code, Code::NotFound);
-        story.configure(json!({})).await.unwrap();
+        fixture.configure(json!({})).await.unwrap();
     }
-    story.end().await;
+    fixture.end().await;
 }
 
 async fn a_preview_of_a_call_that_would_fail_shows_the_failure() {
-    let mut story = Story::configured().await;
-    story.write("a.txt", "a\n");
-    story.client.preview(call("read_file", json!({"path": "a.txt"}))).await.unwrap();
-    let outside = story.client.preview(call("read_file", json!({"path": "/etc/passwd"}))).await;
+    let mut fixture = Fixture::configured().await;
+    fixture.write("a.txt", "a\n");
+    fixture.client.preview(call("read_file", json!({"path": "a.txt"}))).await.unwrap();
+    let outside = fixture.client.preview(call("read_file", json!({"path": "/etc/passwd"}))).await;
     let text = format!("{:?}", outside.unwrap());
     assert!(text.contains("Error") && text.contains("/etc/passwd"), "{text}");
-    story.end().await;
+    fixture.end().await;
 }
 
 async fn what_a_kernel_stored_is_shown_again_also_without_a_configuration() {
-    let mut story = Story::configured().await;
-    story.write("a.rs", "fn a() {}\n");
+    let mut fixture = Fixture::configured().await;
+    fixture.write("a.rs", "fn a() {}\n");
     let read = call("read_file", json!({"path": "a.rs"}));
-    let (_, outcome) = story.client.invoke_to_end(read.clone()).await.unwrap();
-    let failure = story.failure("read_file", json!({"path": "b.rs"})).await;
+    let (_, outcome) = fixture.client.invoke_to_end(read.clone()).await.unwrap();
+    let failure = fixture.failure("read_file", json!({"path": "b.rs"})).await;
     let result = outcome.unwrap();
     let stored = [
         (persisted_call(&read), "a.rs"),
         (persisted_result("call-1", &Ok(result.clone())), "fn a() {}"),
         (persisted_result("call-1", &Err(failure)), "not_found"),
     ];
-    story.end().await;
+    fixture.end().await;
 
-    let mut later = Story::launched().await;
+    let mut later = Fixture::launched().await;
     for (bytes, part) in stored {
         for version in ["1", "v1"] {
             let view = later.client.render(version, bytes.clone()).await.unwrap();

@@ -8,7 +8,7 @@ use prost::Message;
 use serde_json::json;
 use tokio::sync::mpsc;
 
-use crate::harness::{Story, TEST_TIMEOUT, call};
+use crate::harness::{Fixture, TEST_TIMEOUT, call};
 use crate::trials::Trial;
 
 pub(crate) fn trials() -> Vec<Trial> {
@@ -249,8 +249,8 @@ async fn next(received: &mut mpsc::UnboundedReceiver<Received>) -> Received {
 }
 
 /// Launched with a collector, whose spans come soon.
-async fn told_to(address: SocketAddr, more: &[(&str, &str)]) -> Story {
-    Story::launched_with(|launch| {
+async fn told_to(address: SocketAddr, more: &[(&str, &str)]) -> Fixture {
+    Fixture::launched_with(|launch| {
         let launch = launch
             .env("OTEL_EXPORTER_OTLP_ENDPOINT", format!("http://{address}"))
             .env("OTEL_BSP_SCHEDULE_DELAY", "20")
@@ -274,12 +274,12 @@ async fn a_call_is_a_span_below_the_kernel_s_own() {
             ("OTEL_EXPORTER_OTLP_PROTOCOL", protocol),
             ("OTEL_EXPORTER_OTLP_HEADERS", "x-token=abc%20def"),
         ];
-        let mut story = told_to(address, &more).await;
-        story.configure(json!({})).await.unwrap();
-        story.write("file.txt", format!("{SECRET}\n"));
+        let mut fixture = told_to(address, &more).await;
+        fixture.configure(json!({})).await.unwrap();
+        fixture.write("file.txt", format!("{SECRET}\n"));
         let parent = format!("00-{TRACE}-{PARENT}-01");
-        story.client = story.client.clone().in_trace(&parent, Some("vendor=1")).unwrap();
-        story.result("read_file", json!({"path": "file.txt"})).await;
+        fixture.client = fixture.client.clone().in_trace(&parent, Some("vendor=1")).unwrap();
+        fixture.result("read_file", json!({"path": "file.txt"})).await;
 
         let message = next(&mut received).await;
         assert!(message.head.contains("abc def"), "{}", message.head);
@@ -310,23 +310,23 @@ async fn a_call_is_a_span_below_the_kernel_s_own() {
         assert_eq!(span.status.as_ref().unwrap().code, 0);
         let whole = format!("{:?}", message.request);
         assert!(!whole.contains(SECRET) && !whole.contains("file.txt"), "{whole}");
-        story.end().await;
+        fixture.end().await;
     }
 }
 
 async fn failures_previews_and_figures_are_told_and_a_caller_that_does_not_record_is_counted() {
     let (address, mut received) = http_collector();
-    let mut story = told_to(address, &[("OTEL_METRIC_EXPORT_INTERVAL", "20")]).await;
-    story.configure(json!({})).await.unwrap();
-    story.failure("read_file", json!({"path": SECRET})).await;
-    story.failure("no such tool: ../../etc/shadow", json!({})).await;
+    let mut fixture = told_to(address, &[("OTEL_METRIC_EXPORT_INTERVAL", "20")]).await;
+    fixture.configure(json!({})).await.unwrap();
+    fixture.failure("read_file", json!({"path": SECRET})).await;
+    fixture.failure("no such tool: ../../etc/shadow", json!({})).await;
     let unrecorded = format!("00-{TRACE}-{PARENT}-00");
-    let recorded = story.client.clone();
-    story.client = story.client.clone().in_trace(&unrecorded, None).unwrap();
-    story.write("file.txt", "one\n");
-    story.result("read_file", json!({"path": "file.txt"})).await;
-    story.client = recorded;
-    story.client.preview(call("read_file", json!({"path": "file.txt"}))).await.unwrap();
+    let recorded = fixture.client.clone();
+    fixture.client = fixture.client.clone().in_trace(&unrecorded, None).unwrap();
+    fixture.write("file.txt", "one\n");
+    fixture.result("read_file", json!({"path": "file.txt"})).await;
+    fixture.client = recorded;
+    fixture.client.preview(call("read_file", json!({"path": "file.txt"}))).await.unwrap();
 
     // They come in as many messages as the machine's pace makes of them.
     let mut spans = Vec::new();
@@ -344,7 +344,7 @@ async fn failures_previews_and_figures_are_told_and_a_caller_that_does_not_recor
             other => panic!("{other}"),
         }
     }
-    story.end().await;
+    fixture.end().await;
 
     let names: Vec<&str> = spans.iter().map(|span| span.name.as_str()).collect();
     assert_eq!(names, ["execute_tool read_file", "execute_tool (no name)", "preview read_file"]);
@@ -370,10 +370,10 @@ async fn failures_previews_and_figures_are_told_and_a_caller_that_does_not_recor
 async fn what_is_left_is_sent_at_the_end() {
     let (address, mut received) = http_collector();
     for _ in 0..20 {
-        let mut story = told_to(address, &[("OTEL_BSP_SCHEDULE_DELAY", "600000")]).await;
-        story.configure(json!({})).await.unwrap();
-        story.failure("read_file", json!({"path": "nothing"})).await;
-        story.end().await;
+        let mut fixture = told_to(address, &[("OTEL_BSP_SCHEDULE_DELAY", "600000")]).await;
+        fixture.configure(json!({})).await.unwrap();
+        fixture.failure("read_file", json!({"path": "nothing"})).await;
+        fixture.end().await;
         if let Ok(message) = received.try_recv() {
             assert_eq!(message.spans().len(), 1);
             return;
@@ -395,16 +395,16 @@ async fn without_a_collector_or_switched_off_nothing_is_connected() {
         vec![named, none, ("OTEL_METRICS_EXPORTER", "none")],
     ];
     for variables in cases {
-        let mut story = Story::launched_with(|launch| {
+        let mut fixture = Fixture::launched_with(|launch| {
             let launch = launch.env("OTEL_BSP_SCHEDULE_DELAY", "10");
             variables.iter().fold(launch, |launch: Launch, (name, value)| launch.env(name, value))
         })
         .await;
-        story.configure(json!({})).await.unwrap();
-        story.write("file.txt", "one\n");
-        story.result("read_file", json!({"path": "file.txt"})).await;
+        fixture.configure(json!({})).await.unwrap();
+        fixture.write("file.txt", "one\n");
+        fixture.result("read_file", json!({"path": "file.txt"})).await;
         // The end would send what is left.
-        story.end().await;
+        fixture.end().await;
         let connected = listener.accept();
         assert!(connected.is_err(), "{variables:?}: {connected:?}");
     }
@@ -416,14 +416,14 @@ async fn a_collector_that_is_not_there_or_never_answers_costs_nothing_but_a_warn
     let gone = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
     for address in [silent.local_addr().unwrap(), gone] {
         for protocol in ["grpc", "http/protobuf"] {
-            let mut story = told_to(address, &[("OTEL_EXPORTER_OTLP_PROTOCOL", protocol)]).await;
-            story.configure(json!({})).await.unwrap();
-            story.write("file.txt", "one\n");
+            let mut fixture = told_to(address, &[("OTEL_EXPORTER_OTLP_PROTOCOL", protocol)]).await;
+            fixture.configure(json!({})).await.unwrap();
+            fixture.write("file.txt", "one\n");
             for _ in 0..20 {
-                story.result("read_file", json!({"path": "file.txt"})).await;
+                fixture.result("read_file", json!({"path": "file.txt"})).await;
             }
             // Ends in time by itself, or this would find it killed.
-            story.end().await;
+            fixture.end().await;
         }
     }
 }
@@ -431,12 +431,12 @@ async fn a_collector_that_is_not_there_or_never_answers_costs_nothing_but_a_warn
 async fn commands_do_not_see_where_spans_go() {
     let (address, _received) = http_collector();
     let more = [("OTEL_EXPORTER_OTLP_HEADERS", "authorization=hunter2")];
-    let mut story = told_to(address, &more).await;
-    story.configure(json!({"sandbox": "best_effort"})).await.unwrap();
+    let mut fixture = told_to(address, &more).await;
+    fixture.configure(json!({"sandbox": "best_effort"})).await.unwrap();
     let seen = "env; cat /proc/$PPID/environ /proc/self/environ 2>/dev/null | tr '\\0' '\\n'; true";
-    let (_, outcome) = story.call("bash", json!({"command": seen})).await;
+    let (_, outcome) = fixture.call("bash", json!({"command": seen})).await;
     let output = outcome.unwrap()["output"].to_string();
     assert!(output.contains("PATH=") && !output.contains("OTEL_"), "{output}");
     assert!(!output.contains("hunter2"), "{output}");
-    story.end().await;
+    fixture.end().await;
 }

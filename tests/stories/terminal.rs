@@ -86,8 +86,8 @@ impl Terminal {
 const CTRL_C: &str = "\u{3}";
 
 /// A number of seconds that no other process on this machine sleeps for.
-fn long_sleep(story: u32) -> String {
-    (1_000_000_000 + std::process::id() * 10 + story).to_string()
+fn long_sleep(fixture: u32) -> String {
+    (1_000_000_000 + std::process::id() * 10 + fixture).to_string()
 }
 
 /// Waits until no process has this in its command line.

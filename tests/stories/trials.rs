@@ -113,10 +113,10 @@ fn is_apart() -> bool {
 }
 
 /// Runs a story in a process of its own, as root of a mount namespace.
-fn in_namespace(story: &str) -> Result<(), Failed> {
+fn in_namespace(fixture: &str) -> Result<(), Failed> {
     let mut command = Command::new("unshare");
     command.arg("-rm").arg(std::env::current_exe().unwrap());
-    command.args(["--exact", story, "--include-ignored", "--test-threads=1"]).env(APART, "1");
+    command.args(["--exact", fixture, "--include-ignored", "--test-threads=1"]).env(APART, "1");
     let output = command.output().unwrap();
     let text = String::from_utf8_lossy(&[output.stdout, output.stderr].concat()).into_owned();
     match output.status.success() && text.contains("1 passed") {

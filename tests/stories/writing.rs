@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use tool_provider::Payload;
 
 use crate::environment::{hand_over, unprivileged};
-use crate::harness::{Story, names};
+use crate::harness::{Fixture, names};
 use crate::trials::{Need, Trial};
 
 pub(crate) fn trials() -> Vec<Trial> {
@@ -28,18 +28,18 @@ pub(crate) fn trials() -> Vec<Trial> {
     ]
 }
 
-async fn write(story: &mut Story, path: &str, content: &str) -> Payload {
-    story.result("write_file", json!({"path": path, "content": content})).await
+async fn write(fixture: &mut Fixture, path: &str, content: &str) -> Payload {
+    fixture.result("write_file", json!({"path": path, "content": content})).await
 }
 
-async fn edit(story: &mut Story, path: &str, old: &str, new: &str) -> Payload {
+async fn edit(fixture: &mut Fixture, path: &str, old: &str, new: &str) -> Payload {
     let edit = json!({"path": path, "old_string": old, "new_string": new});
-    story.result("edit_file", edit).await
+    fixture.result("edit_file", edit).await
 }
 
 /// The category and the message of a write that is refused.
-async fn refused(story: &mut Story, path: &str) -> (String, String) {
-    let failure = story.failure("write_file", json!({"path": path, "content": "x"})).await;
+async fn refused(fixture: &mut Fixture, path: &str) -> (String, String) {
+    let failure = fixture.failure("write_file", json!({"path": path, "content": "x"})).await;
     (failure.category, failure.message)
 }
 
@@ -82,9 +82,9 @@ async fn a_foreign_owner_stays_too() {
 }
 
 async fn all_stays(give_away: impl FnOnce(&Path)) {
-    let mut story = Story::configured().await;
-    story.write("s.sh", "echo 1\n");
-    let path = story.path("s.sh");
+    let mut fixture = Fixture::configured().await;
+    fixture.write("s.sh", "echo 1\n");
+    let path = fixture.path("s.sh");
     give_away(&path);
     fs::set_permissions(&path, fs::Permissions::from_mode(0o751)).unwrap();
     for (name, value) in ATTRIBUTES {
@@ -100,13 +100,13 @@ async fn all_stays(give_away: impl FnOnce(&Path)) {
         (stat.mode(), stat.uid(), stat.gid(), values)
     };
     let before = facts(&path);
-    edit(&mut story, "s.sh", "1", "2").await;
+    edit(&mut fixture, "s.sh", "1", "2").await;
     assert_eq!(facts(&path), before);
-    write(&mut story, "s.sh", "echo 3\n").await;
+    write(&mut fixture, "s.sh", "echo 3\n").await;
     assert_eq!(facts(&path), before);
     assert_eq!(fs::read(&path).unwrap(), b"echo 3\n");
-    assert_eq!(names(&story.path("")), ["s.sh"]);
-    story.end().await;
+    assert_eq!(names(&fixture.path("")), ["s.sh"]);
+    fixture.end().await;
 }
 
 async fn new_files_and_folders_have_what_the_umask_leaves() {
@@ -114,26 +114,26 @@ async fn new_files_and_folders_have_what_the_umask_leaves() {
     {
         let script = format!("umask {umask}; exec \"$0\"");
         let arguments = ["-c", &script, crate::harness::PROGRAM];
-        let mut story = Story::launched_by("/bin/sh", &arguments, |_| {}).await;
-        story.configure(json!({})).await.unwrap();
-        write(&mut story, "new.txt", "x").await;
-        write(&mut story, "a/b/new.txt", "x").await;
-        assert_eq!(mode(story.path("new.txt")), file, "umask {umask}");
-        assert_eq!((mode(story.path("a")), mode(story.path("a/b"))), (folder, folder));
+        let mut fixture = Fixture::launched_by("/bin/sh", &arguments, |_| {}).await;
+        fixture.configure(json!({})).await.unwrap();
+        write(&mut fixture, "new.txt", "x").await;
+        write(&mut fixture, "a/b/new.txt", "x").await;
+        assert_eq!(mode(fixture.path("new.txt")), file, "umask {umask}");
+        assert_eq!((mode(fixture.path("a")), mode(fixture.path("a/b"))), (folder, folder));
         // Only new ones.
-        fs::set_permissions(story.path("new.txt"), fs::Permissions::from_mode(0o604)).unwrap();
-        write(&mut story, "new.txt", "y").await;
-        assert_eq!(mode(story.path("new.txt")), 0o604);
-        story.end().await;
+        fs::set_permissions(fixture.path("new.txt"), fs::Permissions::from_mode(0o604)).unwrap();
+        write(&mut fixture, "new.txt", "y").await;
+        assert_eq!(mode(fixture.path("new.txt")), 0o604);
+        fixture.end().await;
     }
 }
 
 /// E09
 async fn links_stay_links_and_their_target_is_written() {
-    let mut story = Story::configured().await;
-    fs::create_dir(story.path("real")).unwrap();
-    story.write("real/t", "v1\n");
-    let absolute = story.path("real/t").display().to_string();
+    let mut fixture = Fixture::configured().await;
+    fs::create_dir(fixture.path("real")).unwrap();
+    fixture.write("real/t", "v1\n");
+    let absolute = fixture.path("real/t").display().to_string();
     let links = [
         ("link", "real/t"),
         ("link2", "link"),
@@ -147,43 +147,43 @@ async fn links_stay_links_and_their_target_is_written() {
         ("ring2", "ring"),
     ];
     for (link, target) in links {
-        symlink(target, story.path(link)).unwrap();
+        symlink(target, fixture.path(link)).unwrap();
     }
     let mut version = 1;
     for path in ["link", "link2", "absolute", "folder/t", "up"] {
         let next = version + 1;
-        edit(&mut story, path, &format!("v{version}\n"), "edited\n").await;
-        assert_eq!(fs::read(story.path("real/t")).unwrap(), b"edited\n", "{path}");
-        write(&mut story, path, &format!("v{next}\n")).await;
-        let written = fs::read_to_string(story.path("real/t")).unwrap();
+        edit(&mut fixture, path, &format!("v{version}\n"), "edited\n").await;
+        assert_eq!(fs::read(fixture.path("real/t")).unwrap(), b"edited\n", "{path}");
+        write(&mut fixture, path, &format!("v{next}\n")).await;
+        let written = fs::read_to_string(fixture.path("real/t")).unwrap();
         assert_eq!(written, format!("v{next}\n"), "{path}");
         version = next;
     }
     for (path, target) in [("dangling", "real/none"), ("dangling2", "real/not/yet")] {
-        assert_eq!(write(&mut story, path, "made\n").await["created"], true);
-        assert_eq!(fs::read_to_string(story.path(target)).unwrap(), "made\n");
+        assert_eq!(write(&mut fixture, path, "made\n").await["created"], true);
+        assert_eq!(fs::read_to_string(fixture.path(target)).unwrap(), "made\n");
     }
     for path in ["loop", "ring"] {
-        let (category, message) = refused(&mut story, path).await;
+        let (category, message) = refused(&mut fixture, path).await;
         assert_eq!(category, "execution_failed");
         assert!(message.contains("too many symbolic links"), "{message}");
     }
     for (link, target) in links {
-        assert_eq!(fs::read_link(story.path(link)).unwrap(), Path::new(target), "{link}");
+        assert_eq!(fs::read_link(fixture.path(link)).unwrap(), Path::new(target), "{link}");
     }
-    story.end().await;
+    fixture.end().await;
 }
 
 /// S01, W03: not even a folder is made where a link leads outside.
 async fn nothing_outside_is_written_made_or_confirmed_to_exist() {
-    let mut story = Story::configured().await;
-    let outside = story.path("").parent().unwrap().join("outside");
+    let mut fixture = Fixture::configured().await;
+    let outside = fixture.path("").parent().unwrap().join("outside");
     fs::create_dir(&outside).unwrap();
     fs::write(outside.join("secret"), "S\n").unwrap();
-    symlink(&outside, story.path("out")).unwrap();
-    symlink(outside.join("secret"), story.path("s")).unwrap();
-    symlink("../outside/secret", story.path("relative")).unwrap();
-    symlink(outside.join("none"), story.path("dangling")).unwrap();
+    symlink(&outside, fixture.path("out")).unwrap();
+    symlink(outside.join("secret"), fixture.path("s")).unwrap();
+    symlink("../outside/secret", fixture.path("relative")).unwrap();
+    symlink(outside.join("none"), fixture.path("dangling")).unwrap();
     let direct = outside.join("secret").display().to_string();
     for path in [
         "out/secret",
@@ -197,29 +197,33 @@ async fn nothing_outside_is_written_made_or_confirmed_to_exist() {
         &direct,
         "/proc/self/root/etc/hosts",
     ] {
-        let (category, message) = refused(&mut story, path).await;
+        let (category, message) = refused(&mut fixture, path).await;
         assert_eq!(category, "permission_denied", "{path}: {message}");
         assert!(message.contains("outside the roots"), "{message}");
         let edit = json!({"path": path, "old_string": "S", "new_string": "X"});
-        assert_eq!(story.failure("edit_file", edit).await.category, "permission_denied", "{path}");
+        assert_eq!(
+            fixture.failure("edit_file", edit).await.category,
+            "permission_denied",
+            "{path}"
+        );
     }
     assert_eq!(names(&outside), ["secret"]);
     assert_eq!(fs::read(outside.join("secret")).unwrap(), b"S\n");
     // The twin that is allowed.
-    fs::create_dir(story.path("inside")).unwrap();
-    symlink(story.path("inside"), story.path("in")).unwrap();
-    write(&mut story, "in/new/dir/f", "x").await;
-    assert_eq!(fs::read(story.path("inside/new/dir/f")).unwrap(), b"x");
-    story.end().await;
+    fs::create_dir(fixture.path("inside")).unwrap();
+    symlink(fixture.path("inside"), fixture.path("in")).unwrap();
+    write(&mut fixture, "in/new/dir/f", "x").await;
+    assert_eq!(fs::read(fixture.path("inside/new/dir/f")).unwrap(), b"x");
+    fixture.end().await;
 }
 
 /// W03
 async fn folders_are_made_and_go_again_if_the_write_fails() {
-    let mut story = Story::configured().await;
-    story.write("file", "x");
-    write(&mut story, "a/b/c/f", "x").await;
-    assert_eq!(fs::read(story.path("a/b/c/f")).unwrap(), b"x");
-    let before = tree(&story.path(""));
+    let mut fixture = Fixture::configured().await;
+    fixture.write("file", "x");
+    write(&mut fixture, "a/b/c/f", "x").await;
+    assert_eq!(fs::read(fixture.path("a/b/c/f")).unwrap(), b"x");
+    let before = tree(&fixture.path(""));
     let long = "n".repeat(256);
     for (path, reason) in [
         ("file/x", "is not a folder"),
@@ -232,94 +236,94 @@ async fn folders_are_made_and_go_again_if_the_write_fails() {
         ("", "path is empty: name a file"),
         ("x\0y", "NUL"),
     ] {
-        let (_, message) = refused(&mut story, path).await;
+        let (_, message) = refused(&mut fixture, path).await;
         assert!(message.contains(reason), "{path:?}: {message}");
     }
-    assert_eq!(tree(&story.path("")), before);
+    assert_eq!(tree(&fixture.path("")), before);
     // A name of the greatest length has no room for a longer one beside it.
     for content in ["1", "2"] {
-        write(&mut story, &"n".repeat(255), content).await;
+        write(&mut fixture, &"n".repeat(255), content).await;
     }
-    assert_eq!(names(&story.path("")).len(), 3);
-    story.end().await;
+    assert_eq!(names(&fixture.path("")).len(), 3);
+    fixture.end().await;
 }
 
 /// W03, E14: what the system forbids stays forbidden, and what it allows in an odd way works.
 async fn permissions_of_an_ordinary_user_are_respected() {
-    let mut story = unprivileged().await;
-    fs::create_dir(story.path("ro")).unwrap();
+    let mut fixture = unprivileged().await;
+    fs::create_dir(fixture.path("ro")).unwrap();
     for name in ["ro/f", "ro/shared", "protected", "plain"] {
-        story.write(name, "old\n");
+        fixture.write(name, "old\n");
     }
-    fs::hard_link(story.path("ro/shared"), story.path("other-name")).unwrap();
-    hand_over(&story, &["ro", "ro/f", "ro/shared", "protected", "plain"]);
-    fs::set_permissions(story.path("protected"), fs::Permissions::from_mode(0o444)).unwrap();
-    fs::set_permissions(story.path("ro"), fs::Permissions::from_mode(0o555)).unwrap();
-    story.configure(json!({})).await.unwrap();
+    fs::hard_link(fixture.path("ro/shared"), fixture.path("other-name")).unwrap();
+    hand_over(&fixture, &["ro", "ro/f", "ro/shared", "protected", "plain"]);
+    fs::set_permissions(fixture.path("protected"), fs::Permissions::from_mode(0o444)).unwrap();
+    fs::set_permissions(fixture.path("ro"), fs::Permissions::from_mode(0o555)).unwrap();
+    fixture.configure(json!({})).await.unwrap();
 
     for path in ["ro/x", "ro/a/b/x", "protected"] {
-        let (category, message) = refused(&mut story, path).await;
+        let (category, message) = refused(&mut fixture, path).await;
         assert_eq!(category, "permission_denied");
         assert_eq!(message, format!("cannot write {path}: permission denied"));
     }
-    assert_eq!(fs::read(story.path("protected")).unwrap(), b"old\n");
+    assert_eq!(fs::read(fixture.path("protected")).unwrap(), b"old\n");
 
     // The folder takes no new file, but the file can be written.
-    let before = fs::metadata(story.path("ro/f")).unwrap().ino();
-    let result = edit(&mut story, "ro/f", "old", "new, and longer").await;
+    let before = fs::metadata(fixture.path("ro/f")).unwrap().ino();
+    let result = edit(&mut fixture, "ro/f", "old", "new, and longer").await;
     let notice = result["notice"].as_str().unwrap();
     assert!(notice.contains("in place") && notice.contains("takes no new file"), "{notice}");
-    assert_eq!(fs::read(story.path("ro/f")).unwrap(), b"new, and longer\n");
-    write(&mut story, "ro/f", "short\n").await;
-    assert_eq!(fs::read(story.path("ro/f")).unwrap(), b"short\n");
-    assert_eq!(fs::metadata(story.path("ro/f")).unwrap().ino(), before, "in place");
+    assert_eq!(fs::read(fixture.path("ro/f")).unwrap(), b"new, and longer\n");
+    write(&mut fixture, "ro/f", "short\n").await;
+    assert_eq!(fs::read(fixture.path("ro/f")).unwrap(), b"short\n");
+    assert_eq!(fs::metadata(fixture.path("ro/f")).unwrap().ino(), before, "in place");
 
     // In place would reach the other name.
-    let (category, message) = refused(&mut story, "ro/shared").await;
+    let (category, message) = refused(&mut fixture, "ro/shared").await;
     assert_eq!(category, "execution_failed");
     assert!(message.contains("its 1 other name"), "{message}");
-    assert_eq!(fs::read(story.path("other-name")).unwrap(), b"old\n");
-    assert_eq!(names(&story.path("ro")).len(), 2);
+    assert_eq!(fs::read(fixture.path("other-name")).unwrap(), b"old\n");
+    assert_eq!(names(&fixture.path("ro")).len(), 2);
 
     // The twin that is allowed is replaced.
-    let before = fs::metadata(story.path("plain")).unwrap().ino();
-    assert!(!edit(&mut story, "plain", "old", "new").await.contains_key("notice"));
-    assert_ne!(fs::metadata(story.path("plain")).unwrap().ino(), before);
-    fs::set_permissions(story.path("ro"), fs::Permissions::from_mode(0o755)).unwrap();
-    story.end().await;
+    let before = fs::metadata(fixture.path("plain")).unwrap().ino();
+    assert!(!edit(&mut fixture, "plain", "old", "new").await.contains_key("notice"));
+    assert_ne!(fs::metadata(fixture.path("plain")).unwrap().ino(), before);
+    fs::set_permissions(fixture.path("ro"), fs::Permissions::from_mode(0o755)).unwrap();
+    fixture.end().await;
 }
 
 /// A version makes a write a compare-and-swap, also for a file that is not there.
 async fn a_write_at_another_version_is_refused_with_the_present_one() {
-    let mut story = Story::configured().await;
-    let first = write(&mut story, "f", "1\n").await["version"].clone();
-    let second = write(&mut story, "f", "2\n").await["version"].clone();
+    let mut fixture = Fixture::configured().await;
+    let first = write(&mut fixture, "f", "1\n").await["version"].clone();
+    let second = write(&mut fixture, "f", "2\n").await["version"].clone();
     assert_ne!(first, second);
     let over =
         |version: &Value| json!({"path": "f", "content": "3\n", "expected_version": version});
-    let failure = story.failure("write_file", over(&first)).await;
+    let failure = fixture.failure("write_file", over(&first)).await;
     assert_eq!((failure.category.as_str(), failure.retryable), ("concurrency_conflict", false));
     assert_eq!(failure.details["current_version"], second);
-    assert_eq!(fs::read(story.path("f")).unwrap(), b"2\n");
-    story.result("write_file", over(&second)).await;
+    assert_eq!(fs::read(fixture.path("f")).unwrap(), b"2\n");
+    fixture.result("write_file", over(&second)).await;
     // Equal contents have equal versions, whoever wrote them.
-    story.write("f", "1\n");
-    story.result("write_file", over(&first)).await;
-    fs::remove_file(story.path("f")).unwrap();
-    let failure = story.failure("write_file", over(&first)).await;
+    fixture.write("f", "1\n");
+    fixture.result("write_file", over(&first)).await;
+    fs::remove_file(fixture.path("f")).unwrap();
+    let failure = fixture.failure("write_file", over(&first)).await;
     assert_eq!(failure.category, "concurrency_conflict");
     assert_eq!(failure.details["current_version"], Value::Null);
-    assert!(!story.path("f").exists());
-    story.end().await;
+    assert!(!fixture.path("f").exists());
+    fixture.end().await;
 }
 
 /// A file is the user's whatever it is called: it is neither removed, nor put in another's place, nor
 /// hidden.
 async fn a_name_makes_no_file_ours() {
-    let mut story = Story::launched().await;
-    fs::create_dir_all(story.path("deep/er")).unwrap();
-    story.write("cfg", "the newest\n");
-    let inode = fs::metadata(story.path("cfg")).unwrap().ino();
+    let mut fixture = Fixture::launched().await;
+    fs::create_dir_all(fixture.path("deep/er")).unwrap();
+    fixture.write("cfg", "the newest\n");
+    let inode = fs::metadata(fixture.path("cfg")).unwrap().ino();
     let theirs = [
         "cfg".to_owned(),
         format!(".cfg.pw{inode:016x}.old"),
@@ -330,51 +334,51 @@ async fn a_name_makes_no_file_ours() {
         "deep/er/.provider-workspace-0123456789abcdef.tmp".to_owned(),
     ];
     for name in &theirs[1..] {
-        story.write(name, "theirs, older\n");
+        fixture.write(name, "theirs, older\n");
     }
-    story.configure(json!({})).await.unwrap();
-    story.result("write_file", json!({"path": "deep/new", "content": "x\n"})).await;
-    assert_eq!(fs::read(story.path("cfg")).unwrap(), b"the newest\n");
-    let (_, found) = story.call("grep", json!({"pattern": "theirs", "mode": "files"})).await;
+    fixture.configure(json!({})).await.unwrap();
+    fixture.result("write_file", json!({"path": "deep/new", "content": "x\n"})).await;
+    assert_eq!(fs::read(fixture.path("cfg")).unwrap(), b"the newest\n");
+    let (_, found) = fixture.call("grep", json!({"pattern": "theirs", "mode": "files"})).await;
     let found = serde_json::to_string(&found.unwrap()).unwrap();
-    let (_, listed) = story.call("glob", json!({"pattern": "**/*"})).await;
+    let (_, listed) = fixture.call("glob", json!({"pattern": "**/*"})).await;
     let listed = serde_json::to_string(&listed.unwrap()).unwrap();
     for name in &theirs {
-        assert!(story.path(name).exists() && listed.contains(name.as_str()), "{name}: {listed}");
+        assert!(fixture.path(name).exists() && listed.contains(name.as_str()), "{name}: {listed}");
         assert_eq!(found.contains(&format!("\"{name}\"")), name != "cfg", "{name}: {found}");
     }
-    story.end().await;
+    fixture.end().await;
 }
 
 /// A state directory that commands reach is not used: what they wrote there would be believed.
 async fn no_journal_is_kept_where_commands_reach_it() {
-    let mut story = Story::launched().await;
-    story.configure(json!({})).await.unwrap();
-    assert_eq!(story.journals().len(), 1);
+    let mut fixture = Fixture::launched().await;
+    fixture.configure(json!({})).await.unwrap();
+    assert_eq!(fixture.journals().len(), 1);
     for reached in [
         json!({"roots": ["."]}),
         json!({"read_only_roots": ["state"]}),
         json!({"bash_read": ["state"]}),
         json!({"bash_write": ["state/provider-workspace/writes"]}),
     ] {
-        story.configure(reached.clone()).await.unwrap();
-        assert_eq!(story.journals(), [""; 0], "{reached}");
-        story.result("write_file", json!({"path": "f", "content": reached.to_string()})).await;
+        fixture.configure(reached.clone()).await.unwrap();
+        assert_eq!(fixture.journals(), [""; 0], "{reached}");
+        fixture.result("write_file", json!({"path": "f", "content": reached.to_string()})).await;
     }
-    story.configure(json!({})).await.unwrap();
-    assert_eq!(story.journals().len(), 1);
-    story.end().await;
+    fixture.configure(json!({})).await.unwrap();
+    assert_eq!(fixture.journals().len(), 1);
+    fixture.end().await;
 }
 
 /// Neither commands nor paths of tools lead to the state directory.
 async fn nothing_but_writes_reaches_the_state_directory() {
-    let mut story = Story::configured().await;
-    let state = story.path("").parent().unwrap().join("state/provider-workspace/writes");
-    let journal = state.join(&story.journals()[0]);
-    for (directory, may) in [(state.clone(), false), (story.path(""), true)] {
+    let mut fixture = Fixture::configured().await;
+    let state = fixture.path("").parent().unwrap().join("state/provider-workspace/writes");
+    let journal = state.join(&fixture.journals()[0]);
+    for (directory, may) in [(state.clone(), false), (fixture.path(""), true)] {
         let directory = directory.display();
         let command = format!("cd {directory} && echo x > planted && rm planted && echo reached");
-        let (_, outcome) = story.call("bash", json!({"command": command})).await;
+        let (_, outcome) = fixture.call("bash", json!({"command": command})).await;
         let output = outcome.unwrap()["output"].to_string();
         assert_eq!(output.contains("reached\\n"), may, "{directory}: {output}");
     }
@@ -385,9 +389,9 @@ async fn nothing_but_writes_reaches_the_state_directory() {
         ("grep", json!({"pattern": "x", "path": state})),
         ("glob", json!({"pattern": "*", "path": state})),
     ] {
-        let failure = story.failure(tool, arguments).await;
+        let failure = fixture.failure(tool, arguments).await;
         assert!(failure.message.contains("outside the roots"), "{tool}: {}", failure.message);
     }
-    assert_eq!(story.journals().len(), 1);
-    story.end().await;
+    assert_eq!(fixture.journals().len(), 1);
+    fixture.end().await;
 }

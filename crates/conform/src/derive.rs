@@ -4,7 +4,7 @@
 
 use serde_json::{Value, json};
 
-use super::ground::{KNOWN, TICKS};
+use super::fixture::{KNOWN, TICKS};
 use super::shapes::{ARRAY, BOOLEAN, NUMBER, OBJECT, STRING};
 use crate::observe::{ObservedAttribute, Shape};
 use tool_provider::Payload;

@@ -6,13 +6,13 @@
 //!   was found, `paint` shows it.
 //! - `observe` is the client: it keeps what came over the wire as it came.
 //! - `settings` is the file by which a user tells what cannot be guessed, `derive` guesses the rest.
-//! - `ground` and `processes` are what is seen from outside: a directory, and what runs.
+//! - `fixture` and `processes` are what is seen from outside: a directory, and what runs.
 #![forbid(unsafe_code)]
 
 mod args;
 mod checks;
 mod derive;
-mod ground;
+mod fixture;
 mod observe;
 mod paint;
 mod probes;

@@ -9,7 +9,7 @@ use signal_hook::consts::SIGINT;
 
 use super::args::Options;
 use super::checks::Check;
-use super::ground::Ground;
+use super::fixture::Fixture;
 use super::report::{Report, Selection};
 use super::settings::Settings;
 use super::trial::Trial;
@@ -81,9 +81,9 @@ fn prepared(options: &Options) -> Result<Trial, String> {
             Check::groups().join(", ")
         ));
     }
-    let ground =
-        Ground::new().map_err(|error| format!("no folder to try it on can be made: {error}"))?;
-    let folder = ground.work().display().to_string();
+    let fixture =
+        Fixture::new().map_err(|error| format!("no folder to try it on can be made: {error}"))?;
+    let folder = fixture.work().display().to_string();
     let settings = match &options.config {
         Some(file) => Settings::read(file, &folder).map_err(|error| error.to_string())?,
         None => Settings::default(),
@@ -98,7 +98,7 @@ fn prepared(options: &Options) -> Result<Trial, String> {
         binary,
         settings,
         limit: options.limit,
-        ground,
+        fixture,
         report,
         exited: BTreeSet::new(),
         secrets: Vec::new(),

@@ -53,7 +53,7 @@ impl Settings {
     /// Reads a file, and puts the folder in.
     pub(crate) fn read(path: &Path, folder: &str) -> Result<Self, SettingsError> {
         let file = path.display().to_string();
-        let text = super::ground::file_text(path)
+        let text = super::fixture::file_text(path)
             .map_err(|source| SettingsError::Read { file: file.clone(), source })?;
         Self::parse(&text, folder).map_err(|source| SettingsError::Json { file, source })
     }

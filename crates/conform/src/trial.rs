@@ -9,7 +9,7 @@ use tokio::time::timeout;
 
 use super::checks::Check;
 use super::derive::Shell;
-use super::ground::Ground;
+use super::fixture::Fixture;
 use super::processes;
 use super::report::Report;
 use super::runs::{self, Ending, Run};
@@ -39,7 +39,7 @@ pub(crate) struct Trial {
     pub(crate) settings: Settings,
     /// How long any one step may take before it counts as hanging.
     pub(crate) limit: Duration,
-    pub(crate) ground: Ground,
+    pub(crate) fixture: Fixture,
     pub(crate) report: Report,
     /// The operations that reported an exit status.
     pub(crate) exited: BTreeSet<String>,
@@ -104,7 +104,7 @@ impl Trial {
     pub(crate) fn launch_of(&self, program: PathBuf, cookie: Cookie) -> Launch {
         let mut launch = Launch::new(program, cookie, [PROTOCOL_VERSION])
             .environment(Environment::Clear)
-            .current_dir(self.ground.work())
+            .current_dir(self.fixture.work())
             .start_timeout(START)
             .env("OTEL_RESOURCE_ATTRIBUTES", "service.name=conform");
         for name in ["PATH", "HOME"] {
@@ -115,7 +115,7 @@ impl Trial {
         for (name, value) in &self.settings.environment {
             launch = launch.env(name, value);
         }
-        launch.env("TMPDIR", self.ground.tmp())
+        launch.env("TMPDIR", self.fixture.tmp())
     }
 
     /// Launches, and listens to everything that is said.
@@ -125,7 +125,7 @@ impl Trial {
         callbacks: Callbacks,
     ) -> Result<Session, LaunchError> {
         // What cannot be cleared is seen in the check for sockets.
-        let _ = self.ground.clear_sockets();
+        let _ = self.fixture.clear_sockets();
         let before = processes::descendants();
         let said = Said::default();
         let (logs, stray, kernel) = (said.logs.clone(), said.stray.clone(), said.kernel.clone());
@@ -160,7 +160,7 @@ impl Trial {
     }
 
     pub(crate) fn folder(&self) -> String {
-        self.ground.work().display().to_string()
+        self.fixture.work().display().to_string()
     }
 
     /// What a call gives within the limit.

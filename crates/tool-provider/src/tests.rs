@@ -14,7 +14,7 @@ use crate::schema::{Kind, Property};
 use crate::view::View;
 use crate::*;
 
-struct Story {
+struct Fixture {
     provider: Provider,
 }
 
@@ -68,11 +68,11 @@ pub(crate) fn named(block: Value) -> Payload {
     block
 }
 
-impl Story {
+impl Fixture {
     fn with(tool: &Arc<dyn Tool>, block: Value) -> Self {
-        let story = Self::unconfigured(tool);
-        story.configure(block).unwrap();
-        story
+        let fixture = Self::unconfigured(tool);
+        fixture.configure(block).unwrap();
+        fixture
     }
 
     fn unconfigured(tool: &Arc<dyn Tool>) -> Self {
@@ -123,8 +123,8 @@ async fn events_come_in_order_and_one_result_ends_them() {
         context.sink.emit(output("b")).unwrap();
         Ok(arguments.clone())
     });
-    let story = Story::with(&tool, json!({}));
-    let (events, outcome) = collect(story.provider.invoke(call("talk"))).await;
+    let fixture = Fixture::with(&tool, json!({}));
+    let (events, outcome) = collect(fixture.provider.invoke(call("talk"))).await;
     assert_eq!(events.len(), 3);
     assert_eq!((&events[0], &events[2]), (&output("a"), &output("b")));
     assert_eq!(outcome.unwrap(), object(json!({"text": "hello", "tool": "talk"})));
@@ -139,32 +139,32 @@ async fn a_slow_reader_slows_the_tool_down_and_loses_nothing() {
         }
         Ok(Payload::new())
     });
-    let story = Story::with(&tool, json!({}));
-    let (events, outcome) = collect(story.provider.invoke(call("flood"))).await;
+    let fixture = Fixture::with(&tool, json!({}));
+    let (events, outcome) = collect(fixture.provider.invoke(call("flood"))).await;
     assert_eq!(events.len(), EVENTS);
     outcome.unwrap();
 }
 
 #[tokio::test]
 async fn before_configure_nothing_runs_but_probes_are_answered() {
-    let story = Story::unconfigured(&echo());
-    let (_, outcome) = collect(story.provider.invoke(call("echo"))).await;
+    let fixture = Fixture::unconfigured(&echo());
+    let (_, outcome) = collect(fixture.provider.invoke(call("echo"))).await;
     let error = outcome.expect_err("no roots");
     assert_eq!(error.category(), Category::PermissionDenied);
     assert_eq!(error.message(), "not configured");
 
     let probe = Call { tool: "echo".to_owned(), ..Call::default() };
-    let error = story.provider.preview(probe).await.expect_err("no arguments");
+    let error = fixture.provider.preview(probe).await.expect_err("no arguments");
     assert_eq!(error.category(), Category::InvalidArguments);
-    let error = story.provider.preview(call("eco")).await.expect_err("no such tool");
+    let error = fixture.provider.preview(call("eco")).await.expect_err("no such tool");
     assert_eq!(error.category(), Category::NotFound);
     assert!(error.message().contains("echo"), "{error}");
-    let error = story.provider.preview(call("echo")).await.expect_err("no roots");
+    let error = fixture.provider.preview(call("echo")).await.expect_err("no roots");
     assert_eq!(error.category(), Category::PermissionDenied);
 
-    story.configure(json!({})).unwrap();
-    assert_eq!(story.provider.preview(call("echo")).await.unwrap(), View::plain("hello"));
-    collect(story.provider.invoke(call("echo"))).await.1.unwrap();
+    fixture.configure(json!({})).unwrap();
+    assert_eq!(fixture.provider.preview(call("echo")).await.unwrap(), View::plain("hello"));
+    collect(fixture.provider.invoke(call("echo"))).await.1.unwrap();
 }
 
 #[tokio::test]
@@ -175,11 +175,11 @@ async fn unknown_tools_and_bad_arguments_are_refused_without_running_anything() 
         counter.fetch_add(1, Ordering::SeqCst);
         Ok(arguments.clone())
     });
-    let story = Story::with(&tool, json!({}));
-    let (_, outcome) = collect(story.provider.invoke(call("ecko"))).await;
+    let fixture = Fixture::with(&tool, json!({}));
+    let (_, outcome) = collect(fixture.provider.invoke(call("ecko"))).await;
     assert_eq!(outcome.expect_err("unknown").category(), Category::NotFound);
     let wrong = Call { arguments: object(json!({"txt": 1})), ..call("echo") };
-    let (_, outcome) = collect(story.provider.invoke(wrong)).await;
+    let (_, outcome) = collect(fixture.provider.invoke(wrong)).await;
     assert_eq!(outcome.expect_err("invalid").category(), Category::InvalidArguments);
     assert_eq!(ran.load(Ordering::SeqCst), 0);
 }
@@ -190,20 +190,20 @@ async fn a_panic_is_the_failure_of_its_own_call() {
         assert!(arguments["text"] != "boom", "it went boom");
         Ok(arguments.clone())
     });
-    let story = Story::with(&tool, json!({}));
+    let fixture = Fixture::with(&tool, json!({}));
     let bad = Call { arguments: object(json!({"text": "boom"})), ..call("fragile") };
-    let (_, outcome) = collect(story.provider.invoke(bad)).await;
+    let (_, outcome) = collect(fixture.provider.invoke(bad)).await;
     let error = outcome.expect_err("a panic");
     assert_eq!(error.category(), Category::Unknown);
     assert_eq!(error.details()["raw"], "it went boom");
-    collect(story.provider.invoke(call("fragile"))).await.1.unwrap();
+    collect(fixture.provider.invoke(call("fragile"))).await.1.unwrap();
 }
 
 #[tokio::test]
 async fn a_result_that_does_not_fit_its_schema_never_goes_out() {
     let tool = Sample::tool("liar", ToolKind::DataSource, |_, _| Ok(object(json!({"text": null}))));
-    let story = Story::with(&tool, json!({}));
-    let error = collect(story.provider.invoke(call("liar"))).await.1.expect_err("null");
+    let fixture = Fixture::with(&tool, json!({}));
+    let error = collect(fixture.provider.invoke(call("liar"))).await.1.expect_err("null");
     assert_eq!(error.category(), Category::Unknown);
     assert!(error.details()["raw"].as_str().unwrap().contains("text"));
 }
@@ -220,8 +220,8 @@ async fn dropping_the_stream_cancels_at_once_although_nothing_is_sent() {
         sender.send(context.sink.emit(output("late"))).unwrap();
         Ok(Payload::new())
     });
-    let story = Story::with(&tool, json!({}));
-    let stream = story.provider.invoke(call("wait"));
+    let fixture = Fixture::with(&tool, json!({}));
+    let stream = fixture.provider.invoke(call("wait"));
     has_started.recv().unwrap();
     drop(stream);
     assert!(receiver.recv().unwrap().is_err(), "nobody takes events after a cancel");
@@ -239,8 +239,8 @@ async fn a_writer_that_waits_for_room_is_woken_by_a_cancel() {
         sender.send(refused).unwrap();
         Ok(Payload::new())
     });
-    let story = Story::with(&tool, json!({}));
-    let mut stream = story.provider.invoke(call("flood"));
+    let fixture = Fixture::with(&tool, json!({}));
+    let mut stream = fixture.provider.invoke(call("flood"));
     assert!(matches!(stream.next().await, Some(StreamItem::Event(_))));
     drop(stream);
     assert_eq!(receiver.recv().unwrap(), EmitError::Closed);
@@ -255,13 +255,13 @@ async fn the_stream_ends_in_time_even_if_the_tool_does_not() {
         assert!(context.begin_commit().is_err(), "what was given up must not change anything");
         Ok(Payload::new())
     });
-    let story = Story::with(&tool, json!({}));
+    let fixture = Fixture::with(&tool, json!({}));
     let deadline = Instant::now() + Duration::from_millis(300);
     let stuck = Call { deadline: Some(deadline), ..call("stuck") };
-    let error = collect(story.provider.invoke(stuck)).await.1.expect_err("time is up");
+    let error = collect(fixture.provider.invoke(stuck)).await.1.expect_err("time is up");
     assert_eq!((error.category(), error.is_retryable()), (Category::Timeout, true));
     release.send(()).unwrap();
-    story.provider.shut_down().await;
+    fixture.provider.shut_down().await;
 }
 
 #[tokio::test]
@@ -275,10 +275,10 @@ async fn past_its_point_of_no_return_a_call_is_waited_for() {
         }
         Ok(Payload::new())
     });
-    let story = Story::with(&tool, json!({}));
+    let fixture = Fixture::with(&tool, json!({}));
     let deadline = Instant::now() + Duration::from_millis(200);
     let late = Call { deadline: Some(deadline), ..call("commit") };
-    collect(story.provider.invoke(late)).await.1.unwrap();
+    collect(fixture.provider.invoke(late)).await.1.unwrap();
 }
 
 #[tokio::test]
@@ -291,17 +291,17 @@ async fn shutting_down_cancels_what_runs_and_never_calls_it_a_success() {
         woken.recv().unwrap();
         Ok(object(json!({"version": "v2"})))
     });
-    let story = Story::with(&tool, json!({}));
-    let stream = story.provider.invoke(call("apply"));
+    let fixture = Fixture::with(&tool, json!({}));
+    let stream = fixture.provider.invoke(call("apply"));
     has_started.recv().unwrap();
-    let ((_, outcome), ()) = tokio::join!(collect(stream), story.provider.shut_down());
+    let ((_, outcome), ()) = tokio::join!(collect(stream), fixture.provider.shut_down());
     let error = outcome.expect_err("cancelled");
     assert_eq!(error.category(), Category::Cancelled);
     assert_eq!(
         (&error.details()["applied"], &error.details()["version"]),
         (&json!(true), &json!("v2"))
     );
-    let error = collect(story.provider.invoke(call("apply"))).await.1.expect_err("closed");
+    let error = collect(fixture.provider.invoke(call("apply"))).await.1.expect_err("closed");
     assert_eq!(error.category(), Category::Cancelled);
 }
 
@@ -316,11 +316,11 @@ async fn one_call_too_many_is_refused_and_the_next_one_runs() {
         }
         Ok(Payload::new())
     });
-    let story = Story::with(&tool, json!({"max_concurrent_calls": 1}));
+    let fixture = Fixture::with(&tool, json!({"max_concurrent_calls": 1}));
     let first = Call { arguments: object(json!({"text": "hold"})), ..call("hold") };
-    let first = story.provider.invoke(first);
+    let first = fixture.provider.invoke(first);
     gate.wait();
-    let error = collect(story.provider.invoke(call("hold"))).await.1.expect_err("full");
+    let error = collect(fixture.provider.invoke(call("hold"))).await.1.expect_err("full");
     assert_eq!(
         (error.category(), error.kind()),
         (Category::ExecutionFailed, ToolErrorKind::RateLimit)
@@ -329,7 +329,7 @@ async fn one_call_too_many_is_refused_and_the_next_one_runs() {
     gate.wait();
     collect(first).await.1.unwrap();
     for _ in 0..100 {
-        collect(story.provider.invoke(call("hold"))).await.1.unwrap();
+        collect(fixture.provider.invoke(call("hold"))).await.1.unwrap();
     }
 }
 
@@ -341,21 +341,23 @@ async fn a_second_configure_leaves_running_calls_alone() {
         held.wait();
         Ok(Payload::new())
     });
-    let story = Story::with(&tool, json!({}));
-    let running = story.provider.invoke(call("hold"));
-    story.configure(json!({"max_concurrent_calls": 3})).unwrap();
-    story.configure(json!({"max_concurrent_calls": 0})).expect_err("a faulty one changes nothing");
+    let fixture = Fixture::with(&tool, json!({}));
+    let running = fixture.provider.invoke(call("hold"));
+    fixture.configure(json!({"max_concurrent_calls": 3})).unwrap();
+    fixture
+        .configure(json!({"max_concurrent_calls": 0}))
+        .expect_err("a faulty one changes nothing");
     gate.wait();
     collect(running).await.1.unwrap();
-    let next = story.provider.invoke(call("hold"));
+    let next = fixture.provider.invoke(call("hold"));
     gate.wait();
     collect(next).await.1.unwrap();
 }
 
 #[test]
 fn what_was_stored_is_shown_by_the_tool_that_made_it_or_as_it_is() {
-    let story = Story::unconfigured(&echo());
-    let render = |stored: Stored| story.provider.render(&stored);
+    let fixture = Fixture::unconfigured(&echo());
+    let render = |stored: Stored| fixture.provider.render(&stored);
     let known = object(json!({"tool": "echo", "later": 1}));
     assert_eq!(render(Stored::Result(known)), View::plain("a result"));
     let call = Stored::Call { tool: "echo".to_owned(), arguments: Payload::new() };

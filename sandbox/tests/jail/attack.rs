@@ -9,7 +9,7 @@ use std::fmt;
 use std::io::{self, Write};
 use std::process::ExitCode;
 
-use crate::arena::{Arena, Call, Outcome, this_program};
+use crate::fixture::{Call, Fixture, Outcome, this_program};
 
 pub(crate) const ARGUMENT: &str = "__attack";
 
@@ -68,10 +68,10 @@ impl Attempts {
     }
 }
 
-impl Arena {
+impl Fixture {
     /// Runs an attack inside the jail.
     pub(crate) fn attack<S: AsRef<str>>(&self, name: &str, arguments: &[S]) -> Fates {
-        let line = self.command(&self.place.root, &words(name, arguments));
+        let line = self.command(&self.dirs.root, &words(name, arguments));
         fates(&self.run(&line))
     }
 
@@ -81,7 +81,7 @@ impl Arena {
     }
 
     pub(crate) fn start_attack_with(&self, name: &str, arguments: &[&str]) -> Call {
-        self.start(&self.command(&self.place.root, &words(name, arguments)))
+        self.start(&self.command(&self.dirs.root, &words(name, arguments)))
     }
 }
 

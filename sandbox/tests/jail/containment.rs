@@ -6,11 +6,11 @@ use rustix::event::{PollFd, PollFlags, poll};
 use rustix::process::{Pid, Signal, kill_process};
 use sandbox::{ExitStatus, Level, Namespaces};
 
+use crate::case::{self, Need, stories, tests};
 use crate::provider::{Provider, provider};
-use crate::story::{self, Need, stories, tests};
-use crate::support::{Story, await_file, processes, until, zombies};
+use crate::support::{ShellFixture, await_file, processes, until, zombies};
 
-pub(crate) fn stories() -> Vec<story::Story> {
+pub(crate) fn stories() -> Vec<case::Case> {
     let at_each_level = stories![
         "containment":
         a_quiet_command_kills_nothing,
@@ -44,7 +44,7 @@ fn unique(name: &str, which: impl std::fmt::Display) -> String {
 
 /// Runs `script`, whose sleepers are called `$MARK`, and sees to it that none is left.
 fn leaves_nothing(level: Level, mark: &str, script: &str, killed: impl Fn(u64) -> bool) {
-    let story = Story::at(level);
+    let fixture = ShellFixture::at(level);
     let mark = unique(mark, level);
     let script = format!(
         "export MARK={mark}
@@ -52,7 +52,7 @@ fn leaves_nothing(level: Level, mark: &str, script: &str, killed: impl Fn(u64) -
          up() {{ until [ $(ls $ROOT | grep -c ^up) -ge $1 ]; do sleep 0.01; done; }}
          {script}"
     );
-    let outcome = story.run(&script);
+    let outcome = fixture.run(&script);
     assert_eq!(outcome.code(), 0, "{outcome:?}");
     assert_eq!(processes(&mark), [], "{outcome:?}");
     assert!(killed(outcome.report.processes_killed), "{outcome:?}");
@@ -99,14 +99,14 @@ fn processes_that_fork_faster_than_they_are_listed_end_with_their_call(level: Le
 }
 
 fn a_deep_tree_is_killed_on_request(level: Level) {
-    let story = &Story::at(level);
-    let mark = unique("deep", story.level);
+    let fixture = &ShellFixture::at(level);
+    let mark = unique("deep", fixture.level);
     let script = format!(
         "deep() {{ if [ $1 -gt 0 ]; then deep $(($1 - 1)) & wait; else : > $ROOT/deep; \
          exec -a {mark} sleep 1000; fi; }}; deep 12"
     );
-    let talking = story.start(&script);
-    await_file(&story.root.join("deep"));
+    let talking = fixture.start(&script);
+    await_file(&fixture.root.join("deep"));
     talking.running.kill().unwrap();
     let outcome = talking.end();
     assert_eq!(outcome.report.status, ExitStatus::Signaled(libc::SIGKILL));
@@ -116,10 +116,10 @@ fn a_deep_tree_is_killed_on_request(level: Level) {
 }
 
 fn a_signal_reaches_the_whole_group_and_a_trap_can_answer_it(level: Level) {
-    let story = &Story::at(level);
+    let fixture = &ShellFixture::at(level);
     let script = "trap 'echo bye; exit 7' TERM; : > $ROOT/ready; sleep 1000 & wait";
-    let talking = story.start(script);
-    await_file(&story.root.join("ready"));
+    let talking = fixture.start(script);
+    await_file(&fixture.root.join("ready"));
     talking.running.signal(libc::SIGTERM).unwrap();
     let outcome = talking.end();
     assert_eq!((outcome.code(), outcome.out.as_str()), (7, "bye\n"));
@@ -128,8 +128,8 @@ fn a_signal_reaches_the_whole_group_and_a_trap_can_answer_it(level: Level) {
 }
 
 fn the_descriptor_tells_of_the_end(level: Level) {
-    let story = &Story::at(level);
-    let mut talking = story.start("sleep 1000");
+    let fixture = &ShellFixture::at(level);
+    let mut talking = fixture.start("sleep 1000");
     assert!(talking.running.try_wait().unwrap().is_none());
     talking.running.kill().unwrap();
     let mut ready = [PollFd::from_borrowed_fd(talking.running.as_fd(), PollFlags::IN)];
@@ -138,50 +138,50 @@ fn the_descriptor_tells_of_the_end(level: Level) {
 }
 
 fn dropping_the_handle_kills_the_call(level: Level) {
-    let story = &Story::at(level);
-    let mark = unique("drop", story.level);
-    let talking = story.start(&format!("touch $ROOT/up; exec -a {mark} sleep 1000"));
-    await_file(&story.root.join("up"));
+    let fixture = &ShellFixture::at(level);
+    let mark = unique("drop", fixture.level);
+    let talking = fixture.start(&format!("touch $ROOT/up; exec -a {mark} sleep 1000"));
+    await_file(&fixture.root.join("up"));
     until("the sleeper has its name", || !processes(&mark).is_empty());
     drop(talking);
     until("the call is gone", || processes(&mark).is_empty());
 }
 
 fn killing_one_call_leaves_its_neighbour_alone(level: Level) {
-    let story = &Story::at(level);
-    let one = story.start("sleep 1000 & setsid sleep 1000 & wait");
-    let two = story.start("until [ -e $ROOT/go ]; do sleep 0.01; done; echo done");
+    let fixture = &ShellFixture::at(level);
+    let one = fixture.start("sleep 1000 & setsid sleep 1000 & wait");
+    let two = fixture.start("until [ -e $ROOT/go ]; do sleep 0.01; done; echo done");
     one.running.kill().unwrap();
     one.end();
-    std::fs::write(story.root.join("go"), "").unwrap();
+    std::fs::write(fixture.root.join("go"), "").unwrap();
     assert_eq!(two.end().out, "done\n");
 }
 
 fn zombies_do_not_pile_up(level: Level) {
     let before = zombies();
-    let story = &Story::at(level);
+    let fixture = &ShellFixture::at(level);
     for _ in 0..100 {
-        story.succeeds("true");
+        fixture.succeeds("true");
     }
     for _ in 0..20 {
-        let talking = story.start("sleep 60");
+        let talking = fixture.start("sleep 60");
         talking.running.kill().unwrap();
         talking.end();
-        story.succeeds("(sleep 1 &); exit 0");
+        fixture.succeeds("(sleep 1 &); exit 0");
     }
     until("the spawners have ended and were waited for", || zombies() <= before);
 }
 
 fn a_dropped_jail_lets_its_calls_end_and_a_second_one_works_beside_it(level: Level) {
-    let first = Story::at(level);
+    let first = ShellFixture::at(level);
     let (root, base) = (first.root.clone(), first.jail.private().spool.clone());
     let talking = first.start(
         "until [ -e $ROOT/go ]; do sleep 0.01; done; echo $TMPDIR; \
                                touch $TMPDIR/x && echo late",
     );
-    let second = Story::at(level);
+    let second = ShellFixture::at(level);
     assert_eq!(second.succeeds("echo second"), "second\n");
-    let Story { jail, _base, .. } = first;
+    let ShellFixture { jail, _base, .. } = first;
     drop(jail);
     assert!(base.exists(), "the call still uses the private folders");
     std::fs::write(root.join("go"), "").unwrap();
@@ -190,20 +190,20 @@ fn a_dropped_jail_lets_its_calls_end_and_a_second_one_works_beside_it(level: Lev
 }
 
 fn a_supervisor_that_dies_takes_its_call_with_it(level: Level) {
-    let story = Story::at(level);
-    let mark = unique("orphan", story.level);
+    let fixture = ShellFixture::at(level);
+    let mark = unique("orphan", fixture.level);
     let script = format!(
         "setsid bash -c 'exec -a {mark} sleep 1000' & \
          touch $ROOT/up; exec -a {mark} sleep 1000"
     );
-    let talking = story.start(&script);
-    await_file(&story.root.join("up"));
+    let talking = fixture.start(&script);
+    await_file(&fixture.root.join("up"));
     until("both sleep", || processes(&mark).len() == 2);
     let supervisor = parent_of(talking.running.pid().number());
     kill_process(supervisor, Signal::KILL).unwrap();
     assert!(talking.running.wait().is_err(), "there is nobody to report");
     until("the call is gone", || processes(&mark).is_empty());
-    assert_eq!(story.succeeds("echo next"), "next\n");
+    assert_eq!(fixture.succeeds("echo next"), "next\n");
 }
 
 fn parent_of(pid: u32) -> Pid {
@@ -263,7 +263,7 @@ fn what_a_killed_provider_leaves_on_the_disk_is_swept_by_the_next() {
     until("there is one jail", || jails() == 1);
     provider.kill();
     let private = base.path().join("tmp");
-    let next = Story::begin(Namespaces::Never, move |policy, _| {
+    let next = ShellFixture::begin(Namespaces::Never, move |policy, _| {
         policy.private_in = Some(private.clone());
     });
     assert_eq!(jails(), 1, "the dead one's folder is gone, the new one's is there");

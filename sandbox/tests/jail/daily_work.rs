@@ -4,8 +4,8 @@ mod compilers;
 mod git;
 mod shell;
 
-use crate::story::Story;
+use crate::case::Case;
 
-pub(crate) fn stories() -> Vec<Story> {
+pub(crate) fn stories() -> Vec<Case> {
     [shell::stories(), git::stories(), compilers::stories()].concat()
 }

@@ -8,12 +8,12 @@ use sandbox::{
     StartError,
 };
 
-use crate::arena::this_program;
+use crate::case::{self, Need, granted, stories, tests};
+use crate::fixture::this_program;
 use crate::provider::{Provider, provider_under};
-use crate::story::{self, Need, granted, stories, tests};
-use crate::support::{Story, is_root, processes, until};
+use crate::support::{ShellFixture, is_root, processes, until};
 
-pub(crate) fn stories() -> Vec<story::Story> {
+pub(crate) fn stories() -> Vec<case::Case> {
     let at_each_level = stories!["enforcement": the_enforcement_names_level_rights_and_channels];
     let once = tests![
         "enforcement":
@@ -46,22 +46,22 @@ fn policy(base: &std::path::Path) -> Policy {
 }
 
 fn the_enforcement_names_level_rights_and_channels(level: Level) {
-    let story = &Story::at(level);
-    let enforcement = story.jail.enforcement();
+    let fixture = &ShellFixture::at(level);
+    let enforcement = fixture.jail.enforcement();
     assert!(enforcement.landlock_abi.is_some_and(|abi| abi >= 1));
     assert!(enforcement.rights.contains(&"write_file"));
     assert_eq!(enforcement.channels.states.len(), 9);
     let says = |word: &str| enforcement.left_open.iter().any(|said| said.contains(word));
-    assert_eq!(says("Namespaces are not in use"), story.level == Level::Kernel);
+    assert_eq!(says("Namespaces are not in use"), fixture.level == Level::Kernel);
     assert!(says("processors"), "{enforcement:#?}");
-    if story.level == Level::Full {
+    if fixture.level == Level::Full {
         // What nothing closes there, and no more.
         let known = ["processors", "Unix sockets", "number of processes"];
         for said in &enforcement.left_open {
             assert!(known.iter().any(|word| said.contains(word)), "{said}");
         }
     }
-    let never = Story::at(Level::Kernel);
+    let never = ShellFixture::at(Level::Kernel);
     assert!(never.jail.enforcement().left_open[0].contains("the policy says never"));
 }
 
@@ -76,21 +76,21 @@ fn a_missing_root_is_an_error_that_names_it() {
 }
 
 fn a_jail_over_everything_is_built_without_namespaces_and_says_why() {
-    let story = Story::begin(Namespaces::Auto, |policy, _| policy.roots.push("/".into()));
-    assert_eq!(story.level, Level::Kernel);
-    assert!(story.jail.enforcement().left_open[0].contains("grants the root directory"));
-    assert_eq!(story.succeeds("cat $OUTSIDE/secret"), "SECRET");
+    let fixture = ShellFixture::begin(Namespaces::Auto, |policy, _| policy.roots.push("/".into()));
+    assert_eq!(fixture.level, Level::Kernel);
+    assert!(fixture.jail.enforcement().left_open[0].contains("grants the root directory"));
+    assert_eq!(fixture.succeeds("cat $OUTSIDE/secret"), "SECRET");
 }
 
 fn a_root_that_holds_the_home_folder_keeps_it_as_it_is() {
     for namespaces in [Namespaces::Auto, Namespaces::Never] {
-        let story = Story::begin(namespaces, |policy, _| {
+        let fixture = ShellFixture::begin(namespaces, |policy, _| {
             policy.home = Some(policy.roots[0].clone());
         });
-        assert_eq!(story.jail.private().home, None);
-        let home = story.root.display();
-        story.succeeds(&format!("mkdir -p {home}/.cache && echo x > {home}/.cache/x"));
-        assert!(story.root.join(".cache/x").exists());
+        assert_eq!(fixture.jail.private().home, None);
+        let home = fixture.root.display();
+        fixture.succeeds(&format!("mkdir -p {home}/.cache && echo x > {home}/.cache/x"));
+        assert!(fixture.root.join(".cache/x").exists());
     }
 }
 
@@ -105,17 +105,17 @@ fn a_program_that_is_no_spawner_is_an_error_and_not_a_wait() {
 }
 
 fn off_is_off_and_says_so_and_still_leaves_no_process() {
-    let story = Story::begin(Namespaces::Auto, |policy, _| policy.mode = Mode::Off);
-    assert_eq!(story.level, Level::Off);
-    assert!(story.jail.enforcement().left_open[0].starts_with("Everything"));
-    assert_eq!(story.succeeds("cat $OUTSIDE/secret"), "SECRET");
-    let secret = story.outside.join("secret");
-    assert_eq!(story.job(move || std::fs::read_to_string(secret).unwrap()), "SECRET");
+    let fixture = ShellFixture::begin(Namespaces::Auto, |policy, _| policy.mode = Mode::Off);
+    assert_eq!(fixture.level, Level::Off);
+    assert!(fixture.jail.enforcement().left_open[0].starts_with("Everything"));
+    assert_eq!(fixture.succeeds("cat $OUTSIDE/secret"), "SECRET");
+    let secret = fixture.outside.join("secret");
+    assert_eq!(fixture.job(move || std::fs::read_to_string(secret).unwrap()), "SECRET");
     let mark = format!("mark-off-{}.", std::process::id());
-    let outcome = story.run(&format!("setsid bash -c 'exec -a {mark} sleep 1000' & echo"));
+    let outcome = fixture.run(&format!("setsid bash -c 'exec -a {mark} sleep 1000' & echo"));
     assert_eq!(outcome.report.processes_killed, 1);
     assert_eq!(processes(&mark), []);
-    assert!(story.jail.explain_network().is_none());
+    assert!(fixture.jail.explain_network().is_none());
 }
 
 /// Runs the example where a system call fails, as far as a process can tell.
@@ -209,28 +209,29 @@ fn a_provider_is_closed_to_other_processes_of_its_user() {
 }
 
 fn a_jail_without_commands_keeps_its_private_folders() {
-    let story = Story::begin(Namespaces::Auto, |policy, _| policy.commands = Commands::Never);
-    let kept = story.jail.private().spool.join("kept");
-    let (write, outside) = (kept.clone(), story.outside.join("secret"));
-    assert!(story.job(move || std::fs::write(write, "kept")).is_ok());
-    assert!(story.job(move || std::fs::read(outside)).is_err());
-    let (command, ..) = story.command("true");
-    assert!(matches!(story.jail.start(command), Err(StartError::SpawnerGone(_))));
+    let fixture =
+        ShellFixture::begin(Namespaces::Auto, |policy, _| policy.commands = Commands::Never);
+    let kept = fixture.jail.private().spool.join("kept");
+    let (write, outside) = (kept.clone(), fixture.outside.join("secret"));
+    assert!(fixture.job(move || std::fs::write(write, "kept")).is_ok());
+    assert!(fixture.job(move || std::fs::read(outside)).is_err());
+    let (command, ..) = fixture.command("true");
+    assert!(matches!(fixture.jail.start(command), Err(StartError::SpawnerGone(_))));
     assert!(kept.exists());
-    drop(story.jail);
+    drop(fixture.jail);
     assert!(!kept.exists());
 }
 
 fn a_spawner_that_dies_shows_in_the_next_start() {
-    let story = Story::begin(Namespaces::Never, |_, _| {});
+    let fixture = ShellFixture::begin(Namespaces::Never, |_, _| {});
     let spawner = children()
         .into_iter()
-        .find(|pid| grandchild_runs(&story, *pid))
+        .find(|pid| grandchild_runs(&fixture, *pid))
         .expect("this jail's spawner is a child of ours");
     rustix::process::kill_process(spawner, rustix::process::Signal::KILL).unwrap();
     until("the spawner is gone", || {
-        let (command, ..) = story.command("true");
-        matches!(story.jail.start(command), Err(StartError::SpawnerGone(_)))
+        let (command, ..) = fixture.command("true");
+        matches!(fixture.jail.start(command), Err(StartError::SpawnerGone(_)))
     });
 }
 
@@ -245,8 +246,8 @@ fn children() -> Vec<rustix::process::Pid> {
 }
 
 /// Whether a command of the story runs below this process.
-fn grandchild_runs(story: &Story, spawner: rustix::process::Pid) -> bool {
-    let talking = story.start("exec sleep 60");
+fn grandchild_runs(fixture: &ShellFixture, spawner: rustix::process::Pid) -> bool {
+    let talking = fixture.start("exec sleep 60");
     let below = |pid: u32| {
         let status = std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
         let parent = status.lines().find_map(|line| line.strip_prefix("PPid:\t"));

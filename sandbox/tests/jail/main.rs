@@ -8,17 +8,17 @@
 //! that the full level is not to be expected.
 #![expect(clippy::unwrap_used, reason = "a story that panics has failed, which is what is meant")]
 
-mod arena;
 mod attack;
+mod case;
 mod containment;
 mod daily_work;
 mod enforcement;
 mod escapes;
+mod fixture;
 mod network;
 mod provider;
 mod raw;
 mod start;
-mod story;
 mod support;
 
 use std::process::ExitCode;
@@ -43,7 +43,7 @@ fn main() -> ExitCode {
         enforcement::stories(),
     ]
     .concat();
-    libtest_mimic::run(&arguments, story::trials(&stories)).exit_code()
+    libtest_mimic::run(&arguments, case::trials(&stories)).exit_code()
 }
 
 fn attacks() -> Vec<attack::Named> {

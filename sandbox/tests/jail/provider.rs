@@ -12,7 +12,7 @@ use std::time::Instant;
 
 use sandbox::{Command, Jail, Mode, Namespaces, Policy, harden_provider};
 
-use crate::arena::{TEST_TIMEOUT, readable};
+use crate::fixture::{TEST_TIMEOUT, readable};
 
 const ARGUMENT: &str = "__provider";
 
@@ -24,7 +24,7 @@ pub(crate) struct Provider {
 
 /// A provider over `base/root`, with `base/tmp` for temporary files; the command is to be added.
 pub(crate) fn provider(base: &Path) -> std::process::Command {
-    provider_under(crate::arena::this_program().as_os_str(), &[], base)
+    provider_under(crate::fixture::this_program().as_os_str(), &[], base)
 }
 
 /// The same as the last arguments of another program.

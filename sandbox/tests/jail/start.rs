@@ -7,10 +7,10 @@ use sandbox::{
     Access, ExitStatus, Jail, Level, LimitHit, Limits, Running, Setting, Stage, StartError, Subject,
 };
 
-use crate::story::{self, Need, stories};
-use crate::support::{Story, is_root};
+use crate::case::{self, Need, stories};
+use crate::support::{ShellFixture, is_root};
 
-pub(crate) fn stories() -> Vec<story::Story> {
+pub(crate) fn stories() -> Vec<case::Case> {
     stories![
         "start":
         a_start_that_fails_says_where_and_why,
@@ -26,60 +26,60 @@ pub(crate) fn stories() -> Vec<story::Story> {
 }
 
 /// The step and the errno of a start that fails.
-fn failure(story: &Story, change: impl FnOnce(&mut sandbox::Command)) -> (Stage, i32) {
-    let (mut command, _out, _err) = story.command("true");
+fn failure(fixture: &ShellFixture, change: impl FnOnce(&mut sandbox::Command)) -> (Stage, i32) {
+    let (mut command, _out, _err) = fixture.command("true");
     change(&mut command);
-    match story.jail.start(command) {
+    match fixture.jail.start(command) {
         Err(StartError::Stage { stage, source }) => (stage, source.raw_os_error().unwrap()),
         other => panic!("{other:?}"),
     }
 }
 
 fn a_start_that_fails_says_where_and_why(level: Level) {
-    let story = &Story::at(level);
-    std::fs::write(story.root.join("plain"), "").unwrap();
-    let missing = failure(story, |command| command.program = "/bin/no-such-shell".into());
+    let fixture = &ShellFixture::at(level);
+    std::fs::write(fixture.root.join("plain"), "").unwrap();
+    let missing = failure(fixture, |command| command.program = "/bin/no-such-shell".into());
     assert_eq!(missing, (Stage::Program, libc::ENOENT));
-    let plain = failure(story, |command| command.program = story.root.join("plain"));
+    let plain = failure(fixture, |command| command.program = fixture.root.join("plain"));
     assert_eq!(plain, (Stage::Program, libc::EACCES));
-    let gone = failure(story, |command| command.cwd = story.root.join("gone"));
+    let gone = failure(fixture, |command| command.cwd = fixture.root.join("gone"));
     assert_eq!(gone, (Stage::WorkingDirectory, libc::ENOENT));
-    let file = failure(story, |command| command.cwd = story.root.join("plain"));
+    let file = failure(fixture, |command| command.cwd = fixture.root.join("plain"));
     assert_eq!(file, (Stage::WorkingDirectory, libc::ENOTDIR));
-    let outside = failure(story, |command| command.cwd = story.outside.clone());
-    let errno = story.refusal(libc::ENOENT, libc::EACCES);
+    let outside = failure(fixture, |command| command.cwd = fixture.outside.clone());
+    let errno = fixture.refusal(libc::ENOENT, libc::EACCES);
     assert_eq!(outside, (Stage::WorkingDirectory, errno));
-    let long = failure(story, |command| command.argv.push("a".repeat(300_000).into()));
+    let long = failure(fixture, |command| command.argv.push("a".repeat(300_000).into()));
     assert_eq!(long, (Stage::Program, libc::E2BIG));
-    let (mut command, _out, _err) = story.command("true");
+    let (mut command, _out, _err) = fixture.command("true");
     command.argv.push("a\0b".into());
-    let nul = story.jail.start(command);
+    let nul = fixture.jail.start(command);
     assert!(matches!(nul, Err(StartError::Nul { what: "an argument" })), "{nul:?}");
-    assert_eq!(story.succeeds("echo works"), "works\n");
+    assert_eq!(fixture.succeeds("echo works"), "works\n");
 }
 
 fn a_command_gets_its_arguments_its_environment_and_its_folder_and_nothing_else(level: Level) {
-    let story = &Story::at(level);
-    let (mut command, out, err) = story.command("");
+    let fixture = &ShellFixture::at(level);
+    let (mut command, out, err) = fixture.command("");
     command.program = "/usr/bin/env".into();
     command.argv = vec!["env".into()];
     command.env = vec![("ONE".into(), "1 = eins".into())];
-    let outcome = story.talk(command, out, err).unwrap().end();
+    let outcome = fixture.talk(command, out, err).unwrap().end();
     assert_eq!(outcome.out, "ONE=1 = eins\n");
-    assert_eq!(story.succeeds("pwd"), format!("{}\n", story.root.display()));
+    assert_eq!(fixture.succeeds("pwd"), format!("{}\n", fixture.root.display()));
     let long = "x".repeat(100_000);
-    assert_eq!(story.succeeds(&format!("s={long}; echo ${{#s}}")), "100000\n");
+    assert_eq!(fixture.succeeds(&format!("s={long}; echo ${{#s}}")), "100000\n");
 }
 
 fn new_files_get_the_modes_that_the_providers_umask_leaves(level: Level) {
     let status = std::fs::read_to_string("/proc/self/status").unwrap();
     let umask = status.lines().find_map(|line| line.strip_prefix("Umask:\t")).unwrap();
-    assert_eq!(Story::at(level).succeeds("umask"), format!("{umask}\n"));
+    assert_eq!(ShellFixture::at(level).succeeds("umask"), format!("{umask}\n"));
 }
 
 fn the_pid_is_the_one_that_the_machine_sees(level: Level) {
-    let story = &Story::at(level);
-    let talking = story.start("exec sleep 60");
+    let fixture = &ShellFixture::at(level);
+    let talking = fixture.start("exec sleep 60");
     let link = format!("/proc/{}/comm", talking.running.pid().number());
     crate::support::until("the process is sleep", || {
         std::fs::read_to_string(&link).is_ok_and(|name| name == "sleep\n")
@@ -89,12 +89,12 @@ fn the_pid_is_the_one_that_the_machine_sees(level: Level) {
 }
 
 fn the_report_tells_status_and_use(level: Level) {
-    let story = &Story::at(level);
-    assert_eq!(story.run("exit 3").report.status, ExitStatus::Exited(3));
-    let signalled = story.run("kill -SEGV $$");
+    let fixture = &ShellFixture::at(level);
+    assert_eq!(fixture.run("exit 3").report.status, ExitStatus::Exited(3));
+    let signalled = fixture.run("kill -SEGV $$");
     assert_eq!(signalled.report.status, ExitStatus::Signaled(libc::SIGSEGV));
     assert_eq!(signalled.code(), 128 + libc::SIGSEGV);
-    let busy = story.run("perl -e 'my @a = (1) x 3_000_000; 1 while $i++ < 3_000_000'").report;
+    let busy = fixture.run("perl -e 'my @a = (1) x 3_000_000; 1 while $i++ < 3_000_000'").report;
     assert!(busy.user_time > Duration::from_millis(10), "{busy:?}");
     assert!(busy.max_rss_bytes > 20 << 20, "{busy:?}");
 }
@@ -108,32 +108,32 @@ fn limits_hold_and_can_be_overridden_for_one_call(level: Level) {
             open_files: Some(64),
         };
     };
-    let story = Story::with(level, change);
-    assert_eq!(story.succeeds("ulimit -n; ulimit -v; ulimit -f"), "64\n1048576\n1024\n");
-    let large = story.run("head -c 2000000 /dev/zero > large");
+    let fixture = ShellFixture::with(level, change);
+    assert_eq!(fixture.succeeds("ulimit -n; ulimit -v; ulimit -f"), "64\n1048576\n1024\n");
+    let large = fixture.run("head -c 2000000 /dev/zero > large");
     assert_eq!(large.report.limit, Some(LimitHit::FileSize), "{large:?}");
-    assert_eq!(story.run("head -c 1000000 /dev/zero > small").report.limit, None);
-    let memory = story.run("perl -e 'my $s = \"x\" x 2_000_000_000; print length $s'");
+    assert_eq!(fixture.run("head -c 1000000 /dev/zero > small").report.limit, None);
+    let memory = fixture.run("perl -e 'my $s = \"x\" x 2_000_000_000; print length $s'");
     assert_ne!(memory.code(), 0, "{memory:?}");
-    assert_eq!(story.succeeds("perl -e 'my $s = \"x\" x 2_000_000; print length $s'"), "2000000");
-    let (mut command, out, err) = story.command("ulimit -n");
+    assert_eq!(fixture.succeeds("perl -e 'my $s = \"x\" x 2_000_000; print length $s'"), "2000000");
+    let (mut command, out, err) = fixture.command("ulimit -n");
     command.limits = Some(Limits { open_files: Some(32), ..Limits::default() });
-    assert_eq!(story.talk(command, out, err).unwrap().end().out, "32\n");
+    assert_eq!(fixture.talk(command, out, err).unwrap().end().out, "32\n");
 }
 
 fn a_fork_bomb_is_bounded_and_ends_with_its_call(level: Level) {
     let limit = 64 + tasks_of_this_user();
-    let story = &Story::with(level, |policy, _| policy.limits.processes = Some(limit));
-    let talking = story.start("b() { b & b & wait; }; b 2> err");
+    let fixture = &ShellFixture::with(level, |policy, _| policy.limits.processes = Some(limit));
+    let talking = fixture.start("b() { b & b & wait; }; b 2> err");
     crate::support::until("the limit is hit", || {
-        let said = std::fs::read_to_string(story.root.join("err")).unwrap_or_default();
+        let said = std::fs::read_to_string(fixture.root.join("err")).unwrap_or_default();
         said.contains("Resource temporarily unavailable")
     });
     talking.running.kill().unwrap();
     let killed = talking.end().report.processes_killed;
     // More than the limit: each one that is killed makes room for another, until all are.
     assert!((10..=4 * limit).contains(&killed), "{killed} of {limit}");
-    assert_eq!(story.succeeds("echo after"), "after\n");
+    assert_eq!(fixture.succeeds("echo after"), "after\n");
 }
 
 /// At the kernel level these count too.
@@ -150,31 +150,32 @@ fn tasks_of_this_user() -> u64 {
 }
 
 fn what_was_refused_can_be_explained(level: Level) {
-    let story =
-        &Story::with(level, |policy, outside| policy.read_only_roots.push(outside.to_owned()));
+    let fixture = &ShellFixture::with(level, |policy, outside| {
+        policy.read_only_roots.push(outside.to_owned())
+    });
     let explain = |subject, access, path: &str| {
-        let why = story.jail.explain(subject, access, path.as_ref())?;
+        let why = fixture.jail.explain(subject, access, path.as_ref())?;
         Some((why.missing, why.setting))
     };
     let (file, command) = (Subject::FileJob, Subject::Command);
-    let (root, outside) = (story.root.to_str().unwrap(), story.outside.to_str().unwrap());
+    let (root, outside) = (fixture.root.to_str().unwrap(), fixture.outside.to_str().unwrap());
     assert_eq!(explain(file, Access::Write, root), None);
     assert_eq!(explain(file, Access::Write, outside), Some(("write", Setting::Roots)));
     assert_eq!(explain(command, Access::Read, outside), None);
     assert_eq!(explain(command, Access::Write, outside), Some(("write", Setting::BashWrite)));
     assert_eq!(explain(command, Access::Read, "/srv/x"), Some(("read", Setting::BashRead)));
     assert_eq!(explain(command, Access::Execute, "/usr/bin/env"), None);
-    let why = story.jail.explain(command, Access::Write, &story.outside).unwrap();
-    assert_eq!(why.within.as_deref(), Some(story.outside.as_path()));
+    let why = fixture.jail.explain(command, Access::Write, &fixture.outside).unwrap();
+    assert_eq!(why.within.as_deref(), Some(fixture.outside.as_path()));
 }
 
 fn a_jail_is_shared_between_threads_and_its_calls_run_side_by_side(level: Level) {
     fn shared<T: Send + Sync>() {}
     shared::<Jail>();
     shared::<Running>();
-    let story = &Story::at(level);
+    let fixture = &ShellFixture::at(level);
     let scripts: Vec<_> = (0..24).map(|n| format!("echo {n}; exit {n}")).collect();
-    let talking: Vec<_> = scripts.iter().map(|script| story.start(script)).collect();
+    let talking: Vec<_> = scripts.iter().map(|script| fixture.start(script)).collect();
     for (number, talking) in talking.into_iter().enumerate() {
         let _ = talking.running.as_fd();
         let outcome = talking.end();

@@ -12,7 +12,7 @@ use sandbox::{Command, Jail, Level, Namespaces, Policy, Report, Running, StartEr
 use tempfile::TempDir;
 
 /// A jail over `root`, with `outside` beside it.
-pub(crate) struct Story {
+pub(crate) struct ShellFixture {
     pub(crate) jail: Jail,
     pub(crate) level: Level,
     pub(crate) root: PathBuf,
@@ -40,7 +40,7 @@ pub(crate) fn is_root() -> bool {
     rustix::process::geteuid().is_root()
 }
 
-impl Story {
+impl ShellFixture {
     /// At a level, with everything else as the policy has it by itself.
     pub(crate) fn at(level: Level) -> Self {
         Self::with(level, |_, _| {})
@@ -52,9 +52,9 @@ impl Story {
             Level::Full => Namespaces::Auto,
             _ => Namespaces::Never,
         };
-        let story = Self::begin(namespaces, change);
-        assert_eq!(story.level, level, "{:#?}", story.jail.enforcement());
-        story
+        let fixture = Self::begin(namespaces, change);
+        assert_eq!(fixture.level, level, "{:#?}", fixture.jail.enforcement());
+        fixture
     }
 
     pub(crate) fn begin(namespaces: Namespaces, change: impl Fn(&mut Policy, &Path)) -> Self {

@@ -11,7 +11,7 @@ use tool_provider::Event;
 use tool_provider::grpc::InvokeItem;
 
 use super::{gone, mark, next_output};
-use crate::harness::{PROGRAM, Story, TEST_TIMEOUT, call};
+use crate::harness::{Fixture, PROGRAM, TEST_TIMEOUT, call};
 use crate::trials::{Need, Trial};
 
 pub(crate) fn trials() -> Vec<Trial> {
@@ -26,16 +26,16 @@ pub(crate) fn trials() -> Vec<Trial> {
 
 /// B04: nothing reads the terminal that the provider itself was started on.
 async fn a_terminal_that_the_provider_has_is_not_the_commands() {
-    let story = Story::launched().await;
+    let fixture = Fixture::launched().await;
     let command = "cat; echo A=$?; cat <<< a >/dev/null; read y; echo B=$?; \
                    (exec 3</dev/tty) 2>/dev/null; echo C=$?; tty; ps -o tty= -p $$";
     let call = format!(
         "test -t 0 && echo terminal && {PROGRAM} call bash '{}' --root {}",
         json!({ "command": command }),
-        story.path("").display(),
+        fixture.path("").display(),
     );
     let mut script = Command::new("script");
-    script.args(["-qec", &call, "/dev/null"]).env("TMPDIR", story.path("../tmp"));
+    script.args(["-qec", &call, "/dev/null"]).env("TMPDIR", fixture.path("../tmp"));
     let output = script.output().unwrap();
     let shown = String::from_utf8_lossy(&output.stdout).replace('\r', "");
     assert!(shown.starts_with("terminal\n"), "{shown}");
@@ -43,27 +43,27 @@ async fn a_terminal_that_the_provider_has_is_not_the_commands() {
         // What the call tells of itself stands before the first.
         assert!(shown.lines().any(|shown| shown.ends_with(line)), "{line}: {shown}");
     }
-    story.end().await;
+    fixture.end().await;
 }
 
 /// B05: whatever comes and however slowly it is read, memory stays.
 async fn memory_stays_small_whatever_is_printed_and_however_slowly_it_is_read() {
     const MOST_KIB: u64 = 64 * 1024;
-    let mut story = Story::configured().await;
+    let mut fixture = Fixture::configured().await;
     let large = "head -c 300M /dev/zero; head -c 1M /dev/zero >&2";
-    let (_, outcome) = story.call("bash", json!({ "command": large })).await;
+    let (_, outcome) = fixture.call("bash", json!({ "command": large })).await;
     let result = outcome.unwrap();
     assert_eq!(
         (&result["stdout_bytes"], &result["stderr_bytes"]),
         (&json!(300 << 20), &json!(1 << 20))
     );
-    assert!(story.status("VmHWM") < MOST_KIB, "{} KiB", story.status("VmHWM"));
+    assert!(fixture.status("VmHWM") < MOST_KIB, "{} KiB", fixture.status("VmHWM"));
 
     // Nobody reads: the command waits, and its time comes all the same.
     let mark = mark(811);
     let endless = format!("yes {mark}");
     let arguments = json!({"command": endless, "timeout_ms": 2000});
-    let mut stream = story.client.invoke(call("bash", arguments)).await.unwrap();
+    let mut stream = fixture.client.invoke(call("bash", arguments)).await.unwrap();
     next_output(&mut stream, &mark).await;
     gone(&mark).await;
     let mut failure = None;
@@ -80,7 +80,7 @@ async fn memory_stays_small_whatever_is_printed_and_however_slowly_it_is_read() 
 
     // One that reads a little now and then, and goes away after a hundred.
     let mut stream =
-        story.client.invoke(call("bash", json!({ "command": endless }))).await.unwrap();
+        fixture.client.invoke(call("bash", json!({ "command": endless }))).await.unwrap();
     for number in 0..100 {
         stream.next().await.unwrap().unwrap();
         if number % 25 == 0 {
@@ -89,20 +89,20 @@ async fn memory_stays_small_whatever_is_printed_and_however_slowly_it_is_read() 
     }
     drop(stream);
     gone(&mark).await;
-    assert!(story.status("VmHWM") < MOST_KIB, "{} KiB", story.status("VmHWM"));
-    story.end().await;
+    assert!(fixture.status("VmHWM") < MOST_KIB, "{} KiB", fixture.status("VmHWM"));
+    fixture.end().await;
 }
 
 /// B09: nothing that the provider was given reaches a command, by any way to look.
 async fn what_the_provider_was_given_is_not_the_commands_to_see() {
-    let mut story = Story::launched_with(|launch| {
+    let mut fixture = Fixture::launched_with(|launch| {
         launch.env("FAKE_API_KEY", "zzz123").env("PASSED", "passed-on")
     })
     .await;
-    story.configure(json!({"env_passthrough": ["PASSED"]})).await.unwrap();
+    fixture.configure(json!({"env_passthrough": ["PASSED"]})).await.unwrap();
     let look = "env; tr '\\0' '\\n' </proc/$PPID/environ; ps axww -o args; \
                 for p in /proc/[0-9]*; do tr '\\0' '\\n' <$p/environ; done 2>/dev/null";
-    let (_, outcome) = story.call("bash", json!({ "command": look })).await;
+    let (_, outcome) = fixture.call("bash", json!({ "command": look })).await;
     let result = outcome.unwrap();
     let output = result["output"].as_str().unwrap();
     for hidden in ["zzz123", "FAKE_API_KEY", COOKIE.key, COOKIE.value, "PLUGIN_"] {
@@ -112,61 +112,61 @@ async fn what_the_provider_was_given_is_not_the_commands_to_see() {
         assert!(output.lines().any(|line| line.starts_with(shown)), "{shown}: {output}");
     }
     for name in ["BASH_ENV", "ENV", "LD_PRELOAD"] {
-        let refused = story.configure(json!({"env": {name: "x"}})).await.unwrap_err();
+        let refused = fixture.configure(json!({"env": {name: "x"}})).await.unwrap_err();
         assert!(refused.to_string().contains(name), "{refused}");
     }
-    story.end().await;
+    fixture.end().await;
 }
 
 /// A folder that is not there, or lies elsewhere, is told as such, and so is a shell that is not
 /// there: none of them is taken for another.
 async fn a_folder_that_is_gone_is_told_from_one_that_is_foreign_and_from_a_missing_shell() {
-    let mut story = Story::configured().await;
-    std::fs::create_dir(story.path("folder")).unwrap();
+    let mut fixture = Fixture::configured().await;
+    std::fs::create_dir(fixture.path("folder")).unwrap();
     let here = json!({"command": "pwd", "cwd": "folder"});
-    let (_, outcome) = story.call("bash", here.clone()).await;
+    let (_, outcome) = fixture.call("bash", here.clone()).await;
     assert!(outcome.unwrap()["output"].as_str().unwrap().ends_with("/folder\n"));
-    std::fs::remove_dir(story.path("folder")).unwrap();
-    let (_, gone) = story.call("bash", here).await;
+    std::fs::remove_dir(fixture.path("folder")).unwrap();
+    let (_, gone) = fixture.call("bash", here).await;
     let gone = gone.unwrap_err();
     assert_eq!(gone.category, "not_found", "{}", gone.message);
 
     let working_directory = Some("/usr".to_owned());
     let foreign = Call { working_directory, ..call("bash", json!({"command": "pwd"})) };
-    let foreign = story.client.invoke_to_end(foreign).await.unwrap().1.unwrap_err();
+    let foreign = fixture.client.invoke_to_end(foreign).await.unwrap().1.unwrap_err();
     assert_eq!(foreign.category, "permission_denied", "{}", foreign.message);
 
     // A shell that was there at Configure, and is not any more.
-    let shell = story.path("shell");
+    let shell = fixture.path("shell");
     std::fs::copy("/bin/sh", &shell).unwrap();
-    story.configure(json!({ "shell": shell })).await.unwrap();
+    fixture.configure(json!({ "shell": shell })).await.unwrap();
     std::fs::remove_file(&shell).unwrap();
-    let (_, missing) = story.call("bash", json!({"command": "pwd"})).await;
+    let (_, missing) = fixture.call("bash", json!({"command": "pwd"})).await;
     let missing = missing.unwrap_err();
     assert_eq!(missing.category, "execution_failed", "{}", missing.message);
     let printed = format!("the shell {}", shell.display());
     assert!(missing.message.contains(&printed), "{}", missing.message);
 
     // The root itself is gone, and only its handle is left.
-    story.configure(json!({})).await.unwrap();
-    std::fs::remove_dir(story.path("")).unwrap();
-    let (events, gone) = story.call("bash", json!({"command": "pwd"})).await;
+    fixture.configure(json!({})).await.unwrap();
+    std::fs::remove_dir(fixture.path("")).unwrap();
+    let (events, gone) = fixture.call("bash", json!({"command": "pwd"})).await;
     let gone = gone.unwrap_err();
     assert_eq!((events, gone.category.as_str()), (vec![], "not_found"), "{}", gone.message);
-    std::fs::create_dir(story.path("")).unwrap();
-    story.end().await;
+    std::fs::create_dir(fixture.path("")).unwrap();
+    fixture.end().await;
 }
 
 /// A secret is masked wherever it is cut: between two writes, at the head's end, in the kept file.
 async fn a_secret_is_masked_wherever_it_is_cut() {
     const VALUE: &str = "correct-horse-battery-staple";
-    let mut story = Story::launched_with(|launch| launch.env("TOKEN", VALUE)).await;
+    let mut fixture = Fixture::launched_with(|launch| launch.env("TOKEN", VALUE)).await;
     let config = json!({"secret_env": ["TOKEN"], "bash_output_bytes": 1000});
-    story.configure(config).await.unwrap();
+    fixture.configure(config).await.unwrap();
     // 1500 of them without a break: borders of reads, of head and tail and of pieces fall inside.
     let command = "for i in $(seq 1500); do printf %s \"$TOKEN\"; done; \
                    printf %s \"${TOKEN:0:9}\"; printf %s \"${TOKEN:9}\" >&2; echo; echo plain";
-    let (events, outcome) = story.call("bash", json!({ "command": command })).await;
+    let (events, outcome) = fixture.call("bash", json!({ "command": command })).await;
     let result = outcome.unwrap();
     let full = std::fs::read_to_string(result["full_output_path"].as_str().unwrap()).unwrap();
     let streamed: Vec<u8> = events
@@ -185,5 +185,5 @@ async fn a_secret_is_masked_wherever_it_is_cut() {
     }
     let shown = format!("{result:?}");
     assert!(shown.contains("[TOKEN][TOKEN]") && !shown.contains(VALUE), "{shown}");
-    story.end().await;
+    fixture.end().await;
 }

@@ -18,7 +18,7 @@ use tool_provider::grpc::{
 use tool_provider::{Event, OutputStream};
 
 use super::{gone, mark, next_output};
-use crate::harness::{Story, TEST_TIMEOUT, call, wait_for_end};
+use crate::harness::{Fixture, TEST_TIMEOUT, call, wait_for_end};
 use crate::trials::Trial;
 
 pub(crate) fn trials() -> Vec<Trial> {
@@ -64,18 +64,18 @@ async fn heard(log: &mut mpsc::UnboundedReceiver<HostLogEntry>, part: &str) -> H
     .unwrap_or_else(|_| panic!("nothing was heard of {part:?}"))
 }
 
-async fn listening() -> (Story, mpsc::UnboundedReceiver<HostLogEntry>) {
-    let mut story = Story::launched().await;
+async fn listening() -> (Fixture, mpsc::UnboundedReceiver<HostLogEntry>) {
+    let mut fixture = Fixture::launched().await;
     let (sender, log) = mpsc::unbounded_channel();
     // The provider may say more after nobody listens.
     let routes = host_callbacks(move |entry| drop(sender.send(entry)));
-    story
+    fixture
         .plugin
         .serve_callbacks(HOST_CALLBACKS, goplugin::Services::new().with(routes))
         .await
         .unwrap();
-    story.configure(json!({})).await.unwrap();
-    (story, log)
+    fixture.configure(json!({})).await.unwrap();
+    (fixture, log)
 }
 
 /// The report that a cancel owes, as the log has it.
@@ -103,11 +103,11 @@ fn assert_reported(entry: &HostLogEntry, command: &str) {
 
 /// A process in the background may hold the output open, or not: the call waits for neither.
 async fn a_call_ends_with_its_shell_and_takes_the_background_along() {
-    let mut story = Story::configured().await;
+    let mut fixture = Fixture::configured().await;
     let mark = mark(800);
     for redirect in ["", ">/dev/null", ">/dev/null 2>&1"] {
         let command = format!("sleep {mark} {redirect} & setsid sleep {mark} {redirect} & echo hi");
-        let (events, outcome) = story.call("bash", json!({ "command": command })).await;
+        let (events, outcome) = fixture.call("bash", json!({ "command": command })).await;
         let result = outcome.unwrap();
         assert_eq!((&result["exit_code"], &result["output"]), (&json!(0), &json!("hi\n")));
         assert_eq!(result["processes_killed"], 2, "{redirect}");
@@ -115,27 +115,27 @@ async fn a_call_ends_with_its_shell_and_takes_the_background_along() {
         assert_eq!(events.last(), Some(&Event::Exit { code: 0, signal: None }));
         assert_eq!(super::running(&mark), 0, "{redirect}");
     }
-    let quiet = story.call("bash", json!({"command": "true"})).await.1.unwrap();
+    let quiet = fixture.call("bash", json!({"command": "true"})).await.1.unwrap();
     assert_eq!(quiet["processes_killed"], 0);
-    story.end().await;
+    fixture.end().await;
 }
 
 /// Stream and process may both be gone a moment later, so what happened goes to the host's log.
 async fn a_cancel_is_reported_to_the_kernels_log() {
-    let (mut story, mut log) = listening().await;
+    let (mut fixture, mut log) = listening().await;
     let mark = mark(801);
     let command = format!("setsid sleep {mark} & echo err >&2; echo start; exec sleep {mark}");
     let mut stream =
-        story.client.invoke(call("bash", json!({ "command": command }))).await.unwrap();
+        fixture.client.invoke(call("bash", json!({ "command": command }))).await.unwrap();
     both(&mut stream).await;
     drop(stream);
     let entry = heard(&mut log, "the command was ended because").await;
     assert_reported(&entry, &command);
     gone(&mark).await;
     // A call that ends by itself has nothing of the kind to report.
-    let (_, outcome) = story.call("bash", json!({"command": "echo fine"})).await;
+    let (_, outcome) = fixture.call("bash", json!({"command": "echo fine"})).await;
     assert_eq!(outcome.unwrap()["output"], "fine\n");
-    story.end().await;
+    fixture.end().await;
     while let Ok(entry) = log.try_recv() {
         let again = entry.message.contains("the command was ended because");
         assert!(!again, "reported twice: {entry:?}");
@@ -147,7 +147,7 @@ async fn a_cancel_is_reported_to_the_kernels_log() {
 
 /// A provider that is told to end cancels what runs, and still says all of it on the stream.
 async fn a_provider_that_is_told_to_end_reports_what_it_cancelled() {
-    let (mut story, mut log) = listening().await;
+    let (mut fixture, mut log) = listening().await;
     let mark = mark(802);
     // It ignores what it is asked, and so does what hides in a session of its own.
     let command = format!(
@@ -155,9 +155,9 @@ async fn a_provider_that_is_told_to_end_reports_what_it_cancelled() {
          echo start; sleep {mark}; sleep {mark}"
     );
     let mut stream =
-        story.client.invoke(call("bash", json!({ "command": command }))).await.unwrap();
+        fixture.client.invoke(call("bash", json!({ "command": command }))).await.unwrap();
     both(&mut stream).await;
-    let pid = story.pid();
+    let pid = fixture.pid();
     kill_process(Pid::from_raw(i32::try_from(pid).unwrap()).unwrap(), Signal::TERM).unwrap();
     let (events, failure) = rest(&mut stream).await;
     let [Event::Exit { code: 137, signal: Some(_) }, Event::Partial(partial)] = &events[..] else {
@@ -173,14 +173,14 @@ async fn a_provider_that_is_told_to_end_reports_what_it_cancelled() {
     }
     assert_reported(&heard(&mut log, "the command was ended because").await, &command);
     assert!(tokio::time::timeout(TEST_TIMEOUT, stream.next()).await.unwrap().is_none());
-    story.plugin.wait().await.unwrap();
+    fixture.plugin.wait().await.unwrap();
     gone(&mark).await;
 }
 
 /// A client on a connection of its own, and what cuts that connection as a dying host does: without
 /// a word.
-async fn cuttable(story: &Story) -> (ToolClient, OwnedFd) {
-    let socket = story.sockets().into_iter().find(|path| !path.is_dir()).unwrap();
+async fn cuttable(fixture: &Fixture) -> (ToolClient, OwnedFd) {
+    let socket = fixture.sockets().into_iter().find(|path| !path.is_dir()).unwrap();
     let cut = Arc::new(Mutex::new(None));
     let slot = cut.clone();
     let connector = tower::service_fn(move |_| {
@@ -199,14 +199,15 @@ async fn cuttable(story: &Story) -> (ToolClient, OwnedFd) {
 
 /// T07: a connection that is lost ends its calls, and no others.
 async fn a_lost_connection_ends_its_own_calls_only() {
-    let (mut story, mut log) = listening().await;
+    let (mut fixture, mut log) = listening().await;
     let (lost, kept) = (mark(804), mark(805));
-    let (mut client, cut) = cuttable(&story).await;
+    let (mut client, cut) = cuttable(&fixture).await;
     let command = format!("echo err >&2; echo start; exec sleep {lost}");
     let mut stream = client.invoke(call("bash", json!({ "command": command }))).await.unwrap();
     both(&mut stream).await;
     let other = format!("echo start; exec sleep {kept}");
-    let mut beside = story.client.invoke(call("bash", json!({ "command": other }))).await.unwrap();
+    let mut beside =
+        fixture.client.invoke(call("bash", json!({ "command": other }))).await.unwrap();
     next_output(&mut beside, "start").await;
     shutdown(&cut, Shutdown::Both).unwrap();
     assert_reported(&heard(&mut log, "the command was ended because").await, &command);
@@ -214,7 +215,7 @@ async fn a_lost_connection_ends_its_own_calls_only() {
     assert_eq!(super::running(&kept), 1);
     drop(beside);
     gone(&kept).await;
-    story.end().await;
+    fixture.end().await;
 }
 
 /// How often a deadline is tried that this side may miss.
@@ -223,14 +224,14 @@ const TRIES: usize = 20;
 /// What there is comes before the host gives up, however little time it gave; and where that is
 /// too little for anything, nothing is run.
 async fn short_deadlines_are_met_from_inside() {
-    let mut story = Story::configured().await;
+    let mut fixture = Fixture::configured().await;
     let mark = mark(807);
     let mut ask = async |left: u64, command: &str| {
         // On a busy machine our own client may give up first, as it knows the deadline too.
         for _ in 0..TRIES {
             let deadline = Some(Instant::now() + Duration::from_millis(left));
             let call = Call { deadline, ..call("bash", json!({ "command": command })) };
-            if let Ok((_, outcome)) = story.client.invoke_to_end(call).await {
+            if let Ok((_, outcome)) = fixture.client.invoke_to_end(call).await {
                 return outcome.unwrap_err();
             }
         }
@@ -249,35 +250,35 @@ async fn short_deadlines_are_met_from_inside() {
     let failure = ask(20, "touch made").await;
     assert_eq!(failure.category, "timeout", "{failure:?}");
     assert!(!failure.details.contains_key("exit_code"), "{failure:?}");
-    assert!(!story.path("made").exists());
-    story.end().await;
+    assert!(!fixture.path("made").exists());
+    fixture.end().await;
 }
 
 /// A kernel takes the advertised deadline for its own, so it lies behind the longest timeout and all
 /// that may follow it.
 async fn the_advertised_deadline_leaves_time_to_end_and_to_tell() {
-    let mut story = Story::configured().await;
-    let advertised = async |story: &mut Story| {
-        let tools = story.client.schema().await.unwrap().tools;
+    let mut fixture = Fixture::configured().await;
+    let advertised = async |fixture: &mut Fixture| {
+        let tools = fixture.client.schema().await.unwrap().tools;
         tools.into_iter().find(|tool| tool.name == "bash").unwrap().default_timeout_ms
     };
-    assert_eq!(advertised(&mut story).await, Some(600_000 + 15_000));
+    assert_eq!(advertised(&mut fixture).await, Some(600_000 + 15_000));
     let shorter = json!({"bash_timeout_ms": 500, "bash_max_timeout_ms": 1000});
-    story.configure(shorter).await.unwrap();
-    assert_eq!(advertised(&mut story).await, Some(1000 + 15_000));
-    story.end().await;
+    fixture.configure(shorter).await.unwrap();
+    assert_eq!(advertised(&mut fixture).await, Some(1000 + 15_000));
+    fixture.end().await;
 }
 
 /// B02 and B03 over the wire: the events of a command that outlives its time, in their order.
 async fn a_timeout_tells_the_exit_and_then_itself() {
-    let mut story = Story::configured().await;
+    let mut fixture = Fixture::configured().await;
     let mark = mark(808);
     let command = format!(
         "trap '' TERM; setsid sleep {mark} & setsid bash -c 'sleep {mark} & disown; exit'; \
          echo part; sleep {mark}; sleep {mark}"
     );
     let (events, outcome) =
-        story.call("bash", json!({"command": command, "timeout_ms": 1000})).await;
+        fixture.call("bash", json!({"command": command, "timeout_ms": 1000})).await;
     let failure = outcome.unwrap_err();
     assert_eq!((failure.category.as_str(), failure.retryable), ("timeout", true));
     let details = &failure.details;
@@ -295,38 +296,38 @@ async fn a_timeout_tells_the_exit_and_then_itself() {
     assert_eq!((*stream, &data[..]), (OutputStream::Stdout, &b"part\n"[..]));
     assert_eq!((*code, signal.as_deref()), (137, Some("SIGKILL")));
     gone(&mark).await;
-    story.end().await;
+    fixture.end().await;
 }
 
 /// What a killed provider kept of outputs is cleared away by the next one, and by nobody before.
 async fn kept_outputs_go_with_their_provider_or_when_the_next_one_starts() {
-    let mut story = Story::launched().await;
-    story.configure(json!({"bash_output_bytes": 1000})).await.unwrap();
+    let mut fixture = Fixture::launched().await;
+    fixture.configure(json!({"bash_output_bytes": 1000})).await.unwrap();
     let long = json!({"command": "seq 1 1000"});
     let kept =
         |result: &Value| std::path::PathBuf::from(result["full_output_path"].as_str().unwrap());
-    let (_, outcome) = story.call("bash", long.clone()).await;
+    let (_, outcome) = fixture.call("bash", long.clone()).await;
     let first = kept(&Value::Object(outcome.unwrap()));
-    let read = story.result("read_file", json!({"path": first, "offset": -1})).await;
+    let read = fixture.result("read_file", json!({"path": first, "offset": -1})).await;
     assert_eq!((&read["content"], &read["total_lines"]), (&json!("  1000\t1000\n"), &json!(1000)));
     // A short output leaves no file, and no command can make one that would be taken for such.
     let forge = format!("echo forged >{}/output-9.txt", first.parent().unwrap().display());
-    let (_, outcome) = story.call("bash", json!({"command": forge})).await;
+    let (_, outcome) = fixture.call("bash", json!({"command": forge})).await;
     let outcome = outcome.unwrap();
     assert!(outcome["exit_code"] != 0 && !outcome.contains_key("full_output_path"), "{outcome:?}");
     assert!(!first.with_file_name("output-9.txt").exists());
 
-    let pid = story.pid();
+    let pid = fixture.pid();
     kill_process(Pid::from_raw(i32::try_from(pid).unwrap()).unwrap(), Signal::KILL).unwrap();
     wait_for_end(pid);
     assert!(first.exists(), "nobody was there to remove it");
-    story.clear_tmp();
-    story.relaunch().await;
-    story.configure(json!({"bash_output_bytes": 1000})).await.unwrap();
+    fixture.clear_tmp();
+    fixture.relaunch().await;
+    fixture.configure(json!({"bash_output_bytes": 1000})).await.unwrap();
     assert!(!first.exists());
-    let (_, outcome) = story.call("bash", long).await;
+    let (_, outcome) = fixture.call("bash", long).await;
     let second = kept(&Value::Object(outcome.unwrap()));
     assert!(second.exists());
-    let _folder = story.end_and_keep().await;
+    let _folder = fixture.end_and_keep().await;
     assert!(!second.exists());
 }

@@ -11,7 +11,7 @@ use serde_json::json;
 use tool_provider::grpc::{InvokeItem, InvokeStream};
 use tool_provider::{Event, OutputStream};
 
-use crate::harness::{Story, TEST_TIMEOUT};
+use crate::harness::{Fixture, TEST_TIMEOUT};
 use crate::trials::Trial;
 
 pub(crate) fn trials() -> Vec<Trial> {
@@ -63,10 +63,10 @@ pub(crate) async fn next_outputs(stream: &mut InvokeStream, cues: &[&str]) {
 }
 
 async fn a_command_is_streamed_and_ends_with_its_status_and_result() {
-    let mut story = Story::configured().await;
-    story.write("file", "content\n");
+    let mut fixture = Fixture::configured().await;
+    fixture.write("file", "content\n");
     let (events, outcome) =
-        story.call("bash", json!({"command": "cat file; echo oops >&2; exit 3"})).await;
+        fixture.call("bash", json!({"command": "cat file; echo oops >&2; exit 3"})).await;
     let result = outcome.unwrap();
     assert!(
         matches!(&events[0], Event::Progress { message, .. } if message.starts_with("started"))
@@ -84,5 +84,5 @@ async fn a_command_is_streamed_and_ends_with_its_status_and_result() {
     );
     assert_eq!(events.last(), Some(&Event::Exit { code: 3, signal: None }));
     assert_eq!((&result["exit_code"], &result["stdout_bytes"]), (&json!(3), &json!(8)));
-    story.end().await;
+    fixture.end().await;
 }

@@ -8,7 +8,7 @@ use std::process::ExitCode;
 use serde_json::json;
 use tool_provider::Event;
 
-use crate::harness::{Story, TEST_TIMEOUT};
+use crate::harness::{Fixture, TEST_TIMEOUT};
 use crate::trials::Trial;
 
 pub(crate) fn trials() -> Vec<Trial> {
@@ -22,14 +22,14 @@ const GREETING: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\0\x04\0\0\0\0\0";
 /// the socket's folder in its roots is turned away, also by its grandchild in a session of its own;
 /// another process of the same user is served, as a host's tools are.
 async fn a_command_cannot_take_the_kernels_place() {
-    let mut story = Story::launched().await;
+    let mut fixture = Fixture::launched().await;
     let program = std::env::current_exe().unwrap();
-    let socket = std::fs::canonicalize(&story.sockets()[0]).unwrap();
+    let socket = std::fs::canonicalize(&fixture.sockets()[0]).unwrap();
     let granted = program.parent().unwrap().parent().unwrap();
-    story.configure(json!({"roots": ["."], "bash_read": [granted]})).await.unwrap();
+    fixture.configure(json!({"roots": ["."], "bash_read": [granted]})).await.unwrap();
     let caller = format!("{SOCKET}={} {}", socket.display(), program.display(),);
     for command in [caller.clone(), format!("setsid sh -c '{caller} & wait'")] {
-        let (events, outcome) = story.call("bash", json!({ "command": command })).await;
+        let (events, outcome) = fixture.call("bash", json!({ "command": command })).await;
         let said: Vec<u8> = events
             .into_iter()
             .filter_map(|event| match event {
@@ -43,7 +43,7 @@ async fn a_command_cannot_take_the_kernels_place() {
         assert!(said.contains("turned away") && !said.contains("was served"), "{said}");
     }
     assert!(is_served(&socket), "a process that the provider did not start");
-    story.end().await;
+    fixture.end().await;
 }
 
 /// Names the socket that this program shall call, inside the jail.

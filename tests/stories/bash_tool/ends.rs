@@ -6,7 +6,7 @@ use std::sync::Arc;
 use serde_json::json;
 use tool_provider::{CancelToken, Category};
 
-use super::ground::{Collector, Ground};
+use super::fixture::{Collector, Fixture};
 use crate::trials::Trial;
 
 pub(crate) fn trials() -> Vec<Trial> {
@@ -19,19 +19,19 @@ pub(crate) fn trials() -> Vec<Trial> {
 }
 
 fn output_that_is_still_on_its_way_when_the_shell_ends_is_not_lost() {
-    let ground = Ground::new();
+    let fixture = Fixture::new();
     for _ in 0..10 {
-        let result = ground.result("echo one > >(sleep .03; cat; echo two)");
+        let result = fixture.result("echo one > >(sleep .03; cat; echo two)");
         assert_eq!(result["output"], "one\ntwo\n");
         assert_eq!(result["processes_killed"], 0);
     }
-    let result = ground.result("(sleep .05; head -c 200000 /dev/zero) & echo first");
+    let result = fixture.result("(sleep .05; head -c 200000 /dev/zero) & echo first");
     assert_eq!(result["stdout_bytes"], 200_006);
 }
 
 fn a_command_that_heeds_sigterm_can_tidy_up() {
-    let ground = Ground::new();
-    let answer = ground.run(json!({
+    let fixture = Fixture::new();
+    let answer = fixture.run(json!({
         "command": "trap 'echo bye; exit 5' TERM; echo hi; while :; do sleep .05; done",
         "timeout_ms": 500,
     }));
@@ -44,9 +44,9 @@ fn a_command_that_heeds_sigterm_can_tidy_up() {
 }
 
 fn what_the_shell_started_can_tidy_up_too() {
-    let ground = Ground::new();
+    let fixture = Fixture::new();
     // The shell dies of SIGTERM at once; the process below it needs a little longer.
-    let answer = ground.run(json!({
+    let answer = fixture.run(json!({
         "command": "bash -c 'trap \"sleep .6; echo bye; exit\" TERM; echo hi; sleep 300 & wait'; true",
         "timeout_ms": 500,
     }));
@@ -60,12 +60,12 @@ fn what_the_shell_started_can_tidy_up_too() {
 }
 
 fn a_cancel_before_the_start_runs_nothing() {
-    let ground = Ground::new();
+    let fixture = Fixture::new();
     let cancel = CancelToken::new();
     cancel.cancel();
     let collector = Arc::new(Collector::default());
     let arguments = json!({"command": "touch made"});
-    let error = ground.run_into(arguments, collector.clone(), &cancel, None).unwrap_err();
+    let error = fixture.run_into(arguments, collector.clone(), &cancel, None).unwrap_err();
     assert_eq!(error.category(), Category::Cancelled);
-    assert!(collector.taken().is_empty() && !ground.root.join("made").exists());
+    assert!(collector.taken().is_empty() && !fixture.root.join("made").exists());
 }

@@ -1,6 +1,6 @@
 //! The environment that a command starts in.
 
-use super::ground::Ground;
+use super::fixture::Fixture;
 use crate::trials::Trial;
 
 pub(crate) fn trials() -> Vec<Trial> {
@@ -8,8 +8,8 @@ pub(crate) fn trials() -> Vec<Trial> {
 }
 
 fn a_command_starts_clean() {
-    let ground = Ground::new();
-    let result = ground.result(
+    let fixture = Fixture::new();
+    let result = fixture.result(
         "ls /proc/$$/fd >list; tr '\\n' ' ' <list; echo; \
          ps -o pid=,pgid=,sid= -p $$ | { read pid group session; \
          test $pid = $$ -a $group = $$ -a $session = $$ && echo leader; }; \

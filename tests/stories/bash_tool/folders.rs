@@ -3,7 +3,7 @@
 use serde_json::json;
 use tool_provider::Category;
 
-use super::ground::Ground;
+use super::fixture::Fixture;
 use crate::trials::Trial;
 
 pub(crate) fn trials() -> Vec<Trial> {
@@ -11,23 +11,23 @@ pub(crate) fn trials() -> Vec<Trial> {
 }
 
 fn a_command_runs_where_it_is_told_to_and_only_inside_the_roots() {
-    let ground = Ground::new();
-    std::fs::create_dir_all(ground.root.join("a/b")).unwrap();
-    std::fs::write(ground.root.join("file"), "").unwrap();
-    std::os::unix::fs::symlink("a/b", ground.root.join("inside")).unwrap();
-    std::os::unix::fs::symlink(&ground.outside, ground.root.join("away")).unwrap();
-    let root = ground.root.to_str().unwrap().to_owned();
+    let fixture = Fixture::new();
+    std::fs::create_dir_all(fixture.root.join("a/b")).unwrap();
+    std::fs::write(fixture.root.join("file"), "").unwrap();
+    std::os::unix::fs::symlink("a/b", fixture.root.join("inside")).unwrap();
+    std::os::unix::fs::symlink(&fixture.outside, fixture.root.join("away")).unwrap();
+    let root = fixture.root.to_str().unwrap().to_owned();
     for (cwd, place) in [
         (".".to_owned(), root.clone()),
         ("a".to_owned(), format!("{root}/a")),
         (format!("{root}/a/../a/b"), format!("{root}/a/b")),
         ("inside".to_owned(), format!("{root}/a/b")),
     ] {
-        let answer = ground.run(json!({"command": "pwd", "cwd": cwd}));
+        let answer = fixture.run(json!({"command": "pwd", "cwd": cwd}));
         assert_eq!(answer.result()["output"], format!("{place}\n"));
         assert_eq!(answer.result()["cwd"], place);
     }
-    let outside = ground.outside.to_str().unwrap();
+    let outside = fixture.outside.to_str().unwrap();
     for (cwd, category) in [
         (outside, Category::PermissionDenied),
         ("/etc", Category::PermissionDenied),
@@ -37,7 +37,7 @@ fn a_command_runs_where_it_is_told_to_and_only_inside_the_roots() {
         ("nonexistent", Category::NotFound),
         ("file", Category::ExecutionFailed),
     ] {
-        let answer = ground.run(json!({"command": "touch made", "cwd": cwd}));
+        let answer = fixture.run(json!({"command": "touch made", "cwd": cwd}));
         assert_eq!(answer.error().category(), category, "{cwd}: {}", answer.error());
         assert!(answer.error().message().contains(cwd), "{}", answer.error());
         assert!(answer.events.is_empty());

@@ -2,7 +2,7 @@
 
 use std::process::Command;
 
-use super::ground::{Ground, notice};
+use super::fixture::{Fixture, notice};
 use crate::trials::{Need, Trial};
 
 pub(crate) fn trials() -> Vec<Trial> {
@@ -31,7 +31,7 @@ fn a_worktree_needs_its_git_folder_granted_and_a_forged_pointer_grants_nothing()
                   echo 1 >f && git add -A && git commit -qm t && git log --oneline | wc -l";
 
     let worktree = base.join("wt");
-    let denied = Ground::with(|settings| settings.policy.roots = vec![worktree.clone()]);
+    let denied = Fixture::with(|settings| settings.policy.roots = vec![worktree.clone()]);
     let result = denied.result_in(&worktree, commit);
     assert_ne!(result["exit_code"], 0);
     let folder = base.join("main/.git");
@@ -40,7 +40,7 @@ fn a_worktree_needs_its_git_folder_granted_and_a_forged_pointer_grants_nothing()
         "{result:?}"
     );
 
-    let granted = Ground::with(|settings| {
+    let granted = Fixture::with(|settings| {
         settings.policy.roots = vec![worktree.clone()];
         settings.policy.command_write = vec![folder.clone()];
     });
@@ -54,6 +54,6 @@ fn a_worktree_needs_its_git_folder_granted_and_a_forged_pointer_grants_nothing()
     let read = format!("cat {}/HEAD", victim.display());
     assert_ne!(denied.result_in(&worktree, &read)["exit_code"], 0);
     drop(denied);
-    let again = Ground::with(|settings| settings.policy.roots = vec![worktree.clone()]);
+    let again = Fixture::with(|settings| settings.policy.roots = vec![worktree.clone()]);
     assert_ne!(again.result_in(&worktree, &read)["exit_code"], 0);
 }

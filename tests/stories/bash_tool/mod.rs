@@ -2,9 +2,9 @@
 
 mod ends;
 mod environment;
+mod fixture;
 mod folders;
 mod git;
-mod ground;
 mod notices;
 mod results;
 mod shows;

@@ -5,7 +5,7 @@ use std::net::{TcpListener, UdpSocket};
 use sandbox::{Limits, Network};
 use serde_json::json;
 
-use super::ground::{Ground, notice};
+use super::fixture::{Fixture, notice};
 use crate::trials::{Need, Trial};
 
 pub(crate) fn trials() -> Vec<Trial> {
@@ -18,16 +18,16 @@ pub(crate) fn trials() -> Vec<Trial> {
 }
 
 fn a_path_outside_is_named_with_the_setting_that_would_grant_it() {
-    let ground = Ground::new();
-    let secret = ground.outside.join("secret");
+    let fixture = Fixture::new();
+    let secret = fixture.outside.join("secret");
     std::fs::write(&secret, "S").unwrap();
-    std::fs::write(ground.root.join("fine"), "F").unwrap();
-    let result = ground.result(&format!("cat fine; cat {}", secret.display()));
+    std::fs::write(fixture.root.join("fine"), "F").unwrap();
+    let result = fixture.result(&format!("cat fine; cat {}", secret.display()));
     assert_eq!(result["exit_code"], 1);
     assert!(result["output"].as_str().unwrap().starts_with("Fcat: "), "{result:?}");
     assert!(notice(&result).contains("bash_read"), "{result:?}");
     assert!(notice(&result).contains(secret.to_str().unwrap()), "{result:?}");
-    let result = ground.result("cat missing");
+    let result = fixture.result("cat missing");
     assert_eq!(notice(&result), "", "a file that is simply not there");
 }
 
@@ -35,17 +35,17 @@ fn a_read_only_root_is_named() {
     let folder = tempfile::tempdir().unwrap();
     let read_only = folder.path().canonicalize().unwrap();
     std::fs::write(read_only.join("f"), "F").unwrap();
-    let ground = Ground::with(|settings| {
+    let fixture = Fixture::with(|settings| {
         settings.policy.read_only_roots.push(read_only.clone());
     });
     let f = read_only.join("f");
-    let result = ground.result(&format!("cat {0}; echo x >{0}", f.display()));
+    let result = fixture.result(&format!("cat {0}; echo x >{0}", f.display()));
     assert_eq!(result["exit_code"], 1);
     assert!(result["output"].as_str().unwrap().starts_with('F'), "{result:?}");
     assert!(notice(&result).contains(read_only.to_str().unwrap()), "{result:?}");
     assert!(notice(&result).contains("the operator made"), "{result:?}");
     assert!(!notice(&result).contains("bash_write"), "{result:?}");
-    assert_eq!(super::ground::read(f), "F");
+    assert_eq!(super::fixture::read(f), "F");
 }
 
 fn a_closed_network_is_named_and_every_channel_is_closed() {
@@ -53,8 +53,8 @@ fn a_closed_network_is_named_and_every_channel_is_closed() {
     let udp = UdpSocket::bind("127.0.0.1:0").unwrap();
     let ports = (udp.local_addr().unwrap().port(), tcp.local_addr().unwrap().port());
     let attempt = |network: Network| {
-        let ground = Ground::with(|settings| settings.policy.network = network);
-        let path = ground.outside.join("s.sock");
+        let fixture = Fixture::with(|settings| settings.policy.network = network);
+        let path = fixture.outside.join("s.sock");
         let _unix = std::os::unix::net::UnixListener::bind(&path).unwrap();
         let script = format!(
             "import socket as s\n\
@@ -68,7 +68,7 @@ fn a_closed_network_is_named_and_every_channel_is_closed() {
             ports.1,
             path.display(),
         );
-        let answer = ground.run(json!({"command": "python3 -", "stdin": script}));
+        let answer = fixture.run(json!({"command": "python3 -", "stdin": script}));
         answer.result()["output"].as_str().unwrap().to_owned()
     };
     // Where UDP within a private network goes nowhere, sending it is no error.
@@ -82,14 +82,14 @@ fn a_closed_network_is_named_and_every_channel_is_closed() {
     assert!(allowed.starts_with("OPEN\nOPEN\nclosed"), "{allowed}");
     assert!(udp.recv_from(&mut [0; 8]).is_ok());
 
-    let ground = Ground::new();
-    let result = ground
+    let fixture = Fixture::new();
+    let result = fixture
         .result("python3 -c \"import socket; socket.create_connection(('192.0.2.1', 80), 5)\"");
     assert!(notice(&result).contains("network"), "{result:?}");
 }
 
 fn the_limit_that_was_hit_is_named() {
-    let ground = Ground::with(|settings| {
+    let fixture = Fixture::with(|settings| {
         settings.policy.limits = Limits {
             file_size_bytes: Some(100_000),
             open_files: Some(64),
@@ -97,13 +97,13 @@ fn the_limit_that_was_hit_is_named() {
             ..Limits::default()
         };
     });
-    let result = ground.result("head -c 200000 /dev/zero >big");
+    let result = fixture.result("head -c 200000 /dev/zero >big");
     assert!(notice(&result).contains("limits.file_size_bytes (100000)"), "{result:?}");
-    assert_eq!(std::fs::metadata(ground.root.join("big")).unwrap().len(), 100_000);
-    let result = ground.result("head -c 50000 /dev/zero >small");
+    assert_eq!(std::fs::metadata(fixture.root.join("big")).unwrap().len(), 100_000);
+    let result = fixture.result("head -c 50000 /dev/zero >small");
     assert_eq!((&result["exit_code"], notice(&result)), (&json!(0), ""));
-    let result = ground.result("python3 -c \"f = [open('/dev/null') for i in range(100)]\"");
+    let result = fixture.result("python3 -c \"f = [open('/dev/null') for i in range(100)]\"");
     assert!(notice(&result).contains("limits.open_files (64"), "{result:?}");
-    let result = ground.result("python3 -c \"x = bytearray(1 << 30)\"");
+    let result = fixture.result("python3 -c \"x = bytearray(1 << 30)\"");
     assert!(notice(&result).contains("limits.memory_bytes"), "{result:?}");
 }

@@ -6,7 +6,7 @@ use serde_json::json;
 use tool_provider::{Category, Tool, ToolErrorKind};
 use workspace_tools::ReadFile;
 
-use super::ground::{Ground, read};
+use super::fixture::{Fixture, read};
 use crate::trials::Trial;
 
 pub(crate) fn trials() -> Vec<Trial> {
@@ -26,8 +26,8 @@ pub(crate) fn trials() -> Vec<Trial> {
 }
 
 fn every_way_to_end_is_a_result_with_its_own_status() {
-    let ground = Ground::new();
-    std::fs::write(ground.root.join("noexec"), "echo hi").unwrap();
+    let fixture = Fixture::new();
+    std::fs::write(fixture.root.join("noexec"), "echo hi").unwrap();
     for (command, code, signal, output) in [
         ("echo out", 0, None, "out\n"),
         ("echo out; exit 3", 3, None, "out\n"),
@@ -38,7 +38,7 @@ fn every_way_to_end_is_a_result_with_its_own_status() {
         ("no_such_command_x 2>/dev/null", 127, None, ""),
         ("./noexec 2>/dev/null", 126, None, ""),
     ] {
-        let answer = ground.run(json!({ "command": command }));
+        let answer = fixture.run(json!({ "command": command }));
         let result = answer.result();
         assert_eq!(result["exit_code"], code, "{command}: {result:?}");
         assert_eq!(result.get("signal").and_then(|s| s.as_str()), signal, "{command}");
@@ -50,9 +50,9 @@ fn every_way_to_end_is_a_result_with_its_own_status() {
 
 fn a_result_has_every_field_that_its_schema_requires() {
     use tool_provider::schema::{Kind, Presence};
-    let ground = Ground::new();
-    let result = ground.result("echo out; echo err >&2");
-    let Kind::Object(properties) = &ground.bash().spec().output.kind else { panic!() };
+    let fixture = Fixture::new();
+    let result = fixture.result("echo out; echo err >&2");
+    let Kind::Object(properties) = &fixture.bash().spec().output.kind else { panic!() };
     // The provider adds which tool it was.
     for property in properties.iter().filter(|property| property.name != "tool") {
         let there = result.contains_key(property.name);
@@ -63,12 +63,12 @@ fn a_result_has_every_field_that_its_schema_requires() {
     }
     assert_eq!((&result["stdout_bytes"], &result["stderr_bytes"]), (&json!(4), &json!(4)));
     assert_eq!(result["truncated"], false);
-    assert_eq!(result["cwd"], ground.root.to_str().unwrap());
+    assert_eq!(result["cwd"], fixture.root.to_str().unwrap());
 }
 
 fn nothing_waits_for_a_person() {
-    let ground = Ground::new();
-    let answer = ground.run(json!({"command":
+    let fixture = Fixture::new();
+    let answer = fixture.run(json!({"command":
         "cat; echo A=$?; cat <<< a >/dev/null; read y; echo B=$?; readlink /proc/self/fd/0; \
          (exec 3</dev/tty) 2>/dev/null; echo C=$?"}));
     let output = answer.result()["output"].as_str().unwrap();
@@ -77,60 +77,60 @@ fn nothing_waits_for_a_person() {
 }
 
 fn input_reaches_the_command_whole_and_both_ways_at_once() {
-    let ground = Ground::new();
+    let fixture = Fixture::new();
     let text = "0123456789abcdef".repeat(100_000);
-    let answer = ground.run(json!({"command": "tee copy | tail -c 16", "stdin": text}));
+    let answer = fixture.run(json!({"command": "tee copy | tail -c 16", "stdin": text}));
     assert_eq!(answer.result()["output"], "0123456789abcdef");
-    assert_eq!(read(ground.root.join("copy")), text);
+    assert_eq!(read(fixture.root.join("copy")), text);
     // More than both pipes hold, while the command writes as much as it reads.
-    let answer = ground.run(json!({"command": "cat", "stdin": text}));
+    let answer = fixture.run(json!({"command": "cat", "stdin": text}));
     assert_eq!(answer.result()["stdout_bytes"], text.len());
     // A command need not read any of it.
-    let answer = ground.run(json!({"command": "head -c 3; exec <&-; echo", "stdin": text}));
+    let answer = fixture.run(json!({"command": "head -c 3; exec <&-; echo", "stdin": text}));
     assert_eq!(answer.result()["output"], "012\n");
 }
 
 fn a_command_too_long_for_an_argument_runs_all_the_same() {
-    let ground = Ground::new();
+    let fixture = Fixture::new();
     let long = format!("x={}\necho ${{#x}}; cat; readlink /proc/self/fd/0", "y".repeat(200_000));
-    let answer = ground.run(json!({"command": long}));
+    let answer = fixture.run(json!({"command": long}));
     let output = answer.result()["output"].as_str().unwrap();
     assert!(output.starts_with("200000\n") && output.ends_with("/null\n"), "{output}");
     assert!(answer.result()["command"].as_str().unwrap().len() < 3000);
-    let answer = ground
+    let answer = fixture
         .run(json!({"command": long.replace("; readlink /proc/self/fd/0", ""), "stdin": "input"}));
     assert_eq!(answer.result()["output"], "200000\ninput");
 }
 
 fn nonsense_is_refused_before_anything_runs() {
-    let ground = Ground::new();
+    let fixture = Fixture::new();
     for command in ["", "  \n", "echo a\0b"] {
-        let answer = ground.run(json!({ "command": command }));
+        let answer = fixture.run(json!({ "command": command }));
         assert_eq!(answer.error().category(), Category::InvalidArguments);
         assert_eq!(answer.error().kind(), ToolErrorKind::Validation);
         assert!(answer.events.is_empty());
     }
-    let answer = ground.run(json!({"command": "-echo 2>/dev/null"}));
+    let answer = fixture.run(json!({"command": "-echo 2>/dev/null"}));
     assert_eq!(answer.result()["exit_code"], 127, "a command, not an option of the shell");
 }
 
 fn a_missing_shell_is_replaced_and_that_is_said() {
-    let ground = Ground::with(|settings| {
+    let fixture = Fixture::with(|settings| {
         settings.shells = vec!["/nonexistent/bash".into(), "/bin/sh".into()];
     });
-    let result = ground.result("echo $0");
+    let result = fixture.result("echo $0");
     assert_eq!(result["output"], "sh\n");
     assert!(result["notice"].as_str().unwrap().contains("/nonexistent/bash"), "{result:?}");
 
-    let ground = Ground::with(|settings| settings.shells = vec!["/nonexistent/bash".into()]);
-    let answer = ground.run(json!({"command": "true"}));
+    let fixture = Fixture::with(|settings| settings.shells = vec!["/nonexistent/bash".into()]);
+    let answer = fixture.run(json!({"command": "true"}));
     assert_eq!(answer.error().category(), Category::ExecutionFailed);
     assert!(answer.error().message().contains("/nonexistent/bash"), "{}", answer.error());
 }
 
 fn a_command_sees_the_listed_variables_and_nothing_of_ours() {
-    let ground = Ground::new();
-    let result = ground.result("env; echo; tr '\\0' '\\n' </proc/$PPID/environ");
+    let fixture = Fixture::new();
+    let result = fixture.result("env; echo; tr '\\0' '\\n' </proc/$PPID/environ");
     let output = result["output"].as_str().unwrap();
     let (own, rest) = output.split_once("\n\n").unwrap();
     for line in ["PAGER=cat", "GIT_PAGER=cat", "GIT_TERMINAL_PROMPT=0"] {
@@ -145,8 +145,8 @@ fn a_command_sees_the_listed_variables_and_nothing_of_ours() {
 }
 
 fn temporary_files_and_caches_go_to_private_folders() {
-    let ground = Ground::new();
-    let result = ground.result(
+    let fixture = Fixture::new();
+    let result = fixture.result(
         "set -e; f=$(mktemp); case $f in $TMPDIR/*) ;; *) echo $f;; esac; \
          mkdir -p $XDG_CACHE_HOME/x; echo ok >$XDG_CACHE_HOME/x/y; cat $XDG_CACHE_HOME/x/y",
     );
@@ -154,8 +154,8 @@ fn temporary_files_and_caches_go_to_private_folders() {
 }
 
 fn long_output_keeps_head_and_tail_and_a_file_with_all_of_it() {
-    let ground = Ground::with(|settings| settings.output_bytes = 2000);
-    let result = ground.result("seq 1 100000");
+    let fixture = Fixture::with(|settings| settings.output_bytes = 2000);
+    let result = fixture.result("seq 1 100000");
     let output = result["output"].as_str().unwrap();
     assert!(output.starts_with("1\n2\n") && output.ends_with("\n99999\n100000\n"), "{output}");
     assert!(output.contains("bytes left out …]") && output.len() < 2100);
@@ -165,7 +165,7 @@ fn long_output_keeps_head_and_tail_and_a_file_with_all_of_it() {
     assert_eq!(result["stdout_bytes"], all.len());
     // read_file reads it, and nothing else there is to be found by it.
     let read_file = |path: &str| {
-        ground.other(Box::new(ReadFile::new()), json!({"path": path, "offset": 99_999}))
+        fixture.other(Box::new(ReadFile::new()), json!({"path": path, "offset": 99_999}))
     };
     let file = result["full_output_path"].as_str().unwrap();
     let window = read_file(file).unwrap();
@@ -177,13 +177,14 @@ fn long_output_keeps_head_and_tail_and_a_file_with_all_of_it() {
     assert!(!denied.message().contains("spool]") && !denied.message().contains("spool,"));
     // A later command may read it, but not change it.
     let path = result["full_output_path"].as_str().unwrap();
-    let result = ground.result(&format!("tail -n 1 {path}; (echo x >{path}) 2>/dev/null; echo $?"));
+    let result =
+        fixture.result(&format!("tail -n 1 {path}; (echo x >{path}) 2>/dev/null; echo $?"));
     assert_eq!(result["output"], "100000\n1\n");
 }
 
 fn invalid_bytes_are_shown_as_such() {
-    let ground = Ground::new();
-    let result = ground.result(r"printf 'a\xffb\xe2\x82'");
+    let fixture = Fixture::new();
+    let result = fixture.result(r"printf 'a\xffb\xe2\x82'");
     assert_eq!(result["output"], "a\u{fffd}b\u{fffd}");
     assert_eq!(result["stdout_bytes"], 5);
 }

@@ -3,7 +3,7 @@
 use serde_json::json;
 use tool_provider::view::{Style, View};
 
-use super::ground::Ground;
+use super::fixture::Fixture;
 use crate::trials::Trial;
 
 pub(crate) fn trials() -> Vec<Trial> {
@@ -23,9 +23,9 @@ fn lines(view: &View) -> Vec<(String, Option<Style>)> {
 }
 
 fn a_preview_tells_where_how_long_and_behind_what_and_changes_nothing() {
-    let ground = Ground::new();
-    let shown = ground.preview(json!({"command": "touch made", "timeout_ms": 5000})).unwrap();
-    let root = ground.root.to_str().unwrap();
+    let fixture = Fixture::new();
+    let shown = fixture.preview(json!({"command": "touch made", "timeout_ms": 5000})).unwrap();
+    let root = fixture.root.to_str().unwrap();
     let lines = lines(&shown);
     let has = |text: &str| lines.iter().any(|(line, _)| line == text);
     assert_eq!(lines[0], ("touch made".to_owned(), None));
@@ -34,16 +34,16 @@ fn a_preview_tells_where_how_long_and_behind_what_and_changes_nothing() {
     }
     assert!(has("timeout: 5 s") && has("network: closed"), "{lines:?}");
     assert!(lines.iter().any(|(line, _)| line.starts_with("jail: ")), "{lines:?}");
-    assert!(!ground.root.join("made").exists());
+    assert!(!fixture.root.join("made").exists());
 }
 
 fn a_call_that_would_fail_is_shown_with_its_failure_and_nonsense_is_refused() {
-    let ground = Ground::new();
-    let shown = ground.preview(json!({"command": "true", "cwd": "/etc"})).unwrap();
+    let fixture = Fixture::new();
+    let shown = fixture.preview(json!({"command": "true", "cwd": "/etc"})).unwrap();
     let failures: Vec<_> =
         lines(&shown).into_iter().filter(|(_, style)| *style == Some(Style::Error)).collect();
     assert_eq!(failures.len(), 1);
     assert!(failures[0].0.contains("/etc") && failures[0].0.contains("outside"), "{failures:?}");
-    let refused = ground.preview(json!({})).unwrap_err();
+    let refused = fixture.preview(json!({})).unwrap_err();
     assert_eq!(refused.category().name(), "invalid_arguments");
 }

@@ -9,7 +9,7 @@ use tool_provider::OutputStream::{Stderr, Stdout};
 use tool_provider::{CancelToken, EmitError, Event, EventSink};
 use workspace_tools::process::{Environment, Requested};
 
-use super::ground::{Collector, Ground};
+use super::fixture::{Collector, Fixture};
 use crate::trials::Trial;
 
 pub(crate) fn trials() -> Vec<Trial> {
@@ -26,8 +26,8 @@ pub(crate) fn trials() -> Vec<Trial> {
 }
 
 fn both_streams_come_in_the_order_of_arrival() {
-    let ground = Ground::new();
-    let answer = ground.run(json!({"command":
+    let fixture = Fixture::new();
+    let answer = fixture.run(json!({"command":
         "echo o1; sleep .2; echo e1 >&2; sleep .2; echo o2; sleep .2; echo e2 >&2"}));
     let expected = [(Stdout, "o1\n"), (Stderr, "e1\n"), (Stdout, "o2\n"), (Stderr, "e2\n")];
     let expected = expected.map(|(stream, text)| (stream, text.to_owned()));
@@ -42,14 +42,14 @@ fn both_streams_come_in_the_order_of_arrival() {
 }
 
 fn a_line_is_streamed_while_the_command_goes_on() {
-    let ground = Ground::new();
-    let answer = ground.cancelled(json!({"command": "echo first; sleep 300"}), "first");
+    let fixture = Fixture::new();
+    let answer = fixture.cancelled(json!({"command": "echo first; sleep 300"}), "first");
     assert_eq!(answer.streamed(), [(Stdout, "first\n".to_owned())]);
 }
 
 fn a_character_is_never_split_between_events() {
-    let ground = Ground::new();
-    let answer = ground.run(json!({"command":
+    let fixture = Fixture::new();
+    let answer = fixture.run(json!({"command":
         r"printf '\xe2'; sleep .1; printf '\x82' ; sleep .1; printf '\xac!'"}));
     for event in &answer.events {
         if let Event::Output { data, .. } = event {
@@ -60,8 +60,8 @@ fn a_character_is_never_split_between_events() {
 }
 
 fn both_streams_are_read_at_the_same_time() {
-    let ground = Ground::new();
-    let answer = ground.run(json!({"command":
+    let fixture = Fixture::new();
+    let answer = fixture.run(json!({"command":
         "head -c 1M /dev/zero >&2; head -c 1M /dev/zero; echo end"}));
     let result = answer.result();
     assert_eq!(result["stderr_bytes"], 1 << 20);
@@ -76,21 +76,21 @@ fn secrets_are_masked_in_events_results_and_errors() {
     let requested =
         Requested { env: Some(&BTreeMap::new()), secret_env: &secret_env, ..Requested::default() };
     let environment = Environment::choose(own, requested).unwrap();
-    let ground = Ground::with(|settings| {
+    let fixture = Fixture::with(|settings| {
         settings.environment = environment;
         settings.output_bytes = 200;
     });
     let command = "echo start; printf hunter2; sleep .2; printf -- '-secret\n'; echo $TOKEN >&2; \
                    seq 1 200; echo hunter2-secret";
-    let answer = ground.run(json!({ "command": command }));
+    let answer = fixture.run(json!({ "command": command }));
     let everything = format!("{:?} {:?}", answer.streamed(), answer.result());
     assert!(!everything.contains("hunter2-secret"), "{everything}");
     let streamed: String = answer.streamed().into_iter().map(|(_, text)| text).collect();
     assert_eq!(streamed.matches("[TOKEN]").count(), 3, "{streamed}");
-    let full = super::ground::read(answer.result()["full_output_path"].as_str().unwrap());
+    let full = super::fixture::read(answer.result()["full_output_path"].as_str().unwrap());
     assert_eq!(full.matches("[TOKEN]").count(), 3);
 
-    let answer = ground.run(json!({"command": "echo $TOKEN; sleep 300", "timeout_ms": 300}));
+    let answer = fixture.run(json!({"command": "echo $TOKEN; sleep 300", "timeout_ms": 300}));
     let details = format!("{} {:?}", answer.error(), answer.error().details());
     assert!(details.contains("[TOKEN]") && !details.contains("hunter2-secret"), "{details}");
 }
@@ -120,11 +120,11 @@ impl EventSink for SlowReader {
 }
 
 fn a_slow_reader_slows_the_command_and_loses_nothing() {
-    let ground = Ground::new();
+    let fixture = Fixture::new();
     let slow = Arc::new(SlowReader { gap: Duration::from_millis(50), ..SlowReader::default() });
     let command =
         "for i in $(seq 1 16); do head -c 65536 /dev/zero | tr '\\0' x; done; echo; echo end";
-    let result = ground
+    let result = fixture
         .run_into(json!({"command": command}), slow.clone(), &CancelToken::new(), None)
         .unwrap();
     let streamed: usize = slow
@@ -150,9 +150,10 @@ impl EventSink for Stuck {
 }
 
 fn a_reader_that_reads_nothing_cannot_hold_up_the_timeout() {
-    let ground = Ground::new();
+    let fixture = Fixture::new();
     let arguments = json!({"command": "yes", "timeout_ms": 500});
-    let error = ground.run_into(arguments, Arc::new(Stuck), &CancelToken::new(), None).unwrap_err();
+    let error =
+        fixture.run_into(arguments, Arc::new(Stuck), &CancelToken::new(), None).unwrap_err();
     assert_eq!(error.category().name(), "timeout");
     let details = error.details();
     assert!(details["output"].as_str().unwrap().starts_with("y\ny\n"), "{details:?}");
@@ -171,10 +172,11 @@ impl EventSink for Leaving {
 }
 
 fn a_receiver_that_is_gone_ends_the_command() {
-    let ground = Ground::new();
+    let fixture = Fixture::new();
     let leaving = Arc::new(Leaving(Mutex::new(20)));
-    let error =
-        ground.run_into(json!({"command": "yes"}), leaving, &CancelToken::new(), None).unwrap_err();
+    let error = fixture
+        .run_into(json!({"command": "yes"}), leaving, &CancelToken::new(), None)
+        .unwrap_err();
     assert_eq!(error.category().name(), "cancelled");
     assert!(error.details()["stdout_bytes"].as_u64().unwrap() > 0);
 }

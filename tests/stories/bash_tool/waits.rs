@@ -5,7 +5,7 @@ use std::time::Duration;
 use serde_json::json;
 use tool_provider::{Category, Event};
 
-use super::ground::{Answer, Ground};
+use super::fixture::{Answer, Fixture};
 use crate::trials::{Need, Trial};
 
 pub(crate) fn trials() -> Vec<Trial> {
@@ -25,24 +25,24 @@ fn told_of_silence(answer: &Answer) -> Vec<&str> {
 }
 
 fn a_silent_command_is_told_to_be_still_there_and_one_that_prints_is_not() {
-    let ground = Ground::with(|settings| settings.quiet_every = Duration::from_millis(20));
-    let answer = ground.run(json!({"command": "sleep 1; echo hi"}));
+    let fixture = Fixture::with(|settings| settings.quiet_every = Duration::from_millis(20));
+    let answer = fixture.run(json!({"command": "sleep 1; echo hi"}));
     let silence = told_of_silence(&answer);
     assert!(silence.len() >= 2, "{:?}", answer.events);
     assert!(silence.iter().all(|message| message.ends_with(" s, still running")), "{silence:?}");
     assert_eq!(answer.result()["output"], "hi\n");
 
-    let patient = Ground::with(|settings| settings.quiet_every = Duration::from_secs(60));
+    let patient = Fixture::with(|settings| settings.quiet_every = Duration::from_secs(60));
     let answer = patient.run(json!({"command": "sleep 1; echo hi"}));
     assert_eq!(told_of_silence(&answer), [""; 0]);
 }
 
 fn a_timeout_says_who_waited_for_somebody_to_type() {
-    let ground = Ground::new();
+    let fixture = Fixture::new();
     let hint = |command: &str, timeouts: &[u64]| {
         let mut hint = String::new();
         for timeout in timeouts {
-            let answer = ground.run(json!({"command": command, "timeout_ms": timeout}));
+            let answer = fixture.run(json!({"command": command, "timeout_ms": timeout}));
             assert_eq!(answer.error().category(), Category::Timeout);
             hint = answer.error().hint().unwrap_or_default().to_owned();
             if hint.contains("waiting") {

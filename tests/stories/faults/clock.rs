@@ -8,7 +8,7 @@ use goplugin::host::{Launch, Security};
 use serde_json::json;
 use tool_provider::Call;
 
-use crate::harness::{Story, TEST_TIMEOUT, call};
+use crate::harness::{Fixture, TEST_TIMEOUT, call};
 use crate::trials::{Need, Trial};
 
 pub(crate) fn trials() -> Vec<Trial> {
@@ -84,29 +84,29 @@ async fn a_clock_that_jumps_neither_ends_a_call_nor_keeps_it() {
     assert_jumps(&library);
     for security in [Security::Plain, Security::AutoMtls] {
         let change = |launch: Launch| launch.security(security).env("LD_PRELOAD", &library);
-        let mut story = Story::launched_with(change).await;
-        story.configure(json!({})).await.unwrap();
-        story.write("a.txt", "one\n");
+        let mut fixture = Fixture::launched_with(change).await;
+        fixture.configure(json!({})).await.unwrap();
+        fixture.write("a.txt", "one\n");
 
         // Not ended early.
         let quick = call("bash", json!({"command": "read line", "timeout_ms": 60_000}));
         let quick = Call { deadline: Some(Instant::now() + Duration::from_secs(60)), ..quick };
-        story.client.invoke_to_end(quick).await.unwrap().1.unwrap();
+        fixture.client.invoke_to_end(quick).await.unwrap().1.unwrap();
         let edit = json!({"path": "a.txt", "old_string": "one", "new_string": "two"});
-        story.result("edit_file", edit).await;
-        story.result("read_file", json!({"path": "a.txt"})).await;
+        fixture.result("edit_file", edit).await;
+        fixture.result("read_file", json!({"path": "a.txt"})).await;
 
         // And not kept for a year: its own timeout, and the caller's.
         let endless = json!({"command": "sleep 1000", "timeout_ms": 200});
-        let own = story.client.invoke_to_end(call("bash", endless));
+        let own = fixture.client.invoke_to_end(call("bash", endless));
         let (_, outcome) = tokio::time::timeout(TEST_TIMEOUT, own).await.expect("no end").unwrap();
         assert_eq!(outcome.unwrap_err().category, "timeout");
         let endless = call("bash", json!({"command": "sleep 1000"}));
         let deadline = Some(Instant::now() + Duration::from_secs(2));
-        let callers = story.client.invoke_to_end(Call { deadline, ..endless });
+        let callers = fixture.client.invoke_to_end(Call { deadline, ..endless });
         let (_, outcome) =
             tokio::time::timeout(TEST_TIMEOUT, callers).await.expect("no end").unwrap();
         assert_eq!(outcome.unwrap_err().category, "timeout");
-        story.end().await;
+        fixture.end().await;
     }
 }

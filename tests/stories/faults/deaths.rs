@@ -7,7 +7,7 @@ use rustix::process::{Pid, Signal, kill_process};
 use serde_json::json;
 use tool_provider::grpc::{Failure, InvokeItem, InvokeStream};
 
-use crate::harness::{PROGRAM, Story, TEST_TIMEOUT, call, wait_for_end};
+use crate::harness::{Fixture, PROGRAM, TEST_TIMEOUT, call, wait_for_end};
 use crate::trials::Trial;
 
 pub(crate) fn trials() -> Vec<Trial> {
@@ -25,8 +25,8 @@ fn endless(mark: &str) -> String {
     format!("setsid bash -c 'exec -a {mark} sleep 1000' & exec -a {mark} sleep 1000")
 }
 
-fn mark(story: &str) -> String {
-    format!("mark-{story}-{}.", std::process::id())
+fn mark(fixture: &str) -> String {
+    format!("mark-{fixture}-{}.", std::process::id())
 }
 
 /// The processes that were started under this name.
@@ -96,8 +96,8 @@ async fn a_killed_host_leaves_no_process() {
 }
 
 /// Starts a call that runs for ever, and returns its stream and its processes.
-async fn begin(story: &mut Story, mark: &str) -> (InvokeStream, Vec<u32>) {
-    let stream = story.client.invoke(call("bash", json!({"command": endless(mark)}))).await;
+async fn begin(fixture: &mut Fixture, mark: &str) -> (InvokeStream, Vec<u32>) {
+    let stream = fixture.client.invoke(call("bash", json!({"command": endless(mark)}))).await;
     (stream.unwrap(), wait_for(mark).await)
 }
 
@@ -143,33 +143,33 @@ fn shell_of(pids: &[u32]) -> u32 {
 /// The call ends with a classified failure and all of its processes; other calls do not notice, and
 /// the next one runs.
 async fn a_killed_supervisor_costs_its_call_alone() {
-    let mut story = Story::configured().await;
+    let mut fixture = Fixture::configured().await;
     let (marks, other) = (mark("supervisor"), mark("beside"));
-    let (stream, pids) = begin(&mut story, &marks).await;
-    let (beside, beside_pids) = begin(&mut story, &other).await;
-    kill(above(shell_of(&pids), story.pid())[0]);
+    let (stream, pids) = begin(&mut fixture, &marks).await;
+    let (beside, beside_pids) = begin(&mut fixture, &other).await;
+    kill(above(shell_of(&pids), fixture.pid())[0]);
     let failure = end(stream).await;
     assert_ne!(failure.category, "invalid_arguments", "{failure:?}");
     all_end(&pids);
     assert_eq!(marked(&other).len(), 2, "a call beside it ended too");
-    let (_, outcome) = story.call("bash", json!({"command": "echo next"})).await;
+    let (_, outcome) = fixture.call("bash", json!({"command": "echo next"})).await;
     assert_eq!(outcome.unwrap()["output"], "next\n");
     drop(beside);
     all_end(&beside_pids);
-    story.end().await;
+    fixture.end().await;
 }
 
 /// Calls that run end with a classified failure, the next ones say what to do, files are read and
 /// written all the same, and what is said to do helps.
 async fn a_killed_spawner_is_replaced_by_configuring_again() {
-    let mut story = Story::configured().await;
-    story.write("a.txt", "here\n");
+    let mut fixture = Fixture::configured().await;
+    fixture.write("a.txt", "here\n");
     // Where there are namespaces the spawner is two processes, and each may be the one that dies.
     let mut nth = 0;
     loop {
         let mark = mark(&format!("spawner-{nth}"));
-        let (stream, pids) = begin(&mut story, &mark).await;
-        let above = above(shell_of(&pids), story.pid());
+        let (stream, pids) = begin(&mut fixture, &mark).await;
+        let above = above(shell_of(&pids), fixture.pid());
         let spawners = &above[1..];
         let Some(spawner) = spawners.get(nth) else {
             drop(stream);
@@ -187,26 +187,26 @@ async fn a_killed_spawner_is_replaced_by_configuring_again() {
         }
         all_end(&pids);
         wait_for_end(*spawner);
-        let failure = failing(&mut story).await;
+        let failure = failing(&mut fixture).await;
         assert_eq!(failure.category, "execution_failed", "{failure:?}");
         assert!(failure.message.contains("spawner process is gone"), "{failure:?}");
         assert!(failure.hint().unwrap().contains("configuring the provider again"), "{failure:?}");
-        story.result("read_file", json!({"path": "a.txt"})).await;
-        story.result("write_file", json!({"path": "b.txt", "content": "new\n"})).await;
-        story.configure(json!({})).await.unwrap();
-        let (_, outcome) = story.call("bash", json!({"command": "cat b.txt"})).await;
+        fixture.result("read_file", json!({"path": "a.txt"})).await;
+        fixture.result("write_file", json!({"path": "b.txt", "content": "new\n"})).await;
+        fixture.configure(json!({})).await.unwrap();
+        let (_, outcome) = fixture.call("bash", json!({"command": "cat b.txt"})).await;
         assert_eq!(outcome.unwrap()["output"], "new\n");
         nth += 1;
     }
     assert!(nth >= 1);
-    story.end().await;
+    fixture.end().await;
 }
 
 /// The first failure of a call: the spawner may be on its way out still.
-async fn failing(story: &mut Story) -> Failure {
+async fn failing(fixture: &mut Fixture) -> Failure {
     let failed = async {
         loop {
-            if let Err(failure) = story.call("bash", json!({"command": "true"})).await.1 {
+            if let Err(failure) = fixture.call("bash", json!({"command": "true"})).await.1 {
                 return failure;
             }
         }
@@ -216,16 +216,16 @@ async fn failing(story: &mut Story) -> Failure {
 
 /// The provider itself, in the middle of a command: nothing of it stays behind.
 async fn a_killed_provider_takes_its_commands_along() {
-    let mut story = Story::configured().await;
+    let mut fixture = Fixture::configured().await;
     let mark = mark("provider");
-    let (mut stream, mut pids) = begin(&mut story, &mark).await;
-    pids.extend(above(shell_of(&pids), story.pid()));
-    kill(story.pid());
+    let (mut stream, mut pids) = begin(&mut fixture, &mark).await;
+    pids.extend(above(shell_of(&pids), fixture.pid()));
+    kill(fixture.pid());
     all_end(&pids);
-    story.plugin.wait().await.unwrap();
+    fixture.plugin.wait().await.unwrap();
     while let Some(Ok(_)) = stream.next().await {}
-    story.relaunch().await;
-    story.configure(json!({})).await.unwrap();
-    let (_, outcome) = story.call("bash", json!({"command": "echo again"})).await;
+    fixture.relaunch().await;
+    fixture.configure(json!({})).await.unwrap();
+    let (_, outcome) = fixture.call("bash", json!({"command": "echo again"})).await;
     assert_eq!(outcome.unwrap()["output"], "again\n");
 }

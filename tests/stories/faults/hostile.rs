@@ -10,7 +10,7 @@ use tool_provider::grpc::AdvertisedTool;
 
 use super::raw::{Raw, fields, flag, list, null, number, object, text};
 use crate::dice::Dice;
-use crate::harness::Story;
+use crate::harness::Fixture;
 use crate::trials::{Need, Trial};
 
 pub(crate) fn trials() -> Vec<Trial> {
@@ -34,15 +34,15 @@ const READABLE: usize = 40;
 /// Never a crash, never a bare status: a result, or a failure whose category is known and which, if
 /// the arguments are at fault, names one of them.
 async fn thousands_of_hostile_arguments_for_each_tool() {
-    let mut story = Story::launched().await;
-    story.configure(json!({"bash_timeout_ms": 2000, "bash_max_timeout_ms": 2000})).await.unwrap();
-    prepare(&story);
+    let mut fixture = Fixture::launched().await;
+    fixture.configure(json!({"bash_timeout_ms": 2000, "bash_max_timeout_ms": 2000})).await.unwrap();
+    prepare(&fixture);
     let structs = super::number_from("FAULT_STRUCTS").unwrap_or(STRUCTS);
-    let tools = story.client.schema().await.unwrap().tools;
+    let tools = fixture.client.schema().await.unwrap().tools;
     assert!(tools.len() >= 4);
     for tool in &tools {
         let callers = (0..CALLERS).map(|caller| {
-            let (raw, tool) = (Raw::of(&story), tool.clone());
+            let (raw, tool) = (Raw::of(&fixture), tool.clone());
             tokio::spawn(attack(raw, tool, caller, structs))
         });
         let tally = join_all(callers).await;
@@ -53,21 +53,21 @@ async fn thousands_of_hostile_arguments_for_each_tool() {
         assert!(tally.succeeded > 0 || structs < MANY, "{}: each was refused", tool.name);
     }
     // It is still the same process, and it works.
-    story.plugin.ping().await.unwrap();
-    story.write("still", "here\n");
-    story.result("read_file", json!({"path": "still"})).await;
-    story.end().await;
+    fixture.plugin.ping().await.unwrap();
+    fixture.write("still", "here\n");
+    fixture.result("read_file", json!({"path": "still"})).await;
+    fixture.end().await;
 }
 
-fn prepare(story: &Story) {
-    story.write("a.txt", "one\ntwo\none\n");
-    std::fs::create_dir(story.path("dir")).unwrap();
-    std::fs::create_dir(story.path("dir/inner")).unwrap();
-    story.write("dir/b.rs", "fn main() {}\n");
-    story.write("binary", [0_u8, 1, 2, 0xff]);
-    symlink("/etc", story.path("out")).unwrap();
-    symlink("loop", story.path("loop")).unwrap();
-    let made = std::process::Command::new("mkfifo").arg(story.path("fifo")).status();
+fn prepare(fixture: &Fixture) {
+    fixture.write("a.txt", "one\ntwo\none\n");
+    std::fs::create_dir(fixture.path("dir")).unwrap();
+    std::fs::create_dir(fixture.path("dir/inner")).unwrap();
+    fixture.write("dir/b.rs", "fn main() {}\n");
+    fixture.write("binary", [0_u8, 1, 2, 0xff]);
+    symlink("/etc", fixture.path("out")).unwrap();
+    symlink("loop", fixture.path("loop")).unwrap();
+    let made = std::process::Command::new("mkfifo").arg(fixture.path("fifo")).status();
     assert!(made.unwrap().success());
 }
 

@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use tool_provider::Payload;
 use tool_provider::grpc::Failure;
 
-use crate::harness::{Story, call, names};
+use crate::harness::{Fixture, call, names};
 use crate::trials::{Need, Trial};
 
 pub(crate) fn trials() -> Vec<Trial> {
@@ -52,25 +52,25 @@ const FIRST_ONLY: &str = "write";
 /// Whatever fails: a result, or a failure of a known category; the file has its old content or its
 /// new one; nothing is left beside it; and once nothing fails any more, everything works.
 async fn system_calls_that_fail_are_told_and_leave_files_whole() {
-    let mut story = Story::configured().await;
-    let tools = story.client.schema().await.unwrap().tools;
+    let mut fixture = Fixture::configured().await;
+    let tools = fixture.client.schema().await.unwrap().tools;
     let mut injected = BTreeMap::<_, usize>::new();
     let known = |call: &Call| tools.iter().any(|tool| tool.name == call.0);
     for (fault, when, calls) in rounds() {
         let calls: Vec<_> = calls.into_iter().filter(known).collect();
         // Something for the workers to have been started for.
-        story.write("f", OLD);
-        story.result("read_file", json!({"path": "f"})).await;
+        fixture.write("f", OLD);
+        fixture.result("read_file", json!({"path": "f"})).await;
         let trace = tempfile::NamedTempFile::new().unwrap();
         let effect = format!("error={}", fault.1);
-        let mut strace = Strace::attach(story.pid(), (fault.0, &effect), when, trace.path());
+        let mut strace = Strace::attach(fixture.pid(), (fault.0, &effect), when, trace.path());
         for (tool, arguments, new) in calls {
-            story.write("f", OLD);
+            fixture.write("f", OLD);
             // What is there already would not be written again.
-            let _ = std::fs::remove_dir_all(story.path("folder"));
-            let outcome = strangers_call(&mut story, tool, arguments).await;
+            let _ = std::fs::remove_dir_all(fixture.path("folder"));
+            let outcome = strangers_call(&mut fixture, tool, arguments).await;
             let what = format!("{tool}, {fault:?}, {when}: {outcome:?}");
-            let content = std::fs::read_to_string(story.path("f")).unwrap();
+            let content = std::fs::read_to_string(fixture.path("f")).unwrap();
             match outcome {
                 Ok(_) => assert_eq!(content, new.unwrap_or(OLD), "{what}"),
                 Err(failure) => {
@@ -81,7 +81,7 @@ async fn system_calls_that_fail_are_told_and_leave_files_whole() {
                     assert_known(&failure, &what);
                 }
             }
-            assert_eq!(leftovers(&story), [""; 0], "{what}");
+            assert_eq!(leftovers(&fixture), [""; 0], "{what}");
         }
         strace.detach();
         let trace = std::fs::read_to_string(trace.path()).unwrap();
@@ -92,12 +92,12 @@ async fn system_calls_that_fail_are_told_and_leave_files_whole() {
     let never: Vec<_> = FAULTS.iter().filter(|fault| injected[fault] == 0).collect();
     assert!(never.len() <= 4, "these never failed: {never:?}");
     for (tool, arguments, new) in calls().into_iter().filter(known) {
-        story.write("f", OLD);
-        strangers_call(&mut story, tool, arguments).await.unwrap();
-        let content = std::fs::read_to_string(story.path("f")).unwrap();
+        fixture.write("f", OLD);
+        strangers_call(&mut fixture, tool, arguments).await.unwrap();
+        let content = std::fs::read_to_string(fixture.path("f")).unwrap();
         assert_eq!(content, new.unwrap_or(OLD));
     }
-    story.end().await;
+    fixture.end().await;
 }
 
 const OLD: &str = "old\n";
@@ -133,14 +133,14 @@ fn calls() -> [Call; 6] {
 
 /// A call of a session that knows nothing of the file yet: it may overwrite it.
 async fn strangers_call(
-    story: &mut Story,
+    fixture: &mut Fixture,
     tool: &str,
     arguments: Value,
 ) -> Result<Payload, Failure> {
     static SESSIONS: AtomicUsize = AtomicUsize::new(0);
     let session_id = format!("stranger-{}", SESSIONS.fetch_add(1, Ordering::Relaxed));
     let call = tool_provider::Call { session_id, ..call(tool, arguments) };
-    story.client.invoke_to_end(call).await.unwrap().1
+    fixture.client.invoke_to_end(call).await.unwrap().1
 }
 
 /// Whether the failure says that its change was made all the same.
@@ -154,8 +154,8 @@ fn assert_known(failure: &Failure, what: &str) {
     assert!(!failure.message.is_empty() && failure.details.contains_key("kind"), "{what}");
 }
 
-fn leftovers(story: &Story) -> Vec<String> {
-    let mut names = names(&story.path(""));
+fn leftovers(fixture: &Fixture) -> Vec<String> {
+    let mut names = names(&fixture.path(""));
     names.retain(|name| name.ends_with(".tmp"));
     names
 }

@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 
 use super::injected::Strace;
 use crate::environment::mount;
-use crate::harness::{Story, call, names};
+use crate::harness::{Fixture, call, names};
 use crate::trials::{Need, Trial};
 
 pub(crate) fn trials() -> Vec<Trial> {
@@ -88,83 +88,87 @@ fn census(directory: &Path, written: &str) -> BTreeMap<PathBuf, (u64, Vec<u8>)> 
 }
 
 /// Runs a write as often as it takes to have killed it at each of its system calls.
-async fn kill_everywhere(story: &mut Story, case: &Case<'_>) -> usize {
-    let before = census(&story.path(""), case.name);
+async fn kill_everywhere(fixture: &mut Fixture, case: &Case<'_>) -> usize {
+    let before = census(&fixture.path(""), case.name);
     let mut killed = 0;
     for kind in CALLS {
         for nth in 1..=MOST {
             match case.old {
-                Some(old) => story.write(case.name, old),
-                None => drop(fs::remove_file(story.path(case.name))),
+                Some(old) => fixture.write(case.name, old),
+                None => drop(fs::remove_file(fixture.path(case.name))),
             }
-            story.configure(json!({})).await.unwrap();
+            fixture.configure(json!({})).await.unwrap();
             // Something for the workers to have been started for.
             let (other, _) = before.iter().find(|(_, (_, content))| !content.is_empty()).unwrap();
-            story.result("read_file", json!({"path": other})).await;
+            fixture.result("read_file", json!({"path": other})).await;
             let trace = tempfile::NamedTempFile::new().unwrap();
             let effect = (kind, "signal=KILL");
-            let mut strace = Strace::attach(story.pid(), effect, &nth.to_string(), trace.path());
+            let mut strace = Strace::attach(fixture.pid(), effect, &nth.to_string(), trace.path());
             let (tool, arguments) = case.arguments.clone();
             // Of a session that knows nothing of the file yet: it may overwrite it.
             let session_id = format!("{kind}-{nth}");
             let call = tool_provider::Call { session_id, ..call(tool, arguments) };
-            let outcome = story.client.invoke_to_end(call).await;
+            let outcome = fixture.client.invoke_to_end(call).await;
             strace.detach();
             let what = format!("{}: {kind} {nth}: {outcome:?}", case.name);
             if let Ok((_, ended)) = outcome {
                 assert!(ended.is_ok(), "{what}");
-                assert_eq!(fs::read_to_string(story.path(case.name)).unwrap(), case.new, "{what}");
+                assert_eq!(
+                    fs::read_to_string(fixture.path(case.name)).unwrap(),
+                    case.new,
+                    "{what}"
+                );
                 break;
             }
             assert!(nth < MOST, "{what}");
             killed += 1;
-            story.plugin.wait().await.unwrap();
-            story.clear_tmp();
-            story.relaunch().await;
-            story.configure(json!({})).await.unwrap();
-            let content = fs::read_to_string(story.path(case.name)).ok();
+            fixture.plugin.wait().await.unwrap();
+            fixture.clear_tmp();
+            fixture.relaunch().await;
+            fixture.configure(json!({})).await.unwrap();
+            let content = fs::read_to_string(fixture.path(case.name)).ok();
             let is_whole = content.as_deref() == case.old || content.as_deref() == Some(case.new);
             assert!(is_whole, "{what}: {} bytes", content.unwrap_or_default().len());
-            let after = census(&story.path(""), case.name);
+            let after = census(&fixture.path(""), case.name);
             let is_same = after == before;
             assert!(is_same, "{what}: {:?}, not {:?}", after.keys(), before.keys());
-            assert_eq!(story.journals().len(), 1, "{what}: {:?}", story.journals());
+            assert_eq!(fixture.journals().len(), 1, "{what}: {:?}", fixture.journals());
         }
     }
     killed
 }
 
 async fn a_write_that_is_killed_leaves_nothing_and_touches_nothing() {
-    let mut story = Story::launched().await;
-    plant(&story.path(""));
+    let mut fixture = Fixture::launched().await;
+    plant(&fixture.path(""));
     let edit = json!({"path": "f", "old_string": "old", "new_string": "new"});
     let write = json!({"path": "made", "content": "new\n"});
     for case in [
         Case { name: "f", arguments: ("edit_file", edit), old: Some("old\n"), new: "new\n" },
         Case { name: "made", arguments: ("write_file", write), old: None, new: "new\n" },
     ] {
-        let killed = kill_everywhere(&mut story, &case).await;
+        let killed = kill_everywhere(&mut fixture, &case).await;
         eprintln!("{}: killed at {killed} system calls", case.name);
         assert!(killed >= 5);
-        fs::remove_file(story.path(case.name)).unwrap();
+        fs::remove_file(fixture.path(case.name)).unwrap();
     }
-    story.end().await;
+    fixture.end().await;
 }
 
 async fn a_write_in_place_that_is_killed_is_restored() {
     // Large enough for several system calls.
     let old = format!("old begins\n{}old ends\n", "x".repeat(99).repeat(7000));
     let new = format!("new begins\n{}new ends\n", "y".repeat(99).repeat(6000));
-    let mut story = Story::launched().await;
-    plant(&story.path(""));
-    let real = story.path("").parent().unwrap().join("real");
+    let mut fixture = Fixture::launched().await;
+    plant(&fixture.path(""));
+    let real = fixture.path("").parent().unwrap().join("real");
     fs::write(&real, &old).unwrap();
-    story.write("cfg", "");
-    mount(&["--bind", real.to_str().unwrap()], &story.path("cfg"));
+    fixture.write("cfg", "");
+    mount(&["--bind", real.to_str().unwrap()], &fixture.path("cfg"));
     let arguments = ("write_file", json!({"path": "cfg", "content": new}));
     let case = Case { name: "cfg", arguments, old: Some(&old), new: &new };
-    let killed = kill_everywhere(&mut story, &case).await;
+    let killed = kill_everywhere(&mut fixture, &case).await;
     eprintln!("killed at {killed} system calls");
     assert!(killed >= 15);
-    story.end().await;
+    fixture.end().await;
 }

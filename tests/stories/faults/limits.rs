@@ -7,7 +7,7 @@ use serde_json::json;
 use tool_provider::grpc::Failure;
 
 use super::requests::socket;
-use crate::harness::{PROGRAM, Story, TEST_TIMEOUT};
+use crate::harness::{Fixture, PROGRAM, TEST_TIMEOUT};
 use crate::trials::Trial;
 
 pub(crate) fn trials() -> Vec<Trial> {
@@ -21,9 +21,9 @@ pub(crate) fn trials() -> Vec<Trial> {
 /// may be tried again. Once some are free again, everything works as before.
 async fn a_provider_without_descriptors_says_try_again() {
     let arguments = ["-c", "ulimit -n 64; exec \"$0\"", PROGRAM];
-    let mut story = Story::launched_by("/bin/sh", &arguments, |_| {}).await;
-    story.configure(json!({})).await.unwrap();
-    story.write("a.txt", "here\n");
+    let mut fixture = Fixture::launched_by("/bin/sh", &arguments, |_| {}).await;
+    fixture.configure(json!({})).await.unwrap();
+    fixture.write("a.txt", "here\n");
     let calls = [
         ("read_file", json!({"path": "a.txt"})),
         ("edit_file", json!({"path": "a.txt", "old_string": "here", "new_string": "here too"})),
@@ -33,35 +33,35 @@ async fn a_provider_without_descriptors_says_try_again() {
         ("bash", json!({"command": "cat a.txt"})),
     ];
     let has: Vec<_> =
-        story.client.schema().await.unwrap().tools.into_iter().map(|tool| tool.name).collect();
+        fixture.client.schema().await.unwrap().tools.into_iter().map(|tool| tool.name).collect();
     let calls = calls.iter().filter(|(tool, _)| has.iter().any(|name| name == tool));
     let (mut open, mut refused) = (Vec::new(), 0);
     // More and more of them are taken away, so that calls run out of them at each of their steps.
     for taken in 0..80 {
-        open.push(UnixStream::connect(socket(&story)).unwrap());
+        open.push(UnixStream::connect(socket(&fixture)).unwrap());
         if taken < 30 {
             continue;
         }
         for (tool, arguments) in calls.clone() {
-            let before = std::fs::read(story.path("a.txt")).unwrap();
-            let call = story.call(tool, arguments.clone());
+            let before = std::fs::read(fixture.path("a.txt")).unwrap();
+            let call = fixture.call(tool, arguments.clone());
             let (_, outcome) = tokio::time::timeout(TEST_TIMEOUT, call).await.expect("no answer");
             if let Err(failure) = outcome {
                 transient(&failure);
                 refused += 1;
-                assert_eq!(std::fs::read(story.path("a.txt")).unwrap(), before, "{tool}");
+                assert_eq!(std::fs::read(fixture.path("a.txt")).unwrap(), before, "{tool}");
             }
-            story.write("a.txt", "here\n");
+            fixture.write("a.txt", "here\n");
         }
     }
     assert!(refused > 20, "only {refused} calls missed a descriptor");
     // A Configure that cannot be met leaves the old one in force.
-    let refused = story.configure(json!({})).await.expect_err("no jail without descriptors");
+    let refused = fixture.configure(json!({})).await.expect_err("no jail without descriptors");
     crate::harness::refusal(refused);
     drop(open);
     let again = async {
         loop {
-            match story.configure(json!({})).await {
+            match fixture.configure(json!({})).await {
                 Ok(()) => return,
                 Err(error) => drop(crate::harness::refusal(error)),
             }
@@ -69,11 +69,11 @@ async fn a_provider_without_descriptors_says_try_again() {
     };
     tokio::time::timeout(TEST_TIMEOUT, again).await.expect("descriptors stay lost");
     for (tool, arguments) in calls {
-        story.write("a.txt", "here\n");
-        story.call(tool, arguments.clone()).await.1.unwrap();
+        fixture.write("a.txt", "here\n");
+        fixture.call(tool, arguments.clone()).await.1.unwrap();
     }
-    assert_eq!(leftovers(&story), [""; 0]);
-    story.end().await;
+    assert_eq!(leftovers(&fixture), [""; 0]);
+    fixture.end().await;
 }
 
 fn transient(failure: &Failure) {
@@ -81,21 +81,21 @@ fn transient(failure: &Failure) {
 }
 
 /// Temporary files of writes that came to nothing.
-fn leftovers(story: &Story) -> Vec<String> {
-    let mut names = crate::harness::names(&story.path(""));
+fn leftovers(fixture: &Fixture) -> Vec<String> {
+    let mut names = crate::harness::names(&fixture.path(""));
     names.retain(|name| name.ends_with(".tmp"));
     names
 }
 
 /// A file that does not fit into memory is refused, and the provider lives on.
 async fn a_provider_without_memory_refuses_what_does_not_fit() {
-    let mut story = Story::configured().await;
+    let mut fixture = Fixture::configured().await;
     // Read whole, but not copied; and not even read.
     let line = [vec![b'x'; 99], vec![b'\n']].concat();
-    story.write("copied", [b"begin\n", &*line.repeat(1_200_000), b"end\n"].concat());
-    let read = std::fs::File::create(story.path("read")).unwrap();
+    fixture.write("copied", [b"begin\n", &*line.repeat(1_200_000), b"end\n"].concat());
+    let read = std::fs::File::create(fixture.path("read")).unwrap();
     read.set_len(250_000_000).unwrap();
-    story.write("small", "one\n");
+    fixture.write("small", "one\n");
     let two = json!([
         {"old_string": "begin", "new_string": "began"},
         {"old_string": "end", "new_string": "ended"},
@@ -109,24 +109,24 @@ async fn a_provider_without_memory_refuses_what_does_not_fit() {
         ("bash", json!({"command": "head -c 10000000 copied"})),
     ];
     // Every thread that a call needs is there.
-    story.result("read_file", json!({"path": "small"})).await;
-    story.call("bash", json!({"command": "true"})).await.1.unwrap();
-    let left = (story.status("VmSize") << 10) + 200_000_000;
+    fixture.result("read_file", json!({"path": "small"})).await;
+    fixture.call("bash", json!({"command": "true"})).await.1.unwrap();
+    let left = (fixture.status("VmSize") << 10) + 200_000_000;
     let limit = Rlimit { current: Some(left), maximum: None };
-    let pid = Pid::from_raw(i32::try_from(story.pid()).unwrap());
+    let pid = Pid::from_raw(i32::try_from(fixture.pid()).unwrap());
     prlimit(pid, Resource::As, limit).unwrap();
     let mut refused = Vec::new();
     for (number, (tool, arguments)) in calls.iter().enumerate() {
-        if let Err(failure) = story.call(tool, arguments.clone()).await.1 {
+        if let Err(failure) = fixture.call(tool, arguments.clone()).await.1 {
             assert!(failure.message.contains("memory"), "{tool}: {failure:?}");
             transient(&failure);
             refused.push(number);
         }
-        story.result("read_file", json!({"path": "small"})).await;
+        fixture.result("read_file", json!({"path": "small"})).await;
     }
     assert_eq!(refused, [0, 1, 2]);
     prlimit(pid, Resource::As, Rlimit { current: None, maximum: None }).unwrap();
-    story.call("edit_file", calls[1].1.clone()).await.1.unwrap();
-    story.call("write_file", calls[2].1.clone()).await.1.unwrap();
-    story.end().await;
+    fixture.call("edit_file", calls[1].1.clone()).await.1.unwrap();
+    fixture.call("write_file", calls[2].1.clone()).await.1.unwrap();
+    fixture.end().await;
 }

@@ -7,7 +7,7 @@ use tonic::transport::Channel;
 use tonic::{Code, Status};
 use tool_provider::grpc::Failure;
 
-use crate::harness::Story;
+use crate::harness::Fixture;
 use tool_provider::grpc::pb::common::v1::CallContext;
 use tool_provider::grpc::pb::event::v1::tool_result_event::Outcome;
 use tool_provider::grpc::pb::event::v1::{ToolCallEvent, ToolResultEvent};
@@ -33,8 +33,8 @@ pub(crate) struct Raw(pub(crate) ToolServiceClient<Channel>);
 
 impl Raw {
     /// A client on the story's own connection.
-    pub(crate) fn of(story: &Story) -> Self {
-        Self(ToolServiceClient::new(story.plugin.channel()))
+    pub(crate) fn of(fixture: &Fixture) -> Self {
+        Self(ToolServiceClient::new(fixture.plugin.channel()))
     }
 
     /// Runs a call to its end: whether it succeeded, or its classified failure.

@@ -9,7 +9,7 @@ use tool_provider::grpc::MOST_MESSAGE_BYTES;
 
 use super::raw::{Raw, classified, fields, text};
 use crate::dice::Dice;
-use crate::harness::{Story, TEST_TIMEOUT};
+use crate::harness::{Fixture, TEST_TIMEOUT};
 use crate::trials::Trial;
 
 pub(crate) fn trials() -> Vec<Trial> {
@@ -91,12 +91,12 @@ fn halves() -> Vec<Vec<u8>> {
 /// Each of them is alone with its trouble: the others are answered meanwhile and afterwards, and
 /// nothing of them stays.
 async fn a_connection_that_stops_in_the_middle_bothers_nobody() {
-    let mut story = Story::configured().await;
-    story.write("a.txt", "here\n");
+    let mut fixture = Fixture::configured().await;
+    fixture.write("a.txt", "here\n");
     let read = || json!({"path": "a.txt"});
-    story.result("read_file", read()).await;
-    let socket = socket(&story);
-    let (before, memory) = (story.descriptors(), story.status("VmRSS"));
+    fixture.result("read_file", read()).await;
+    let socket = socket(&fixture);
+    let (before, memory) = (fixture.descriptors(), fixture.status("VmRSS"));
     for round in 0..3 {
         let mut open = Vec::new();
         for half in halves() {
@@ -105,33 +105,33 @@ async fn a_connection_that_stops_in_the_middle_bothers_nobody() {
             let _ = connection.write_all(&half);
             open.push(connection);
         }
-        tokio::time::timeout(TEST_TIMEOUT, story.result("read_file", read())).await.unwrap();
+        tokio::time::timeout(TEST_TIMEOUT, fixture.result("read_file", read())).await.unwrap();
         if round == 1 {
             // Said its piece, and only reads from now on.
             open.iter().for_each(|half| half.shutdown(std::net::Shutdown::Write).unwrap());
-            story.result("read_file", read()).await;
+            fixture.result("read_file", read()).await;
         }
     }
     // Whatever is left of them goes as the provider notices, which is at once.
     if let Some(before) = before {
         let gone = tokio::time::timeout(TEST_TIMEOUT, async {
-            while story.descriptors().unwrap() > before + 1 {
-                story.plugin.ping().await.unwrap();
+            while fixture.descriptors().unwrap() > before + 1 {
+                fixture.plugin.ping().await.unwrap();
             }
         });
         gone.await.expect("connections stay open");
     }
     // Three times 60 MiB were announced, and none of it came.
-    let grown = story.status("VmRSS").saturating_sub(memory);
+    let grown = fixture.status("VmRSS").saturating_sub(memory);
     assert!(grown < 60 * 1024, "{grown} KiB for requests that never came");
-    story.end().await;
+    fixture.end().await;
 }
 
 /// What can be answered is answered with a failure of the protocol's own.
 async fn a_request_that_is_too_large_is_told_the_limit() {
-    let mut story = Story::configured().await;
-    let mut raw = Raw::of(&story);
-    let memory = story.status("VmHWM");
+    let mut fixture = Fixture::configured().await;
+    let mut raw = Raw::of(&fixture);
+    let memory = fixture.status("VmHWM");
     for size in [70_000_000, 200_000_000] {
         let arguments = || fields([("path", text("large")), ("content", text("x".repeat(size)))]);
         for failure in [
@@ -143,37 +143,37 @@ async fn a_request_that_is_too_large_is_told_the_limit() {
         }
     }
     // None of it was taken in.
-    let grown = story.status("VmHWM") - memory;
+    let grown = fixture.status("VmHWM") - memory;
     assert!(grown < 50_000, "{grown} KiB for requests that were refused");
     // The client of the command line hears the same.
     let large = json!({"path": "large", "content": "x".repeat(70_000_000)});
-    let error = story.client.invoke_to_end(crate::harness::call("write_file", large)).await;
+    let error = fixture.client.invoke_to_end(crate::harness::call("write_file", large)).await;
     let (code, failure) = crate::harness::refusal(error.unwrap_err());
     assert_eq!(code, tonic::Code::InvalidArgument);
     assert!(failure.message.contains("at most 64 MiB"), "{}", failure.message);
-    assert!(!story.path("large").exists());
+    assert!(!fixture.path("large").exists());
     // The allowed twin.
     let fits = "x".repeat(MOST_MESSAGE_BYTES - 1000);
     raw.invoke("write_file", fields([("path", text("large")), ("content", text(fits))]))
         .await
         .unwrap();
-    story.end().await;
+    fixture.end().await;
 }
 
 /// Bytes that are no message, and a message that was compressed or left out.
 async fn a_message_that_cannot_be_read_is_the_callers_fault() {
-    let story = Story::configured().await;
+    let fixture = Fixture::configured().await;
     let not_utf8 = b"\x0a\x06\x12\x04\xff\xfe\xfd\xfc";
     let cut_off = b"\x0a\x7f\x0a";
     for (flag, message) in [(0, &not_utf8[..]), (0, cut_off), (1, b""), (7, b"")] {
         for method in ["Invoke", "Preview", "Configure", "Render"] {
-            let status = ask(&story, method, flag, message).await;
+            let status = ask(&fixture, method, flag, message).await;
             let failure = classified(&status);
             assert_eq!(failure.category, "invalid_arguments", "{method}: {failure:?}");
         }
     }
     // No message at all.
-    let mut grpc = tonic::client::Grpc::new(story.plugin.channel());
+    let mut grpc = tonic::client::Grpc::new(fixture.plugin.channel());
     grpc.ready().await.unwrap();
     let path =
         http::uri::PathAndQuery::from_static("/pluggableharness.tool.v1.ToolService/Preview");
@@ -183,11 +183,11 @@ async fn a_message_that_cannot_be_read_is_the_callers_fault() {
         .await
         .unwrap_err();
     assert_eq!(classified(&status).category, "invalid_arguments");
-    story.end().await;
+    fixture.end().await;
 }
 
 /// Sends one message as it is, over a connection of its own, and returns the status.
-async fn ask(story: &Story, method: &str, flag: u8, message: &[u8]) -> tonic::Status {
+async fn ask(fixture: &Fixture, method: &str, flag: u8, message: &[u8]) -> tonic::Status {
     let length = u32::try_from(message.len()).unwrap().to_be_bytes();
     let body = [&[flag], &length[..], message].concat();
     let request = http::Request::post(format!(
@@ -197,7 +197,7 @@ async fn ask(story: &Story, method: &str, flag: u8, message: &[u8]) -> tonic::St
     .header("te", "trailers")
     .body(tonic::body::Body::new(http_body_util::Full::from(body)))
     .unwrap();
-    let mut channel = story.plugin.channel();
+    let mut channel = fixture.plugin.channel();
     use tower::{Service as _, ServiceExt as _};
     let answer = channel.ready().await.unwrap().call(request).await.unwrap();
     tonic::Status::from_header_map(answer.headers()).expect("a refusal")
@@ -205,23 +205,23 @@ async fn ask(story: &Story, method: &str, flag: u8, message: &[u8]) -> tonic::St
 
 /// The provider has gone on without its socket's file; only new connections need that.
 async fn a_removed_socket_ends_no_connection() {
-    let mut story = Story::configured().await;
-    let socket = socket(&story);
+    let mut fixture = Fixture::configured().await;
+    let socket = socket(&fixture);
     std::fs::remove_file(&socket).unwrap();
-    story.write("a.txt", "here\n");
-    story.result("read_file", json!({"path": "a.txt"})).await;
-    let (_, outcome) = story.call("bash", json!({"command": "echo on"})).await;
+    fixture.write("a.txt", "here\n");
+    fixture.result("read_file", json!({"path": "a.txt"})).await;
+    let (_, outcome) = fixture.call("bash", json!({"command": "echo on"})).await;
     assert_eq!(outcome.unwrap()["output"], "on\n");
     assert!(UnixStream::connect(&socket).is_err());
-    story.configure(json!({})).await.unwrap();
-    story.result("read_file", json!({"path": "a.txt"})).await;
-    story.end().await;
+    fixture.configure(json!({})).await.unwrap();
+    fixture.result("read_file", json!({"path": "a.txt"})).await;
+    fixture.end().await;
 }
 
 /// Whoever speaks another protocol is not left waiting.
 async fn another_protocol_is_hung_up_on() {
-    let story = Story::configured().await;
-    let mut connection = UnixStream::connect(socket(&story)).unwrap();
+    let fixture = Fixture::configured().await;
+    let mut connection = UnixStream::connect(socket(&fixture)).unwrap();
     connection.set_read_timeout(Some(TEST_TIMEOUT)).unwrap();
     connection.write_all(b"GET / HTTP/1.1\r\nHost: x\r\n\r\n").unwrap();
     let mut answer = Vec::new();
@@ -229,12 +229,12 @@ async fn another_protocol_is_hung_up_on() {
     if let Err(error) = read.await.unwrap() {
         assert_eq!(error.kind(), std::io::ErrorKind::ConnectionReset);
     }
-    story.end().await;
+    fixture.end().await;
 }
 
-pub(crate) fn socket(story: &Story) -> std::path::PathBuf {
+pub(crate) fn socket(fixture: &Fixture) -> std::path::PathBuf {
     use std::os::unix::fs::FileTypeExt as _;
-    let sockets = story.sockets();
+    let sockets = fixture.sockets();
     let is_socket = |path: &&std::path::PathBuf| {
         std::fs::symlink_metadata(path).unwrap().file_type().is_socket()
     };

@@ -11,7 +11,7 @@ mod tree;
 use serde_json::{Value, json};
 use tool_provider::{Event, Payload};
 
-use crate::harness::Story;
+use crate::harness::Fixture;
 use crate::trials::Trial;
 
 pub(crate) fn trials() -> Vec<Trial> {
@@ -33,9 +33,9 @@ struct Searched {
 }
 
 impl Searched {
-    async fn of(story: &mut Story, tool: &str, arguments: Value) -> Self {
+    async fn of(fixture: &mut Fixture, tool: &str, arguments: Value) -> Self {
         let asked = arguments.to_string();
-        let (events, outcome) = story.call(tool, arguments).await;
+        let (events, outcome) = fixture.call(tool, arguments).await;
         let result = outcome.unwrap_or_else(|failure| panic!("{tool} {asked}: {failure:?}"));
         Self { events, result }
     }
@@ -65,11 +65,11 @@ fn paths_in(list: &Value) -> Vec<String> {
 }
 
 /// The paths that grep finds a pattern in.
-async fn grep(story: &mut Story, arguments: Value) -> Vec<String> {
-    Searched::of(story, "grep", arguments).await.paths("matches")
+async fn grep(fixture: &mut Fixture, arguments: Value) -> Vec<String> {
+    Searched::of(fixture, "grep", arguments).await.paths("matches")
 }
 
 /// The paths that glob finds.
-async fn glob(story: &mut Story, arguments: Value) -> Vec<String> {
-    Searched::of(story, "glob", arguments).await.paths("paths")
+async fn glob(fixture: &mut Fixture, arguments: Value) -> Vec<String> {
+    Searched::of(fixture, "glob", arguments).await.paths("paths")
 }

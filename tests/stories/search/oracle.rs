@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use workspace_fs::text::name;
 
 use super::{Searched, tree};
-use crate::harness::Story;
+use crate::harness::Fixture;
 use crate::trials::{Need, Trial};
 
 pub(crate) fn trials() -> Vec<Trial> {
@@ -88,19 +88,19 @@ fn cases() -> Vec<Case> {
 }
 
 /// A provider and ripgrep in one tree.
-async fn beside_ripgrep() -> (Story, Ripgrep) {
-    let mut story = Story::launched().await;
-    tree::grow(&story.path(""));
-    story.configure(json!({})).await.unwrap();
-    let ripgrep = Ripgrep { folder: story.path("") };
-    (story, ripgrep)
+async fn beside_ripgrep() -> (Fixture, Ripgrep) {
+    let mut fixture = Fixture::launched().await;
+    tree::grow(&fixture.path(""));
+    fixture.configure(json!({})).await.unwrap();
+    let ripgrep = Ripgrep { folder: fixture.path("") };
+    (fixture, ripgrep)
 }
 
 async fn grep_finds_what_ripgrep_finds() {
-    let (mut story, ripgrep) = beside_ripgrep().await;
+    let (mut fixture, ripgrep) = beside_ripgrep().await;
     let mut differences = Vec::new();
     for (arguments, flags) in cases() {
-        let ours = all_pages(&mut story, &arguments).await;
+        let ours = all_pages(&mut fixture, &arguments).await;
         let (ours, theirs) = match arguments["mode"].as_str() {
             Some("files") => {
                 let paths = ours.iter().map(shown).collect();
@@ -124,11 +124,11 @@ async fn grep_finds_what_ripgrep_finds() {
         differences.extend(difference(&arguments, &ours, &theirs));
     }
     assert!(differences.is_empty(), "{}", differences.join("\n"));
-    story.end().await;
+    fixture.end().await;
 }
 
 async fn glob_finds_what_ripgrep_lists() {
-    let (mut story, ripgrep) = beside_ripgrep().await;
+    let (mut fixture, ripgrep) = beside_ripgrep().await;
     let mut differences = Vec::new();
     for pattern in [
         "*.rs",
@@ -151,7 +151,7 @@ async fn glob_finds_what_ripgrep_lists() {
     ] {
         for is_all in [false, true] {
             let arguments = json!({"pattern": pattern, "include_ignored": is_all, "limit": 10_000});
-            let found = Searched::of(&mut story, "glob", arguments.clone()).await;
+            let found = Searched::of(&mut fixture, "glob", arguments.clone()).await;
             let ours: Vec<String> = found.result["paths"]
                 .as_array()
                 .unwrap()
@@ -165,11 +165,11 @@ async fn glob_finds_what_ripgrep_lists() {
         }
     }
     assert!(differences.is_empty(), "{}", differences.join("\n"));
-    story.end().await;
+    fixture.end().await;
 }
 
 /// Everything that grep finds, page by page.
-async fn all_pages(story: &mut Story, arguments: &Value) -> Vec<Value> {
+async fn all_pages(fixture: &mut Fixture, arguments: &Value) -> Vec<Value> {
     let list = match arguments["mode"].as_str() {
         Some("files") => "files",
         Some("count") => "counts",
@@ -180,7 +180,7 @@ async fn all_pages(story: &mut Story, arguments: &Value) -> Vec<Value> {
         let mut arguments = arguments.clone();
         arguments["limit"] = 1000.into();
         arguments["offset"] = all.len().into();
-        let page = Searched::of(story, "grep", arguments.clone()).await;
+        let page = Searched::of(fixture, "grep", arguments.clone()).await;
         assert_eq!(page.streamed(list), page.result[list], "{arguments}");
         all.extend(page.result[list].as_array().unwrap().iter().cloned());
         match page.result.get("next_offset") {

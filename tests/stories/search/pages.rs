@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use serde_json::{Value, json};
 
 use super::{Searched, tree};
-use crate::harness::Story;
+use crate::harness::Fixture;
 use crate::trials::Trial;
 
 pub(crate) fn trials() -> Vec<Trial> {
@@ -19,9 +19,9 @@ pub(crate) fn trials() -> Vec<Trial> {
 
 /// Pages of any size make the whole list, which is the same every time.
 async fn pages_make_the_whole() {
-    let mut story = Story::launched().await;
-    tree::grow(&story.path(""));
-    story.configure(json!({})).await.unwrap();
+    let mut fixture = Fixture::launched().await;
+    tree::grow(&fixture.path(""));
+    fixture.configure(json!({})).await.unwrap();
     for (tool, arguments, list) in [
         ("grep", json!({"pattern": "needle"}), "matches"),
         ("grep", json!({"pattern": "let", "context": 1}), "matches"),
@@ -40,7 +40,7 @@ async fn pages_make_the_whole() {
         for limit in [5000, 97, 31] {
             let mut all: Vec<Value> = Vec::new();
             loop {
-                let page = Searched::of(&mut story, tool, with(limit, all.len())).await;
+                let page = Searched::of(&mut fixture, tool, with(limit, all.len())).await;
                 assert_eq!(page.streamed(list), page.result[list], "{tool} {arguments}");
                 let items = page.result[list].as_array().unwrap();
                 assert!(items.len() <= limit);
@@ -68,40 +68,41 @@ async fn pages_make_the_whole() {
             }
         }
     }
-    story.end().await;
+    fixture.end().await;
 }
 
 /// Totals are exact when they are told, and a page that is full tells none.
 async fn totals_are_exact_or_absent() {
-    let mut story = Story::configured().await;
+    let mut fixture = Fixture::configured().await;
     for name in ["a", "b", "c"] {
-        story.write(name, "hit\nhit\nmiss\n");
+        fixture.write(name, "hit\nhit\nmiss\n");
     }
-    story.write("d", "miss\n");
-    let all = Searched::of(&mut story, "grep", json!({"pattern": "hit"})).await;
+    fixture.write("d", "miss\n");
+    let all = Searched::of(&mut fixture, "grep", json!({"pattern": "hit"})).await;
     assert_eq!(all.result["total_matches"], 6);
     assert_eq!(all.result["files_searched"], 4);
     assert_eq!(all.result["skipped"], json!({"binary": 0, "too_large": 0, "unreadable": 0}));
-    let rest = Searched::of(&mut story, "grep", json!({"pattern": "hit", "offset": 4})).await;
+    let rest = Searched::of(&mut fixture, "grep", json!({"pattern": "hit", "offset": 4})).await;
     assert_eq!((rest.paths("matches").len(), &rest.result["total_matches"]), (2, &json!(6)));
-    let part = Searched::of(&mut story, "grep", json!({"pattern": "hit", "limit": 3})).await;
+    let part = Searched::of(&mut fixture, "grep", json!({"pattern": "hit", "limit": 3})).await;
     assert_eq!(part.result.get("total_matches"), None);
     assert_eq!((&part.result["truncated"], &part.result["next_offset"]), (&json!(true), &json!(3)));
-    let counts = Searched::of(&mut story, "grep", json!({"pattern": "hit", "mode": "count"})).await;
+    let counts =
+        Searched::of(&mut fixture, "grep", json!({"pattern": "hit", "mode": "count"})).await;
     assert_eq!(
         counts.result["counts"],
         json!([{"path": "a", "count": 2}, {"path": "b", "count": 2}, {"path": "c", "count": 2}])
     );
-    story.end().await;
+    fixture.end().await;
 }
 
 /// Lines around a hit are told once, and long lines around their match.
 async fn lines_around_a_hit_and_long_lines() {
-    let mut story = Story::configured().await;
-    story.write("f", "1\n2\nhit 3\n4\nhit 5\n6\n7\n");
+    let mut fixture = Fixture::configured().await;
+    fixture.write("f", "1\n2\nhit 3\n4\nhit 5\n6\n7\n");
     let long = format!("{} hit {}\n", "é".repeat(3000), "漢".repeat(3000));
-    story.write("long", &long);
-    let found = Searched::of(&mut story, "grep", json!({"pattern": "hit", "context": 1})).await;
+    fixture.write("long", &long);
+    let found = Searched::of(&mut fixture, "grep", json!({"pattern": "hit", "context": 1})).await;
     let hits = found.result["matches"].as_array().unwrap();
     let mut lines = BTreeSet::new();
     for hit in hits.iter().filter(|hit| hit["path"] == "f") {
@@ -124,14 +125,14 @@ async fn lines_around_a_hit_and_long_lines() {
         [0, 1].map(|at| usize::try_from(hit["highlight"][at].as_u64().unwrap()).unwrap());
     let marked: String = text.chars().skip(start).take(end - start).collect();
     assert_eq!(marked, "hit");
-    story.end().await;
+    fixture.end().await;
 }
 
 /// What was found is shown by file with the match marked, from the stored result alone.
 async fn results_are_shown_to_people() {
-    let mut story = Story::configured().await;
-    std::fs::create_dir(story.path("src")).unwrap();
-    story.write("src/a.rs", "one\nlet needle = 1;\n");
+    let mut fixture = Fixture::configured().await;
+    std::fs::create_dir(fixture.path("src")).unwrap();
+    fixture.write("src/a.rs", "one\nlet needle = 1;\n");
     for (tool, arguments, parts) in [
         (
             "grep",
@@ -142,18 +143,18 @@ async fn results_are_shown_to_people() {
         ("grep", json!({"pattern": "needle", "mode": "count"}), &["src/a.rs: 1"]),
         ("glob", json!({"pattern": "**"}), &["src/\"", "src/a.rs"]),
     ] {
-        let found = Searched::of(&mut story, tool, arguments.clone()).await;
+        let found = Searched::of(&mut fixture, tool, arguments.clone()).await;
         let stored = serde_json::to_vec(&found.result).unwrap();
-        let shown = format!("{:?}", story.client.render("json", stored).await.unwrap());
+        let shown = format!("{:?}", fixture.client.render("json", stored).await.unwrap());
         for part in parts {
             assert!(shown.contains(part), "{part} is missing: {shown}");
         }
         let call = crate::harness::call(tool, arguments);
-        let preview = story.client.preview(call).await.unwrap();
+        let preview = fixture.client.preview(call).await.unwrap();
         let tool_provider::view::View::Text { content, .. } = preview else {
             panic!("one line is shown: {preview:?}")
         };
         assert!(!content.contains('\n'), "{content}");
     }
-    story.end().await;
+    fixture.end().await;
 }

@@ -10,7 +10,7 @@ use rustix::fs::{CWD, RenameFlags, renameat_with};
 use serde_json::json;
 
 use super::{glob, grep};
-use crate::harness::Story;
+use crate::harness::Fixture;
 use crate::trials::Trial;
 
 pub(crate) fn trials() -> Vec<Trial> {
@@ -34,42 +34,42 @@ async fn a_swapped_folder_never_leads_outside_without_the_jail() {
 }
 
 async fn searched_under_attack(sandbox: &str) {
-    let mut story = Story::launched().await;
-    let outside = story.path("../outside");
-    for folder in [outside.join("deep"), story.path("a/b/deep"), story.path("still")] {
+    let mut fixture = Fixture::launched().await;
+    let outside = fixture.path("../outside");
+    for folder in [outside.join("deep"), fixture.path("a/b/deep"), fixture.path("still")] {
         fs::create_dir_all(folder).unwrap();
     }
     for number in 0..30 {
         fs::write(outside.join(format!("deep/secret{number}")), "TOP secret\n").unwrap();
-        story.write(&format!("a/b/deep/plain{number}"), "TOP of a file\n");
+        fixture.write(&format!("a/b/deep/plain{number}"), "TOP of a file\n");
     }
-    story.write("still/x", "TOP of the rest\n");
-    symlink(&outside, story.path("a/link")).unwrap();
-    story.configure(json!({ "sandbox": sandbox })).await.unwrap();
+    fixture.write("still/x", "TOP of the rest\n");
+    symlink(&outside, fixture.path("a/link")).unwrap();
+    fixture.configure(json!({ "sandbox": sandbox })).await.unwrap();
 
     let attack = Attack::default();
-    let (folder, link) = (story.path("a/b"), story.path("a/link"));
+    let (folder, link) = (fixture.path("a/b"), fixture.path("a/link"));
     thread::scope(|scope| {
         scope.spawn(|| attack.swap(&folder, &link));
         // The attack ends with the story, also where that fails.
         let _end = End(&attack.is_over);
         tokio::task::block_in_place(|| {
-            tokio::runtime::Handle::current().block_on(searches(&mut story, &attack));
+            tokio::runtime::Handle::current().block_on(searches(&mut fixture, &attack));
         });
     });
-    story.end().await;
+    fixture.end().await;
 }
 
-async fn searches(story: &mut Story, attack: &Attack) {
+async fn searches(fixture: &mut Fixture, attack: &Attack) {
     let mut seen = 0;
     let mut count = 0;
     while count < SEARCHES || attack.swaps.load(Ordering::Relaxed) < SWAPS {
         count += 1;
         let found = [
-            grep(story, json!({"pattern": "TOP", "mode": "content"})).await,
-            glob(story, json!({"pattern": "**"})).await,
-            glob(story, json!({"pattern": "a/b/**"})).await,
-            glob(story, json!({"pattern": "*", "sort": "modified"})).await,
+            grep(fixture, json!({"pattern": "TOP", "mode": "content"})).await,
+            glob(fixture, json!({"pattern": "**"})).await,
+            glob(fixture, json!({"pattern": "a/b/**"})).await,
+            glob(fixture, json!({"pattern": "*", "sort": "modified"})).await,
         ];
         for paths in &found {
             assert!(paths.iter().all(|path| !path.contains("secret")), "{paths:?}");

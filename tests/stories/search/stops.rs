@@ -8,7 +8,7 @@ use tool_provider::Call;
 use tool_provider::Event;
 use tool_provider::grpc::InvokeItem;
 
-use crate::harness::{Story, call};
+use crate::harness::{Fixture, call};
 use crate::trials::Trial;
 
 pub(crate) fn trials() -> Vec<Trial> {
@@ -16,17 +16,17 @@ pub(crate) fn trials() -> Vec<Trial> {
 }
 
 /// A story with a tree that takes a while.
-async fn large() -> Story {
-    let mut story = Story::launched().await;
+async fn large() -> Fixture {
+    let mut fixture = Fixture::launched().await;
     let text = "a line with a needle in it\nand one without\n".repeat(40);
     for folder in 0..40 {
-        std::fs::create_dir(story.path(&format!("d{folder}"))).unwrap();
+        std::fs::create_dir(fixture.path(&format!("d{folder}"))).unwrap();
         for file in 0..50 {
-            story.write(&format!("d{folder}/f{file}"), &text);
+            fixture.write(&format!("d{folder}/f{file}"), &text);
         }
     }
-    story.configure(json!({})).await.unwrap();
-    story
+    fixture.configure(json!({})).await.unwrap();
+    fixture
 }
 
 const SEARCHES: [(&str, &str, &str); 2] = [("grep", "needle", "matches"), ("glob", "f*", "paths")];
@@ -34,14 +34,14 @@ const SEARCHES: [(&str, &str, &str); 2] = [("grep", "needle", "matches"), ("glob
 /// Whenever time is up: what is told is a whole result, or one that says that it is not, or an
 /// error that says why.
 async fn a_search_whose_time_is_up_says_so() {
-    let mut story = large().await;
+    let mut fixture = large().await;
     for (tool, pattern, list) in SEARCHES {
         for milliseconds in [1, 3, 10, 30, 60, 20_000] {
             let arguments = json!({"pattern": pattern, "limit": 600});
             let deadline = Instant::now() + Duration::from_millis(milliseconds);
             let call = Call { deadline: Some(deadline), ..call(tool, arguments) };
             // Where the stream itself ends first nothing is told.
-            let Ok((events, outcome)) = story.client.invoke_to_end(call).await else { continue };
+            let Ok((events, outcome)) = fixture.client.invoke_to_end(call).await else { continue };
             let streamed: Vec<Value> = events
                 .into_iter()
                 .flat_map(|event| match event {
@@ -62,16 +62,16 @@ async fn a_search_whose_time_is_up_says_so() {
             }
         }
     }
-    story.end().await;
+    fixture.end().await;
 }
 
 /// Nobody reads on: the search ends, and the provider with it when it is told to.
 async fn a_search_that_is_cancelled_ends() {
-    let mut story = large().await;
+    let mut fixture = large().await;
     for (tool, pattern, list) in SEARCHES {
         for _ in 0..5 {
             let arguments = json!({"pattern": pattern, "limit": 10_000});
-            let mut stream = story.client.invoke(call(tool, arguments)).await.unwrap();
+            let mut stream = fixture.client.invoke(call(tool, arguments)).await.unwrap();
             match stream.next().await.unwrap().unwrap() {
                 InvokeItem::Event(Event::Partial(payload)) => {
                     assert!(!payload[list].as_array().unwrap().is_empty());
@@ -82,8 +82,8 @@ async fn a_search_that_is_cancelled_ends() {
             }
             drop(stream);
         }
-        let (_, outcome) = story.call(tool, json!({"pattern": pattern, "limit": 5})).await;
+        let (_, outcome) = fixture.call(tool, json!({"pattern": pattern, "limit": 5})).await;
         assert_eq!(outcome.unwrap()[list].as_array().unwrap().len(), 5, "others are served");
     }
-    story.end().await;
+    fixture.end().await;
 }

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::time::{Duration, Instant};
 
-use crate::harness::{Story, names};
+use crate::harness::{Fixture, names};
 
 /// Workers wait this long for another call before they end, with time to spare.
 const REST: Duration = Duration::from_secs(60);
@@ -19,13 +19,13 @@ pub(crate) struct Census {
 }
 
 impl Census {
-    fn of(story: &Story) -> Self {
-        let pid = story.pid();
+    fn of(fixture: &Fixture) -> Self {
+        let pid = fixture.pid();
         Self {
-            descriptors: story.descriptors(),
-            threads: story.status("Threads"),
+            descriptors: fixture.descriptors(),
+            threads: fixture.status("Threads"),
             processes: descendants(pid),
-            jails: story.jails(),
+            jails: fixture.jails(),
         }
     }
 
@@ -33,12 +33,12 @@ impl Census {
     ///
     /// # Panics
     /// Where it stays larger.
-    pub(crate) async fn settled(story: &Story, before: Option<&Self>) -> Self {
+    pub(crate) async fn settled(fixture: &Fixture, before: Option<&Self>) -> Self {
         let limit = Instant::now() + REST;
-        let mut last = Self::of(story);
+        let mut last = Self::of(fixture);
         loop {
             tokio::time::sleep(Duration::from_millis(500)).await;
-            let now = Self::of(story);
+            let now = Self::of(fixture);
             let settled = match before {
                 Some(before) => now.is_within(before),
                 None => now.is_within(&last) && last.is_within(&now),

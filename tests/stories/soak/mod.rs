@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use futures_util::future::join_all;
 use serde_json::json;
 
-use crate::harness::{self, Story};
+use crate::harness::{self, Fixture};
 use crate::trials::{Need, Trial};
 use caller::{Caller, Soaked};
 use census::Census;
@@ -30,13 +30,13 @@ const CONFIGURED_EVERY: Duration = Duration::from_secs(3);
 async fn nothing_is_lost_and_nothing_is_left() {
     let seconds = std::env::var("SOAK_SECONDS").ok();
     let seconds = seconds.map_or(SECONDS, |text| text.parse().expect("a number of seconds"));
-    let mut story = Story::configured().await;
-    story.write("shared", caller::EMPTY);
-    let tools = story.client.schema().await.unwrap().tools;
+    let mut fixture = Fixture::configured().await;
+    fixture.write("shared", caller::EMPTY);
+    let tools = fixture.client.schema().await.unwrap().tools;
     let tools: Arc<[String]> = tools.into_iter().map(|tool| tool.name).collect();
     // Everything that stays was started once.
-    story.call("bash", json!({"command": "true"})).await.1.unwrap();
-    let before = Census::settled(&story, None).await;
+    fixture.call("bash", json!({"command": "true"})).await.1.unwrap();
+    let before = Census::settled(&fixture, None).await;
 
     let start = Instant::now();
     let end = start + Duration::from_secs(seconds);
@@ -44,14 +44,14 @@ async fn nothing_is_lost_and_nothing_is_left() {
     for number in 0..CALLERS {
         // Some share a connection.
         let client = match number % 4 {
-            0 => story.second_client().await,
-            _ => story.client.clone(),
+            0 => fixture.second_client().await,
+            _ => fixture.client.clone(),
         };
-        story.write(&format!("own-{number}"), caller::EMPTY);
+        fixture.write(&format!("own-{number}"), caller::EMPTY);
         let caller = Caller::new(number, client, tools.clone());
         callers.push(tokio::spawn(caller.call_until(end)));
     }
-    let mut configurer = story.client.clone();
+    let mut configurer = fixture.client.clone();
     let configuring = tokio::spawn(async move {
         while Instant::now() < end {
             tokio::time::sleep_until((Instant::now() + CONFIGURED_EVERY).min(end).into()).await;
@@ -60,30 +60,32 @@ async fn nothing_is_lost_and_nothing_is_left() {
     });
     // A quarter is for warming up.
     tokio::time::sleep_until((start + Duration::from_secs(seconds) / 4).into()).await;
-    let warm = story.status("VmRSS");
+    let warm = fixture.status("VmRSS");
     let soaked = join_all(callers).await;
     let soaked = soaked.into_iter().map(Result::unwrap).collect::<Vec<_>>();
     configuring.await.unwrap();
-    let hot = story.status("VmRSS");
+    let hot = fixture.status("VmRSS");
 
     let total = soaked.iter().fold(Soaked::default(), |sum, soaked| sum.plus(soaked));
     eprintln!("{seconds} s: {total}");
     eprintln!("resident: {warm} KiB when warm, {hot} KiB at the end");
     assert!(total.succeeded > 0 && total.cancelled > 0 && total.out_of_time > 0);
     for (number, soaked) in soaked.iter().enumerate() {
-        let own = std::fs::read_to_string(story.path(&format!("own-{number}"))).unwrap();
+        let own = std::fs::read_to_string(fixture.path(&format!("own-{number}"))).unwrap();
         soaked.own.assert_kept(&own);
-        let shared = std::fs::read_to_string(story.path("shared")).unwrap();
+        let shared = std::fs::read_to_string(fixture.path("shared")).unwrap();
         soaked.shared.assert_kept(&shared);
     }
-    let left: Vec<_> =
-        harness::names(&story.path("")).into_iter().filter(|name| name.ends_with(".tmp")).collect();
+    let left: Vec<_> = harness::names(&fixture.path(""))
+        .into_iter()
+        .filter(|name| name.ends_with(".tmp"))
+        .collect();
     assert_eq!(left, [""; 0], "temporary files were left");
     // Half as much again, and what a few large outputs may leave in an allocator's hands.
     assert!(hot < warm + warm / 2 + 48 * 1024, "{warm} KiB when warm, {hot} KiB at the end");
 
-    let after = Census::settled(&story, Some(&before)).await;
+    let after = Census::settled(&fixture, Some(&before)).await;
     eprintln!("before: {before}\nafter:  {after}");
-    story.result("read_file", json!({"path": "shared", "limit": 1})).await;
-    story.end().await;
+    fixture.result("read_file", json!({"path": "shared", "limit": 1})).await;
+    fixture.end().await;
 }

@@ -4,7 +4,7 @@ use serde_json::Value;
 
 use super::super::checks::Check;
 use super::super::derive::{self, COUNTED, Shell};
-use super::super::ground::{INNER, INNER_FILE};
+use super::super::fixture::{INNER, INNER_FILE};
 use super::super::runs::{self, Run};
 use super::super::session::{Session, call};
 use super::super::trial::{DATA_SOURCE, INTERACTIVE, Operation, RESOURCE, Trial};
@@ -112,12 +112,12 @@ async fn again(trial: &mut Trial, session: &Session, operation: &Operation) {
     if operation.tool.kind != RESOURCE || !operation.tool.idempotent {
         return;
     }
-    let once = trial.ground.state();
+    let once = trial.fixture.state();
     let what = format!("{} {} once more", operation.tool.name, shown(good));
     let sent = call(&operation.tool.name, good, &trial.folder());
     let run = session.run(sent, None, trial.limit).await;
     trial.judge(&what, Some(operation), &run);
-    match (once, trial.ground.state()) {
+    match (once, trial.fixture.state()) {
         (Ok(once), Ok(twice)) => {
             let differences = once.differences(&twice);
             let seen = differences.into_iter().map(|path| format!("{what}: {path} is another"));
@@ -163,7 +163,7 @@ async fn learn_shell(trial: &mut Trial, session: &Session, operation: &mut Opera
     }
 }
 
-/// Runs a call on fresh ground, holds it to what holds for each, and looks at what it changed.
+/// Runs a call on a fresh fixture, checks what holds for every call, and looks at what it changed.
 async fn settled(
     trial: &mut Trial,
     session: &Session,
@@ -172,7 +172,7 @@ async fn settled(
 ) -> Run {
     let folder = trial.folder();
     let what = format!("{} {}", operation.tool.name, shown(arguments));
-    let before = trial.ground.reset().and_then(|()| trial.ground.state());
+    let before = trial.fixture.reset().and_then(|()| trial.fixture.state());
     let deadline = operation.tool.default_timeout.and_then(|(seconds, nanos)| {
         Some(std::time::Duration::new(seconds.try_into().ok()?, nanos.try_into().ok()?))
     });
@@ -180,7 +180,7 @@ async fn settled(
     let run = session.run(sent, deadline, trial.limit).await;
     trial.judge(&what, Some(operation), &run);
     if operation.tool.kind == DATA_SOURCE {
-        match (before, trial.ground.state()) {
+        match (before, trial.fixture.state()) {
             (Ok(before), Ok(after)) => {
                 let changes = before.changes(&after);
                 let problems = changes.into_iter().map(|change| format!("{what}: {change}"));
@@ -219,7 +219,7 @@ pub(super) fn shown(arguments: &Payload) -> String {
 /// Where a call runs, and in which order its output comes.
 pub(super) async fn places(trial: &mut Trial, session: &Session, operations: &[Operation]) {
     // A failed reset shows in what the calls find.
-    let _ = trial.ground.reset();
+    let _ = trial.fixture.reset();
     let folder = trial.folder();
     let inner = format!("{folder}/{INNER}");
     let mut found_place = false;
@@ -298,7 +298,7 @@ fn judge_order(trial: &mut Trial, name: &str, run: &Run) {
 
 /// Calls that are declared safe, at once.
 pub(super) async fn side_by_side(trial: &mut Trial, session: &Session, operations: &[Operation]) {
-    let _ = trial.ground.reset();
+    let _ = trial.fixture.reset();
     let folder = trial.folder();
     // Another call with the same arguments may rightly fail after one that changed something.
     let is_safe = |operation: &&Operation| {

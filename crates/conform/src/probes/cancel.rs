@@ -8,7 +8,7 @@ use tokio::time::{Instant, sleep, timeout};
 
 use super::super::checks::Check;
 use super::super::derive;
-use super::super::ground::TICKS;
+use super::super::fixture::TICKS;
 use super::super::processes::{self, Process};
 use super::super::runs::{self, Ending, Run};
 use super::super::session::{Session, call};
@@ -67,14 +67,14 @@ impl Drop for Begun {
     }
 }
 
-/// Starts a call on fresh ground and waits until it has begun. Where it ended instead, how.
+/// Starts a call on a fresh fixture and waits until it has begun. Where it ended instead, how.
 pub(super) async fn begin(
     trial: &Trial,
     observer: &Observer,
     operation: &Operation,
     arguments: &Payload,
 ) -> Result<Begun, String> {
-    trial.ground.reset().map_err(|error| error.to_string())?;
+    trial.fixture.reset().map_err(|error| error.to_string())?;
     let before = processes::descendants();
     let sent = call(&operation.tool.name, arguments, &trial.folder());
     // A server in Go sends the headers of an answer with its first event, which may never come: what
@@ -86,7 +86,7 @@ pub(super) async fn begin(
     let limit = if ticks { trial.limit } else { WATCH.min(trial.limit) };
     let end = Instant::now() + limit;
     loop {
-        if trial.ground.size(TICKS) > 0 || Instant::now() >= end {
+        if trial.fixture.size(TICKS) > 0 || Instant::now() >= end {
             return Ok(begun);
         }
         if let Ok(ended) = timeout(LOOK, &mut begun.reading).await {
@@ -143,7 +143,7 @@ async fn cancelled(
 
 async fn overdue(trial: &mut Trial, session: &Session, operation: &Operation, arguments: &Payload) {
     // Leftovers would only be the folder's.
-    let _ = trial.ground.reset();
+    let _ = trial.fixture.reset();
     let name = &operation.tool.name;
     let before = processes::descendants();
     let sent = call(name, arguments, &trial.folder());
@@ -180,12 +180,12 @@ async fn is_over(trial: &mut Trial, check: Check, name: &str, before: &BTreeSet<
     processes::kill(&left);
     let end = Instant::now() + trial.limit;
     loop {
-        let size = trial.ground.size(TICKS);
+        let size = trial.fixture.size(TICKS);
         if size == 0 {
             return;
         }
         sleep(WATCH).await;
-        if trial.ground.size(TICKS) == size {
+        if trial.fixture.size(TICKS) == size {
             return;
         }
         if Instant::now() >= end {

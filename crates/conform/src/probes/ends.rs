@@ -187,7 +187,7 @@ async fn left(trial: &mut Trial, said: &Said, before: &BTreeSet<Process>, leftov
     no_orphans(trial, before).await;
     launch::said(trial, said);
     callbacks(trial, said);
-    match trial.ground.sockets() {
+    match trial.fixture.sockets() {
         _ if leftovers == Leftovers::Excused => {}
         Ok(sockets) => {
             let seen: Vec<_> = sockets.iter().map(|socket| socket.display().to_string()).collect();

@@ -3,7 +3,7 @@
 use serde_json::{Map, Value};
 
 use super::super::checks::Check;
-use super::super::ground;
+use super::super::fixture;
 use super::super::processes;
 use super::super::session::Session;
 use super::super::trial::{Callbacks, Trial};
@@ -51,7 +51,7 @@ pub(super) async fn first(trial: &mut Trial) -> Result<Option<Session>, Untestab
         Address::Unix(path) if !path.is_absolute() => {
             problems.push(format!("the relative path {}", path.display()));
         }
-        Address::Unix(path) if !ground::is_socket(path) => {
+        Address::Unix(path) if !fixture::is_socket(path) => {
             problems.push(format!("{} is no socket", path.display()));
         }
         Address::Unix(_) => {}

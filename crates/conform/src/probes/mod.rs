@@ -90,7 +90,7 @@ async fn main_session(trial: &mut Trial, session: &Session) -> Option<Life> {
     calls::unconfigured(trial, session, &operations).await;
     let config = config::configure(trial, session, &schema.config).await?;
     still_there(trial, session, "while it was configured")?;
-    if let Err(error) = trial.ground.adopt() {
+    if let Err(error) = trial.fixture.adopt() {
         trial.report.stop(format!("the folder cannot be read: {error}"));
         return None;
     }

@@ -2,7 +2,7 @@
 //! fail; and what it changes, which is nothing.
 
 use super::super::checks::Check;
-use super::super::ground::State;
+use super::super::fixture::State;
 use super::super::session::{Session, bare};
 use super::super::trial::{Operation, Trial, is_broken};
 use super::calls::shown;
@@ -48,7 +48,7 @@ pub(super) async fn all(trial: &mut Trial, session: &Session, operations: &[Oper
     if !trial.report.wants(&CHECKS) {
         return;
     }
-    let before = match trial.ground.reset().and_then(|()| trial.ground.state()) {
+    let before = match trial.fixture.reset().and_then(|()| trial.fixture.state()) {
         Ok(before) => before,
         Err(error) => {
             return trial.report.not_reached(Check::PreviewSideEffects, error.to_string());
@@ -121,7 +121,7 @@ pub(super) async fn all(trial: &mut Trial, session: &Session, operations: &[Oper
 }
 
 fn unchanged(trial: &mut Trial, before: &State, what: &str) {
-    match trial.ground.state() {
+    match trial.fixture.state() {
         Ok(after) => {
             let changes = before.changes(&after);
             let problems = changes.into_iter().map(|change| format!("{what}: {change}"));

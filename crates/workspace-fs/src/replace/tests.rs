@@ -12,7 +12,7 @@ use crate::{
 };
 
 /// A root to write in.
-struct Story {
+struct Fixture {
     workspace: Workspace,
     root: PathBuf,
     _keep: Option<tempfile::TempDir>,
@@ -20,7 +20,7 @@ struct Story {
 
 const WAIT: Wait<'static> = Wait { limit: Duration::from_secs(60), should_stop: &|| false };
 
-impl Story {
+impl Fixture {
     fn new() -> Self {
         let keep = tempfile::tempdir().unwrap();
         let root = keep.path().canonicalize().unwrap();
@@ -98,19 +98,19 @@ fn names(directory: &Path) -> Vec<String> {
 
 #[test]
 fn a_new_file_is_made_with_its_folders() {
-    let story = Story::new();
-    let written = story.write("a/b/c", "new\n").unwrap();
+    let fixture = Fixture::new();
+    let written = fixture.write("a/b/c", "new\n").unwrap();
     assert_eq!(written.how, How::Created);
-    assert_eq!(story.read("a/b/c"), "new\n");
+    assert_eq!(fixture.read("a/b/c"), "new\n");
     let status = fs::read_to_string("/proc/self/status").unwrap();
     let umask = status.lines().find_map(|line| line.strip_prefix("Umask:\t")).unwrap();
     let umask = u32::from_str_radix(umask, 8).unwrap();
-    let mode = |name: &str| fs::metadata(story.root.join(name)).unwrap().mode() & 0o7777;
+    let mode = |name: &str| fs::metadata(fixture.root.join(name)).unwrap().mode() & 0o7777;
     assert_eq!((mode("a/b/c"), mode("a/b")), (0o666 & !umask, 0o777 & !umask));
-    assert_eq!(written.stat.stamp(), story.stat("a/b/c").stamp());
+    assert_eq!(written.stat.stamp(), fixture.stat("a/b/c").stamp());
 }
 
-impl Story {
+impl Fixture {
     fn stat(&self, text: &str) -> FileStat {
         let path = PathArgument { text, working_directory: None };
         let place = self.workspace.locate_existing(path, Action::Read).unwrap();
@@ -121,8 +121,8 @@ impl Story {
 
 #[test]
 fn a_replaced_file_keeps_mode_owner_and_attributes() {
-    let story = Story::new();
-    let path = story.root.join("s.sh");
+    let fixture = Fixture::new();
+    let path = fixture.root.join("s.sh");
     fs::write(&path, "echo 1").unwrap();
     fs::set_permissions(&path, fs::Permissions::from_mode(0o4751)).unwrap();
     let is_root = rustix::process::geteuid().is_root();
@@ -142,10 +142,10 @@ fn a_replaced_file_keeps_mode_owner_and_attributes() {
             eprintln!("SKIPPED in part: {name} cannot be set here: {errno}");
         }
     }
-    let before = story.stat("s.sh");
-    let written = story.write("s.sh", "echo 2").unwrap();
+    let before = fixture.stat("s.sh");
+    let written = fixture.write("s.sh", "echo 2").unwrap();
     assert_eq!(written.how, How::Replaced { parted_names: 0 });
-    let after = story.stat("s.sh");
+    let after = fixture.stat("s.sh");
     assert_eq!((after.mode, after.uid, after.gid), (before.mode, before.uid, before.gid));
     assert_ne!(after.id, before.id);
     let new = fs::File::open(&path).unwrap();
@@ -157,168 +157,168 @@ fn a_replaced_file_keeps_mode_owner_and_attributes() {
         };
         assert_eq!(value(&new), value(&file), "{name}");
     }
-    assert_eq!(story.names(), ["s.sh"]);
+    assert_eq!(fixture.names(), ["s.sh"]);
 }
 
 #[test]
 fn an_access_list_that_the_folder_hands_down_does_not_reach_an_old_file() {
-    let story = Story::new();
-    fs::write(story.root.join("f"), "1").unwrap();
+    let fixture = Fixture::new();
+    fs::write(fixture.root.join("f"), "1").unwrap();
     let acl: &[u8] = b"\x02\0\0\0\x01\0\x07\0\xFF\xFF\xFF\xFF\x02\0\x07\0\xE8\x03\0\0\
         \x04\0\x05\0\xFF\xFF\xFF\xFF\x10\0\x07\0\xFF\xFF\xFF\xFF\x20\0\x05\0\xFF\xFF\xFF\xFF";
-    let folder = fs::File::open(&story.root).unwrap();
+    let folder = fs::File::open(&fixture.root).unwrap();
     let name = "system.posix_acl_default";
     if let Err(errno) = rustix::fs::fsetxattr(&folder, name, acl, XattrFlags::empty()) {
         eprintln!("SKIPPED an_access_list_that_the_folder_hands_down: {errno}");
         return;
     }
     let has_list = |name: &str| {
-        let file = fs::File::open(story.root.join(name)).unwrap();
+        let file = fs::File::open(fixture.root.join(name)).unwrap();
         rustix::fs::fgetxattr(&file, "system.posix_acl_access", &mut [0u8; 100][..]).is_ok()
     };
-    story.write("f", "2").unwrap();
-    story.write("new", "2").unwrap();
+    fixture.write("f", "2").unwrap();
+    fixture.write("new", "2").unwrap();
     assert!(!has_list("f") && has_list("new"));
 }
 
 #[test]
 fn links_stay_links() {
-    let story = Story::new();
-    fs::create_dir(story.root.join("real")).unwrap();
-    fs::write(story.root.join("real/t"), "v1").unwrap();
+    let fixture = Fixture::new();
+    fs::create_dir(fixture.root.join("real")).unwrap();
+    fs::write(fixture.root.join("real/t"), "v1").unwrap();
     for (link, target) in
         [("link", "real/t"), ("link2", "link"), ("loop", "loop"), ("dangling", "real/none")]
     {
-        symlink(target, story.root.join(link)).unwrap();
+        symlink(target, fixture.root.join(link)).unwrap();
     }
-    story.write("link2", "v2").unwrap();
-    assert_eq!(story.read("real/t"), "v2");
-    story.write("dangling", "x").unwrap();
-    assert_eq!(story.read("real/none"), "x");
+    fixture.write("link2", "v2").unwrap();
+    assert_eq!(fixture.read("real/t"), "v2");
+    fixture.write("dangling", "x").unwrap();
+    assert_eq!(fixture.read("real/none"), "x");
     assert_eq!(
-        story.refusal("loop"),
+        fixture.refusal("loop"),
         "cannot write loop: too many symbolic links, /loop among them"
     );
     for link in ["link", "link2", "dangling"] {
-        assert!(fs::symlink_metadata(story.root.join(link)).unwrap().is_symlink(), "{link}");
+        assert!(fs::symlink_metadata(fixture.root.join(link)).unwrap().is_symlink(), "{link}");
     }
 }
 
 #[test]
 fn a_hard_link_is_parted_and_told() {
-    let story = Story::new();
-    fs::write(story.root.join("a"), "t").unwrap();
-    let outside = tempfile::tempdir_in(story.root.parent().unwrap()).unwrap();
-    fs::hard_link(story.root.join("a"), outside.path().join("b")).unwrap();
-    let written = story.write("a", "u").unwrap();
+    let fixture = Fixture::new();
+    fs::write(fixture.root.join("a"), "t").unwrap();
+    let outside = tempfile::tempdir_in(fixture.root.parent().unwrap()).unwrap();
+    fs::hard_link(fixture.root.join("a"), outside.path().join("b")).unwrap();
+    let written = fixture.write("a", "u").unwrap();
     assert_eq!(written.how, How::Replaced { parted_names: 1 });
     assert_eq!(fs::read(outside.path().join("b")).unwrap(), b"t");
-    assert_eq!(story.read("a"), "u");
+    assert_eq!(fixture.read("a"), "u");
 }
 
 #[test]
 fn what_cannot_be_written_leaves_nothing_behind() {
-    let story = Story::new();
+    let fixture = Fixture::new();
     let outside = tempfile::tempdir().unwrap();
-    fs::write(story.root.join("file"), "x").unwrap();
-    symlink(outside.path(), story.root.join("out")).unwrap();
-    assert!(story.refusal("out/new/dir/f").contains("the link /out leads to"));
+    fs::write(fixture.root.join("file"), "x").unwrap();
+    symlink(outside.path(), fixture.root.join("out")).unwrap();
+    assert!(fixture.refusal("out/new/dir/f").contains("the link /out leads to"));
     assert_eq!(fs::read_dir(outside.path()).unwrap().count(), 0);
-    assert_eq!(story.refusal("file/x"), "cannot write file/x: /file is not a folder");
-    assert_eq!(story.refusal("."), "cannot write .: it is a folder");
-    assert!(story.refusal("new/").contains("ends in a slash"));
+    assert_eq!(fixture.refusal("file/x"), "cannot write file/x: /file is not a folder");
+    assert_eq!(fixture.refusal("."), "cannot write .: it is a folder");
+    assert!(fixture.refusal("new/").contains("ends in a slash"));
     let long = format!("a/b/{}", "n".repeat(256));
-    assert!(story.refusal(&long).ends_with("file name too long"));
-    assert_eq!(story.names(), ["file", "out"]);
+    assert!(fixture.refusal(&long).ends_with("file name too long"));
+    assert_eq!(fixture.names(), ["file", "out"]);
 }
 
 #[test]
 fn a_name_of_the_greatest_length_can_be_written() {
-    for story in [Story::new(), Story::new().with_names()] {
+    for fixture in [Fixture::new(), Fixture::new().with_names()] {
         let long = "n".repeat(255);
-        story.write(&long, "1").unwrap();
-        story.write(&long, "2").unwrap();
-        assert_eq!((story.read(&long), story.names().len()), ("2".to_owned(), 1));
+        fixture.write(&long, "1").unwrap();
+        fixture.write(&long, "2").unwrap();
+        assert_eq!((fixture.read(&long), fixture.names().len()), ("2".to_owned(), 1));
     }
 }
 
 #[test]
 fn giving_up_removes_the_file_and_the_folders() {
-    let story = Story::new();
+    let fixture = Fixture::new();
     let stage = |should_stop: &dyn Fn() -> bool| {
         let path = PathArgument { text: "a/b/f", working_directory: None };
-        let place = story.workspace.locate(path, Action::Write).unwrap();
+        let place = fixture.workspace.locate(path, Action::Write).unwrap();
         let content: &[&[u8]] = &[b"x"];
         let new = Replacement { text: "a/b/f", base: None, content, should_stop };
-        story.workspace.stage(place, new).map(drop)
+        fixture.workspace.stage(place, new).map(drop)
     };
     assert!(matches!(*stage(&|| true).unwrap_err().fault, Fault::Stopped));
     assert!(stage(&|| false).is_ok(), "staged, and dropped");
-    assert_eq!(story.names(), [""; 0]);
+    assert_eq!(fixture.names(), [""; 0]);
 }
 
 #[test]
 fn a_change_by_another_program_is_not_overwritten() {
-    let story = Story::new();
-    fs::write(story.root.join("f"), "1").unwrap();
-    let error = story
+    let fixture = Fixture::new();
+    fs::write(fixture.root.join("f"), "1").unwrap();
+    let error = fixture
         .change("f", |_| {
-            fs::write(story.root.join("f"), "theirs").unwrap();
+            fs::write(fixture.root.join("f"), "theirs").unwrap();
             b"ours".to_vec()
         })
         .unwrap_err();
     assert!(matches!(*error.fault, Fault::Changed), "{error}");
-    assert_eq!((story.read("f"), story.names()), ("theirs".to_owned(), vec!["f".to_owned()]));
-    let error = story
+    assert_eq!((fixture.read("f"), fixture.names()), ("theirs".to_owned(), vec!["f".to_owned()]));
+    let error = fixture
         .change("new", |_| {
-            fs::write(story.root.join("new"), "theirs").unwrap();
+            fs::write(fixture.root.join("new"), "theirs").unwrap();
             b"ours".to_vec()
         })
         .unwrap_err();
     assert!(matches!(*error.fault, Fault::Changed), "{error}");
-    assert_eq!(story.read("new"), "theirs");
+    assert_eq!(fixture.read("new"), "theirs");
 }
 
 #[test]
 fn parallel_changes_through_two_spellings_lose_nothing() {
-    let story = Story::new();
-    fs::write(story.root.join("n"), "0").unwrap();
-    symlink("n", story.root.join("link")).unwrap();
+    let fixture = Fixture::new();
+    fs::write(fixture.root.join("n"), "0").unwrap();
+    symlink("n", fixture.root.join("link")).unwrap();
     let add = |old: &[u8]| {
         let number: u32 = std::str::from_utf8(old).unwrap().parse().unwrap();
         (number + 1).to_string().into_bytes()
     };
     std::thread::scope(|scope| {
         for name in ["n", "link", "./n", "link"] {
-            let story = &story;
+            let fixture = &fixture;
             scope.spawn(move || {
                 for _ in 0..25 {
-                    story.change(name, add).unwrap();
+                    fixture.change(name, add).unwrap();
                 }
             });
         }
     });
-    assert_eq!((story.read("n"), story.names().len()), ("100".to_owned(), 2));
+    assert_eq!((fixture.read("n"), fixture.names().len()), ("100".to_owned(), 2));
 }
 
 #[test]
 fn parallel_creations_of_one_file_agree() {
-    let story = Story::new();
+    let fixture = Fixture::new();
     std::thread::scope(|scope| {
         for number in 0..8 {
-            let story = &story;
+            let fixture = &fixture;
             let append = move |old: &[u8]| [old, &[b'a' + number]].concat();
-            scope.spawn(move || story.change("x/y/new", append).unwrap());
+            scope.spawn(move || fixture.change("x/y/new", append).unwrap());
         }
     });
-    let mut letters: Vec<char> = story.read("x/y/new").chars().collect();
+    let mut letters: Vec<char> = fixture.read("x/y/new").chars().collect();
     letters.sort_unstable();
     assert_eq!(letters, ('a'..='h').collect::<Vec<_>>());
 }
 
 #[test]
 fn content_in_many_pieces_is_written_in_order() {
-    let story = Story::new();
+    let fixture = Fixture::new();
     let large = vec![b'L'; GATHER + 1];
     let mut pieces: Vec<&[u8]> = Vec::new();
     for number in 0..2000 {
@@ -328,54 +328,54 @@ fn content_in_many_pieces_is_written_in_order() {
         }
     }
     let path = PathArgument { text: "f", working_directory: None };
-    let place = story.workspace.locate(path, Action::Write).unwrap();
+    let place = fixture.workspace.locate(path, Action::Write).unwrap();
     let new = Replacement { text: "f", base: None, content: &pieces, should_stop: &|| false };
-    let _ = story.workspace.stage(place, new).unwrap().commit().unwrap();
+    let _ = fixture.workspace.stage(place, new).unwrap().commit().unwrap();
     assert_eq!(
-        Version::of(&fs::read(story.root.join("f")).unwrap()),
+        Version::of(&fs::read(fixture.root.join("f")).unwrap()),
         Version::of(&pieces.concat())
     );
 }
 
 /// Writing in place, straight: as root every folder is writable, so nothing leads there by itself.
-fn in_place(story: &Story, content: &[u8]) -> Result<(), Fault> {
+fn in_place(fixture: &Fixture, content: &[u8]) -> Result<(), Fault> {
     let new = Temp::in_memory().unwrap();
     rustix::io::write(&new, content).unwrap();
-    in_place_from(story, new.as_fd())
+    in_place_from(fixture, new.as_fd())
 }
 
-fn in_place_from(story: &Story, new: BorrowedFd<'_>) -> Result<(), Fault> {
+fn in_place_from(fixture: &Fixture, new: BorrowedFd<'_>) -> Result<(), Fault> {
     let path = PathArgument { text: "f", working_directory: None };
-    let place = story.workspace.locate(path, Action::Write).unwrap();
-    let base = story.stat("f");
+    let place = fixture.workspace.locate(path, Action::Write).unwrap();
+    let base = fixture.stat("f");
     let folders = Folders::make(place.folder().unwrap(), &[]).unwrap();
-    let site = story.workspace.site(&folders, &place);
+    let site = fixture.workspace.site(&folders, &place);
     in_place::overwrite(&place, site, &base, new, InPlace::Mounted)
 }
 
 #[test]
 fn in_place_keeps_the_file_and_leaves_no_copy() {
-    let story = Story::new();
-    fs::write(story.root.join("f"), "the old content").unwrap();
-    let before = story.stat("f").id;
+    let fixture = Fixture::new();
+    fs::write(fixture.root.join("f"), "the old content").unwrap();
+    let before = fixture.stat("f").id;
     for content in ["short", "much longer than it was before"] {
-        in_place(&story, content.as_bytes()).unwrap();
-        assert_eq!(story.read("f"), content);
+        in_place(&fixture, content.as_bytes()).unwrap();
+        assert_eq!(fixture.read("f"), content);
     }
-    assert_eq!((story.stat("f").id, story.names()), (before, vec!["f".to_owned()]));
+    assert_eq!((fixture.stat("f").id, fixture.names()), (before, vec!["f".to_owned()]));
 }
 
 #[test]
 fn in_place_never_reaches_another_name() {
-    let story = Story::new();
-    fs::write(story.root.join("f"), "old").unwrap();
-    fs::hard_link(story.root.join("f"), story.root.join("g")).unwrap();
-    let fault = in_place(&story, b"new").unwrap_err();
+    let fixture = Fixture::new();
+    fs::write(fixture.root.join("f"), "old").unwrap();
+    fs::hard_link(fixture.root.join("f"), fixture.root.join("g")).unwrap();
+    let fault = in_place(&fixture, b"new").unwrap_err();
     assert_eq!(
         fault.to_string(),
         "it is mounted by itself, and writing in place would reach its 1 other name(s) too"
     );
-    assert_eq!(story.read("g"), "old");
+    assert_eq!(fixture.read("g"), "old");
 }
 
 /// Runs one of the ignored tests below by itself, in a shell that prepares its environment.
@@ -408,76 +408,79 @@ fn run_inner(test: &str, prepare: &str, root: &Path) -> Option<()> {
     Some(())
 }
 
-fn inner_story() -> Story {
-    Story::at(Path::new(&std::env::var_os("INNER_ROOT").unwrap()))
+fn inner_story() -> Fixture {
+    Fixture::at(Path::new(&std::env::var_os("INNER_ROOT").unwrap()))
 }
 
 #[test]
 fn a_mounted_file_is_written_in_place() {
-    let story = Story::new();
-    fs::write(story.root.join("real"), "a").unwrap();
-    fs::write(story.root.join("cfg"), "").unwrap();
+    let fixture = Fixture::new();
+    fs::write(fixture.root.join("real"), "a").unwrap();
+    fs::write(fixture.root.join("cfg"), "").unwrap();
     let prepare = "mount --bind \"$INNER_ROOT/real\" \"$INNER_ROOT/cfg\"";
-    if run_inner("inner_mounted_file", prepare, &story.root).is_some() {
-        assert_eq!((story.read("real"), story.names().len()), ("b".to_owned(), 2));
+    if run_inner("inner_mounted_file", prepare, &fixture.root).is_some() {
+        assert_eq!((fixture.read("real"), fixture.names().len()), ("b".to_owned(), 2));
     }
 }
 
 #[test]
 #[ignore = "run by a_mounted_file_is_written_in_place"]
 fn inner_mounted_file() {
-    let story = inner_story();
-    assert_eq!(story.write("cfg", "b").unwrap().how, How::InPlace(InPlace::Mounted));
-    assert_eq!((story.read("cfg"), story.names()), ("b".into(), vec!["cfg".into(), "real".into()]));
+    let fixture = inner_story();
+    assert_eq!(fixture.write("cfg", "b").unwrap().how, How::InPlace(InPlace::Mounted));
+    assert_eq!(
+        (fixture.read("cfg"), fixture.names()),
+        ("b".into(), vec!["cfg".into(), "real".into()])
+    );
 }
 
 #[test]
 fn a_full_disk_leaves_the_old_content() {
-    let story = Story::new();
-    run_inner("inner_full_disk", "mount -t tmpfs -o size=64k tmpfs \"$INNER_ROOT\"", &story.root);
+    let fixture = Fixture::new();
+    run_inner("inner_full_disk", "mount -t tmpfs -o size=64k tmpfs \"$INNER_ROOT\"", &fixture.root);
 }
 
 #[test]
 #[ignore = "run by a_full_disk_leaves_the_old_content"]
 fn inner_full_disk() {
-    let story = inner_story();
-    story.write("f", "original\n").unwrap();
+    let fixture = inner_story();
+    fixture.write("f", "original\n").unwrap();
     let large = vec![b'x'; 200_000];
     let check = |error: String| {
         assert!(error.contains("no space left on device"), "{error}");
         assert_eq!(
-            (story.read("f"), story.names()),
+            (fixture.read("f"), fixture.names()),
             ("original\n".to_owned(), vec!["f".to_owned()])
         );
     };
-    check(story.write("f", &large).unwrap_err().to_string());
-    check(story.write("a/b", &large).unwrap_err().to_string());
-    check(in_place(&story, &large).unwrap_err().to_string());
-    story.write("f", "small\n").unwrap();
-    assert_eq!(story.read("f"), "small\n");
+    check(fixture.write("f", &large).unwrap_err().to_string());
+    check(fixture.write("a/b", &large).unwrap_err().to_string());
+    check(in_place(&fixture, &large).unwrap_err().to_string());
+    fixture.write("f", "small\n").unwrap();
+    assert_eq!(fixture.read("f"), "small\n");
 }
 
 #[test]
 fn a_limit_on_the_size_of_files_leaves_the_old_content() {
-    let story = Story::new();
-    fs::write(story.root.join("large"), vec![b'x'; 200_000]).unwrap();
-    run_inner("inner_file_size_limit", "trap '' XFSZ; ulimit -f 64", &story.root);
+    let fixture = Fixture::new();
+    fs::write(fixture.root.join("large"), vec![b'x'; 200_000]).unwrap();
+    run_inner("inner_file_size_limit", "trap '' XFSZ; ulimit -f 64", &fixture.root);
 }
 
 #[test]
 #[ignore = "run by a_limit_on_the_size_of_files_leaves_the_old_content"]
 fn inner_file_size_limit() {
-    let story = inner_story();
-    story.write("f", "original\n").unwrap();
-    let large = fs::File::open(story.root.join("large")).unwrap();
+    let fixture = inner_story();
+    fixture.write("f", "original\n").unwrap();
+    let large = fs::File::open(fixture.root.join("large")).unwrap();
     for error in [
-        story.write("f", fs::read(story.root.join("large")).unwrap()).unwrap_err().to_string(),
+        fixture.write("f", fs::read(fixture.root.join("large")).unwrap()).unwrap_err().to_string(),
         // Fails half-way: the old content is put back.
-        in_place_from(&story, large.as_fd()).unwrap_err().to_string(),
+        in_place_from(&fixture, large.as_fd()).unwrap_err().to_string(),
     ] {
         assert!(error.contains("file too large"), "{error}");
         assert_eq!(
-            (story.read("f"), story.names()),
+            (fixture.read("f"), fixture.names()),
             ("original\n".into(), vec!["f".into(), "large".into()])
         );
     }
@@ -485,15 +488,15 @@ fn inner_file_size_limit() {
 
 #[test]
 fn without_privileges_permissions_are_respected() {
-    let story = Story::new();
+    let fixture = Fixture::new();
     if !rustix::process::geteuid().is_root() {
-        return inner_unprivileged_at(&story.root);
+        return inner_unprivileged_at(&fixture.root);
     }
-    fs::set_permissions(&story.root, fs::Permissions::from_mode(0o777)).unwrap();
+    fs::set_permissions(&fixture.root, fs::Permissions::from_mode(0o777)).unwrap();
     let executable = std::env::current_exe().unwrap();
-    let copy = story.root.join("test");
+    let copy = fixture.root.join("test");
     fs::copy(executable, &copy).unwrap();
-    let root = story.root.join("root");
+    let root = fixture.root.join("root");
     fs::create_dir(&root).unwrap();
     fs::set_permissions(&root, fs::Permissions::from_mode(0o777)).unwrap();
     let script = format!(
@@ -520,7 +523,7 @@ fn inner_unprivileged() {
 }
 
 fn inner_unprivileged_at(root: &Path) {
-    let story = Story::at(root);
+    let fixture = Fixture::at(root);
     let mode = |name: &str, mode| {
         fs::set_permissions(root.join(name), fs::Permissions::from_mode(mode)).unwrap();
     };
@@ -532,20 +535,20 @@ fn inner_unprivileged_at(root: &Path) {
     mode("protected", 0o444);
     mode("ro", 0o555);
     mode("shut", 0o000);
-    assert_eq!(story.refusal("ro/x"), "cannot write ro/x: permission denied");
-    assert_eq!(story.refusal("ro/a/b/x"), "cannot write ro/a/b/x: permission denied");
-    assert_eq!(story.refusal("protected"), "cannot write protected: permission denied");
+    assert_eq!(fixture.refusal("ro/x"), "cannot write ro/x: permission denied");
+    assert_eq!(fixture.refusal("ro/a/b/x"), "cannot write ro/a/b/x: permission denied");
+    assert_eq!(fixture.refusal("protected"), "cannot write protected: permission denied");
     for (name, obstacle) in [
         ("ro/x", "ro cannot be written: its mode is 0555 and its owner uid "),
         ("protected", "protected cannot be written: its mode is 0444 and its owner uid "),
         ("shut/deep/f", "shut cannot be searched: its mode is 0000 and its owner uid "),
     ] {
-        let hint = story.write(name, "new").unwrap_err().hint().unwrap_or_default();
+        let hint = fixture.write(name, "new").unwrap_err().hint().unwrap_or_default();
         assert!(hint.contains(obstacle), "{name}: {hint}");
     }
-    let written = story.write("ro/f", "new").unwrap();
+    let written = fixture.write("ro/f", "new").unwrap();
     assert_eq!(written.how, How::InPlace(InPlace::FolderNotWritable));
-    assert_eq!((story.read("ro/f"), story.read("protected")), ("new".into(), "old".into()));
+    assert_eq!((fixture.read("ro/f"), fixture.read("protected")), ("new".into(), "old".into()));
     assert_eq!(fs::read_dir(root.join("ro")).unwrap().count(), 1);
     mode("ro", 0o755);
     mode("shut", 0o755);
@@ -560,11 +563,11 @@ fn a_killed_process_leaves_old_or_new_content() {
         let keep = tempfile::tempdir_in("/dev/shm").unwrap();
         let path = keep.path().canonicalize().unwrap();
         fs::create_dir(path.join("root")).unwrap();
-        let story = Story::at(&path.join("root"));
+        let fixture = Fixture::at(&path.join("root"));
         let executable = std::env::current_exe().unwrap();
         let mut removed = 0;
         for round in 0..12u64 {
-            fs::write(story.root.join("f"), vec![b'0'; 10_000]).unwrap();
+            fs::write(fixture.root.join("f"), vec![b'0'; 10_000]).unwrap();
             let mut child = Command::new(&executable)
                 .args(["--exact", "replace::tests::inner_writes_for_ever", "--ignored"])
                 .env("INNER_ROOT", &path)
@@ -572,7 +575,7 @@ fn a_killed_process_leaves_old_or_new_content() {
                 .stdout(std::process::Stdio::null())
                 .spawn()
                 .unwrap();
-            while fs::read(story.root.join("f")).unwrap()[0] == b'0' {
+            while fs::read(fixture.root.join("f")).unwrap()[0] == b'0' {
                 std::thread::yield_now();
             }
             // A different moment each round; which one does not matter to what must hold.
@@ -581,14 +584,14 @@ fn a_killed_process_leaves_old_or_new_content() {
             }
             child.kill().unwrap();
             child.wait().unwrap();
-            let content = fs::read(story.root.join("f")).unwrap();
+            let content = fs::read(fixture.root.join("f")).unwrap();
             let is_whole = content.len().is_multiple_of(10_000);
             assert!(is_whole && content.iter().all(|byte| *byte == content[0]));
-            let next = Story::at(&story.root).with_journal(&path.join("state"));
+            let next = Fixture::at(&fixture.root).with_journal(&path.join("state"));
             let recovered = next.workspace.recover();
             assert_eq!(recovered.waiting, 0);
             removed += recovered.removed;
-            assert_eq!((story.names(), recovered.kept.len()), (vec!["f".to_owned()], 0));
+            assert_eq!((fixture.names(), recovered.kept.len()), (vec!["f".to_owned()], 0));
             drop(next);
             assert_eq!(names(&path.join("state")), [""; 0]);
         }
@@ -600,13 +603,13 @@ fn a_killed_process_leaves_old_or_new_content() {
 #[ignore = "run by a_killed_process_leaves_old_or_new_content"]
 fn inner_writes_for_ever() {
     let path = PathBuf::from(std::env::var_os("INNER_ROOT").unwrap());
-    let mut story = Story::at(&path.join("root")).with_journal(&path.join("state"));
+    let mut fixture = Fixture::at(&path.join("root")).with_journal(&path.join("state"));
     if std::env::var("INNER_LINKING").unwrap() == "named" {
-        story = story.with_names();
+        fixture = fixture.with_names();
     }
     for letter in (b'a'..=b'z').cycle() {
         let length = 10_000 * (1 + usize::from(letter % 4));
-        story.write("f", vec![letter; length]).unwrap();
+        fixture.write("f", vec![letter; length]).unwrap();
     }
 }
 
@@ -614,8 +617,8 @@ fn inner_writes_for_ever() {
 #[test]
 fn a_staged_file_has_no_name_where_the_system_can_do_without() {
     let state = tempfile::tempdir().unwrap();
-    let listed = |story: &Story| {
-        assert!(story.workspace.journal.is_some());
+    let listed = |fixture: &Fixture| {
+        assert!(fixture.workspace.journal.is_some());
         let journals = names(&state.path().join("s"));
         assert_eq!(journals.len(), 1);
         let content = fs::read(state.path().join("s").join(&journals[0])).unwrap();
@@ -623,30 +626,30 @@ fn a_staged_file_has_no_name_where_the_system_can_do_without() {
         content.chunks(8192).any(|slot| slot[..4] != [0; 4])
     };
     for has_name in [false, true] {
-        let story = Story::new().with_journal(&state.path().join("s"));
-        let story = if has_name { story.with_names() } else { story };
+        let fixture = Fixture::new().with_journal(&state.path().join("s"));
+        let fixture = if has_name { fixture.with_names() } else { fixture };
         for commits in [false, true] {
             for name in ["new", "old"] {
-                fs::write(story.root.join("old"), "1").unwrap();
-                let _ = fs::remove_file(story.root.join("new"));
+                fs::write(fixture.root.join("old"), "1").unwrap();
+                let _ = fs::remove_file(fixture.root.join("new"));
                 let path = PathArgument { text: name, working_directory: None };
-                let place = story.workspace.locate(path, Action::Write).unwrap();
+                let place = fixture.workspace.locate(path, Action::Write).unwrap();
                 let base = place.open(name, Action::Write, AccessTime::Touch).ok();
                 let (base, content): (_, &[&[u8]]) = (base.as_ref(), &[b"2"]);
                 let new = Replacement { text: name, base, content, should_stop: &|| false };
-                let staged = story.workspace.stage(place, new).unwrap();
-                let temporary = story.names().into_iter().find(|name| name.ends_with(".tmp"));
+                let staged = fixture.workspace.stage(place, new).unwrap();
+                let temporary = fixture.names().into_iter().find(|name| name.ends_with(".tmp"));
                 assert_eq!(temporary.is_some(), has_name, "{temporary:?}");
                 assert!(temporary.is_none_or(|name| name.starts_with(".provider-workspace-")));
-                assert_eq!(listed(&story), has_name);
+                assert_eq!(listed(&fixture), has_name);
                 match commits {
                     true => drop(staged.commit().unwrap()),
                     false => drop(staged),
                 }
-                let left = story.names();
+                let left = fixture.names();
                 assert_eq!(left.len(), 1 + usize::from(commits && name == "new"), "{left:?}");
-                assert!(!listed(&story));
-                assert_eq!(story.read("old"), if commits && name == "old" { "2" } else { "1" });
+                assert!(!listed(&fixture));
+                assert_eq!(fixture.read("old"), if commits && name == "old" { "2" } else { "1" });
             }
         }
     }
@@ -657,11 +660,11 @@ fn a_staged_file_has_no_name_where_the_system_can_do_without() {
 #[test]
 fn in_place_keeps_the_old_content_aside() {
     let state = tempfile::tempdir().unwrap();
-    let story = Story::new().with_journal(&state.path().join("s"));
-    fs::write(story.root.join("f"), "the old content").unwrap();
-    in_place(&story, b"new").unwrap();
-    assert_eq!((story.read("f"), story.names()), ("new".to_owned(), vec!["f".to_owned()]));
+    let fixture = Fixture::new().with_journal(&state.path().join("s"));
+    fs::write(fixture.root.join("f"), "the old content").unwrap();
+    in_place(&fixture, b"new").unwrap();
+    assert_eq!((fixture.read("f"), fixture.names()), ("new".to_owned(), vec!["f".to_owned()]));
     assert_eq!(names(&state.path().join("s")).len(), 1, "the journal alone");
-    drop(story);
+    drop(fixture);
     assert_eq!(names(&state.path().join("s")), [""; 0]);
 }

@@ -10,13 +10,13 @@ use crate::{AccessTime, RootsSpec, Special};
 
 /// Two writable roots `one` and `two`, a read-only root `fixed` and a folder `outside`, with a
 /// secret in the last.
-struct Story {
+struct Fixture {
     workspace: Workspace,
     base: PathBuf,
     _keep: tempfile::TempDir,
 }
 
-impl Story {
+impl Fixture {
     fn new() -> Self {
         let keep = tempfile::tempdir().unwrap();
         let base = keep.path().canonicalize().unwrap();
@@ -77,157 +77,164 @@ const OUTSIDE: &str = "outside the roots [/one, /two, /fixed/open, /fixed]";
 
 #[test]
 fn relative_paths_start_from_the_working_directory_or_the_first_root() {
-    let story = Story::new();
-    assert_eq!(story.read("a").unwrap(), "a in one");
-    assert_eq!(story.read("./in//../a").unwrap(), "a in one");
-    assert_eq!(story.read(&story.path("two/a")).unwrap(), "a in two");
-    let two = story.path("two");
-    assert_eq!(story.read_from("a", Some(&two)).unwrap(), "a in two");
-    assert_eq!(story.read_from("../one/in/b", Some(&two)).unwrap(), "b in one");
-    assert_eq!(story.read_from("b", Some(&story.path("one/in"))).unwrap(), "b in one");
-    let outside = story.path("outside");
-    let refused = story.read_from("secret", Some(&outside)).unwrap_err();
+    let fixture = Fixture::new();
+    assert_eq!(fixture.read("a").unwrap(), "a in one");
+    assert_eq!(fixture.read("./in//../a").unwrap(), "a in one");
+    assert_eq!(fixture.read(&fixture.path("two/a")).unwrap(), "a in two");
+    let two = fixture.path("two");
+    assert_eq!(fixture.read_from("a", Some(&two)).unwrap(), "a in two");
+    assert_eq!(fixture.read_from("../one/in/b", Some(&two)).unwrap(), "b in one");
+    assert_eq!(fixture.read_from("b", Some(&fixture.path("one/in"))).unwrap(), "b in one");
+    let outside = fixture.path("outside");
+    let refused = fixture.read_from("secret", Some(&outside)).unwrap_err();
     assert_eq!(
         refused,
         "cannot read secret: the working directory /outside is outside the roots [/one, /two, \
          /fixed/open, /fixed]"
     );
-    let absolute = story.path("one/a");
-    assert_eq!(story.read_from(&absolute, Some(&outside)).unwrap(), "a in one", "not used");
-    assert!(story.read_from("a", Some("one")).unwrap_err().contains("not an absolute path"));
+    let absolute = fixture.path("one/a");
+    assert_eq!(fixture.read_from(&absolute, Some(&outside)).unwrap(), "a in one", "not used");
+    assert!(fixture.read_from("a", Some("one")).unwrap_err().contains("not an absolute path"));
 }
 
 #[test]
 fn dots_may_leave_a_root_for_another_one_only() {
-    let story = Story::new();
-    assert_eq!(story.read("../two/a").unwrap(), "a in two");
-    assert_eq!(story.read("in/../../two/../one/a").unwrap(), "a in one");
-    assert_eq!(story.read(&story.path("outside/../one/a")).unwrap(), "a in one");
+    let fixture = Fixture::new();
+    assert_eq!(fixture.read("../two/a").unwrap(), "a in two");
+    assert_eq!(fixture.read("in/../../two/../one/a").unwrap(), "a in one");
+    assert_eq!(fixture.read(&fixture.path("outside/../one/a")).unwrap(), "a in one");
     assert_eq!(
-        story.refusal("../outside/secret"),
+        fixture.refusal("../outside/secret"),
         format!("cannot read ../outside/secret: {OUTSIDE}")
     );
-    assert_eq!(story.refusal("../outside/none"), format!("cannot read ../outside/none: {OUTSIDE}"));
-    assert_eq!(story.refusal(".."), format!("cannot read ..: {OUTSIDE}"));
-    assert!(story.refusal("../one-beside/a").ends_with(OUTSIDE));
-    assert!(story.refusal("/etc/passwd").ends_with(OUTSIDE));
-    assert!(story.refusal("none/../a").contains("/one/none does not exist"));
-    assert!(story.refusal("a/../a").contains("/one/a is not a folder"));
+    assert_eq!(
+        fixture.refusal("../outside/none"),
+        format!("cannot read ../outside/none: {OUTSIDE}")
+    );
+    assert_eq!(fixture.refusal(".."), format!("cannot read ..: {OUTSIDE}"));
+    assert!(fixture.refusal("../one-beside/a").ends_with(OUTSIDE));
+    assert!(fixture.refusal("/etc/passwd").ends_with(OUTSIDE));
+    assert!(fixture.refusal("none/../a").contains("/one/none does not exist"));
+    assert!(fixture.refusal("a/../a").contains("/one/a is not a folder"));
 }
 
 #[test]
 fn links_inside_the_roots_work_whatever_they_look_like() {
-    let story = Story::new();
-    story.link("one/relative", "in/b");
-    story.link("one/absolute", story.base.join("one/in"));
-    story.link("one/across", story.base.join("two"));
-    story.link("one/up", "../two/a");
-    story.link("one/chain", "absolute/../relative");
-    assert_eq!(story.read("relative").unwrap(), "b in one");
-    assert_eq!(story.read("absolute/b").unwrap(), "b in one");
-    assert_eq!(story.read("across/a").unwrap(), "a in two");
-    assert_eq!(story.read("across/../one/a").unwrap(), "a in one");
-    assert_eq!(story.read("up").unwrap(), "a in two");
-    assert_eq!(story.read("chain").unwrap(), "b in one");
+    let fixture = Fixture::new();
+    fixture.link("one/relative", "in/b");
+    fixture.link("one/absolute", fixture.base.join("one/in"));
+    fixture.link("one/across", fixture.base.join("two"));
+    fixture.link("one/up", "../two/a");
+    fixture.link("one/chain", "absolute/../relative");
+    assert_eq!(fixture.read("relative").unwrap(), "b in one");
+    assert_eq!(fixture.read("absolute/b").unwrap(), "b in one");
+    assert_eq!(fixture.read("across/a").unwrap(), "a in two");
+    assert_eq!(fixture.read("across/../one/a").unwrap(), "a in one");
+    assert_eq!(fixture.read("up").unwrap(), "a in two");
+    assert_eq!(fixture.read("chain").unwrap(), "b in one");
 }
 
 #[test]
 fn a_link_that_leads_outside_is_named_and_says_nothing_of_its_target() {
-    let story = Story::new();
-    story.link("one/s", story.base.join("outside/secret"));
-    story.link("one/none", story.base.join("outside/nothing"));
-    story.link("one/d", story.base.join("outside"));
-    story.link("one/out", "../outside/secret");
-    story.link("one/twice", "d/secret");
+    let fixture = Fixture::new();
+    fixture.link("one/s", fixture.base.join("outside/secret"));
+    fixture.link("one/none", fixture.base.join("outside/nothing"));
+    fixture.link("one/d", fixture.base.join("outside"));
+    fixture.link("one/out", "../outside/secret");
+    fixture.link("one/twice", "d/secret");
     assert_eq!(
-        story.refusal("s"),
+        fixture.refusal("s"),
         format!("cannot read s: the link /one/s leads to /outside/secret, {OUTSIDE}")
     );
     assert_eq!(
-        story.refusal("none"),
+        fixture.refusal("none"),
         format!("cannot read none: the link /one/none leads to /outside/nothing, {OUTSIDE}")
     );
     for path in ["d/secret", "d/nothing", "twice", "d/../one/a"] {
         assert!(
-            story.refusal(path).contains("the link /one/d leads to /outside, outside"),
+            fixture.refusal(path).contains("the link /one/d leads to /outside, outside"),
             "{path}"
         );
     }
-    assert!(story.refusal("out").contains("the link /one/out leads to ../outside/secret, outside"));
+    assert!(
+        fixture.refusal("out").contains("the link /one/out leads to ../outside/secret, outside")
+    );
 }
 
 #[test]
 fn links_in_a_circle_and_dangling_ones_are_told() {
-    let story = Story::new();
-    story.link("one/loop", "loop");
-    story.link("one/dangling", "in/none");
+    let fixture = Fixture::new();
+    fixture.link("one/loop", "loop");
+    fixture.link("one/dangling", "in/none");
     assert_eq!(
-        story.refusal("loop"),
+        fixture.refusal("loop"),
         "cannot read loop: too many symbolic links, /one/loop among them"
     );
     assert_eq!(
-        story.refusal("dangling"),
+        fixture.refusal("dangling"),
         "cannot read dangling: the link /one/dangling leads to in/none, but /one/in/none does not exist"
     );
-    story.link("one/40", "a");
+    fixture.link("one/40", "a");
     for number in (1..40).rev() {
-        story.link(&format!("one/{number}"), format!("{}", number + 1));
+        fixture.link(&format!("one/{number}"), format!("{}", number + 1));
     }
-    assert_eq!(story.read("1").unwrap(), "a in one");
-    story.link("one/0", "1");
-    assert!(story.refusal("0").contains("too many symbolic links"));
+    assert_eq!(fixture.read("1").unwrap(), "a in one");
+    fixture.link("one/0", "1");
+    assert!(fixture.refusal("0").contains("too many symbolic links"));
 }
 
 #[test]
 fn a_root_behind_a_link_works_under_both_spellings() {
-    let story = Story::new();
-    story.link("outside/alias", story.base.join("one"));
-    let alias = story.path("outside/alias");
+    let fixture = Fixture::new();
+    fixture.link("outside/alias", fixture.base.join("one"));
+    let alias = fixture.path("outside/alias");
     let spec = RootsSpec { roots: vec![alias.clone()], ..RootsSpec::default() };
     let workspace = Workspace::open(&spec).unwrap();
-    let story = Story { workspace, ..story };
-    assert_eq!(story.read(&format!("{alias}/in/b")).unwrap(), "b in one");
-    assert_eq!(story.read(&story.path("one/in/b")).unwrap(), "b in one");
-    story.link("one/self", format!("{alias}/a"));
-    assert_eq!(story.read("self").unwrap(), "a in one");
+    let fixture = Fixture { workspace, ..fixture };
+    assert_eq!(fixture.read(&format!("{alias}/in/b")).unwrap(), "b in one");
+    assert_eq!(fixture.read(&fixture.path("one/in/b")).unwrap(), "b in one");
+    fixture.link("one/self", format!("{alias}/a"));
+    assert_eq!(fixture.read("self").unwrap(), "a in one");
     assert!(
-        story.refusal(&format!("{alias}/../secret")).contains("outside the roots [/outside/alias]")
+        fixture
+            .refusal(&format!("{alias}/../secret"))
+            .contains("outside the roots [/outside/alias]")
     );
-    assert_eq!(story.read_from("b", Some(&format!("{alias}/in"))).unwrap(), "b in one");
+    assert_eq!(fixture.read_from("b", Some(&format!("{alias}/in"))).unwrap(), "b in one");
 }
 
 #[test]
 fn the_innermost_root_decides_what_may_be_written() {
-    let story = Story::new();
-    story.link("one/into", story.base.join("fixed/open/new"));
-    story.link("one/fixed", story.base.join("fixed/new"));
+    let fixture = Fixture::new();
+    fixture.link("one/into", fixture.base.join("fixed/open/new"));
+    fixture.link("one/fixed", fixture.base.join("fixed/new"));
     let check = |path: &str| {
         let argument = PathArgument { text: path, working_directory: None };
-        let place = story.workspace.locate(argument, Action::Write).unwrap();
-        place
-            .check_writable(&story.workspace, path)
-            .map_err(|error| error.fault.to_string().replace(&story.base.display().to_string(), ""))
+        let place = fixture.workspace.locate(argument, Action::Write).unwrap();
+        place.check_writable(&fixture.workspace, path).map_err(|error| {
+            error.fault.to_string().replace(&fixture.base.display().to_string(), "")
+        })
     };
     let refusal = "outside the writable roots [/one, /two, /fixed/open] (it is under read_only_roots: /fixed)";
     assert_eq!(check("new"), Ok(()));
     assert_eq!(check("into"), Ok(()));
-    assert_eq!(check(&story.path("fixed/open/new")), Ok(()));
-    assert_eq!(check(&story.path("fixed/open/../open/new")), Ok(()));
-    assert_eq!(check(&story.path("fixed/new")), Err(refusal.to_owned()));
+    assert_eq!(check(&fixture.path("fixed/open/new")), Ok(()));
+    assert_eq!(check(&fixture.path("fixed/open/../open/new")), Ok(()));
+    assert_eq!(check(&fixture.path("fixed/new")), Err(refusal.to_owned()));
     assert_eq!(check("fixed"), Err(refusal.to_owned()));
 }
 
 /// What the quick way finds is what a walk finds, the root included.
 #[test]
 fn the_quick_way_to_a_place_agrees_with_the_walk() {
-    let story = Story::new();
-    story.link("one/link", "in/b");
-    story.link("one/folder", "in");
-    story.link("alias", "one");
-    std::fs::create_dir(story.base.join("one/in/own")).unwrap();
-    let roots = ["alias", "two", "one/in/deep"].map(|name| story.path(name)).to_vec();
+    let fixture = Fixture::new();
+    fixture.link("one/link", "in/b");
+    fixture.link("one/folder", "in");
+    fixture.link("alias", "one");
+    std::fs::create_dir(fixture.base.join("one/in/own")).unwrap();
+    let roots = ["alias", "two", "one/in/deep"].map(|name| fixture.path(name)).to_vec();
     let workspace = Workspace::open(&RootsSpec { roots, ..RootsSpec::default() }).unwrap();
-    let workspace = workspace.with_own_folder(&story.base.join("one/in/own")).unwrap();
+    let workspace = workspace.with_own_folder(&fixture.base.join("one/in/own")).unwrap();
     let shape = |place: Place<'_>| {
         let (found, missing) = match &place.target {
             Target::Found { stat, .. } => (Some(stat.id), None),
@@ -257,39 +264,39 @@ fn the_quick_way_to_a_place_agrees_with_the_walk() {
         "alias/in/../in/deep/new",
         "one/in/own/new",
     ] {
-        assert!(compare(&story.path(text)), "{text} is walked");
+        assert!(compare(&fixture.path(text)), "{text} is walked");
     }
     for text in
         ["one", "one/in/", "one/a/", "one/in/..", "one/link", "one/folder/b", "one/a/b", "one/x/y"]
     {
-        assert!(!compare(&story.path(text)), "{text} is not walked");
+        assert!(!compare(&fixture.path(text)), "{text} is not walked");
     }
 }
 
 #[test]
 fn a_root_is_known_wherever_it_was_moved_where_another_permits_more() {
-    let story = Story::new();
-    std::fs::rename(story.base.join("fixed"), story.base.join("one/moved")).unwrap();
+    let fixture = Fixture::new();
+    std::fs::rename(fixture.base.join("fixed"), fixture.base.join("one/moved")).unwrap();
     let argument = PathArgument { text: "moved/a", working_directory: None };
-    let place = story.workspace.locate(argument, Action::Write).unwrap();
-    assert!(place.check_writable(&story.workspace, "moved/a").is_err());
+    let place = fixture.workspace.locate(argument, Action::Write).unwrap();
+    assert!(place.check_writable(&fixture.workspace, "moved/a").is_err());
     let argument = PathArgument { text: "moved/open/a", working_directory: None };
-    let place = story.workspace.locate(argument, Action::Write).unwrap();
-    assert!(place.check_writable(&story.workspace, "moved/open/a").is_ok());
+    let place = fixture.workspace.locate(argument, Action::Write).unwrap();
+    assert!(place.check_writable(&fixture.workspace, "moved/open/a").is_ok());
 }
 
 #[test]
 fn a_place_opens_the_file_that_was_found_or_none() {
-    let story = Story::new();
+    let fixture = Fixture::new();
     let locate = || {
         let argument = PathArgument { text: "a", working_directory: None };
-        story.workspace.locate(argument, Action::Write).unwrap()
+        fixture.workspace.locate(argument, Action::Write).unwrap()
     };
     let open = |place: &Place<'_>| {
         let opened = place.open("a", Action::Write, AccessTime::Keep);
         opened.map(drop).map_err(|error| matches!(*error.fault, Fault::Changed))
     };
-    let (file, next) = (story.base.join("one/a"), story.base.join("one/next"));
+    let (file, next) = (fixture.base.join("one/a"), fixture.base.join("one/next"));
     let place = locate();
     assert_eq!(open(&place), Ok(()));
     assert!(place.is_as_found());
@@ -302,7 +309,7 @@ fn a_place_opens_the_file_that_was_found_or_none() {
     assert_eq!(open(&place), Err(true), "removed");
     let missing = locate();
     assert!(!place.is_as_found() && missing.is_as_found());
-    story.link("one/a", "in/b");
+    fixture.link("one/a", "in/b");
     assert_eq!(open(&place), Err(true), "replaced by a link");
     assert!(!place.is_as_found() && !missing.is_as_found());
     assert_eq!(open(&locate()), Ok(()));
@@ -310,39 +317,39 @@ fn a_place_opens_the_file_that_was_found_or_none() {
 
 #[test]
 fn what_does_not_exist_is_described_for_whoever_makes_it() {
-    let story = Story::new();
+    let fixture = Fixture::new();
     let locate = |text: &str| {
         let argument = PathArgument { text, working_directory: None };
-        let place = story.workspace.locate(argument, Action::Write).unwrap();
+        let place = fixture.workspace.locate(argument, Action::Write).unwrap();
         let Target::Missing { folders, ends_in_slash, .. } = place.target else { panic!("{text}") };
-        let path = place.path.strip_prefix(&story.base).unwrap().display().to_string();
+        let path = place.path.strip_prefix(&fixture.base).unwrap().display().to_string();
         (path, folders.len(), ends_in_slash)
     };
     assert_eq!(locate("new"), ("one/new".to_owned(), 0, false));
     assert_eq!(locate("in/x/./y/z"), ("one/in/x/y/z".to_owned(), 2, false));
     assert_eq!(locate("x/"), ("one/x".to_owned(), 0, true));
-    story.link("one/dangling", "in/new");
+    fixture.link("one/dangling", "in/new");
     assert_eq!(locate("dangling"), ("one/in/new".to_owned(), 0, false));
 }
 
 #[test]
 fn near_names_are_offered_in_the_callers_style() {
-    let story = Story::new();
-    std::fs::write(story.base.join("one/in/main.rs"), "").unwrap();
+    let fixture = Fixture::new();
+    std::fs::write(fixture.base.join("one/in/main.rs"), "").unwrap();
     assert_eq!(
-        story.refusal("in/mian.rs"),
+        fixture.refusal("in/mian.rs"),
         "cannot read in/mian.rs: /one/in/mian.rs does not exist; similar: in/main.rs"
     );
-    assert!(story.refusal("in/depe/x").contains("/one/in/depe does not exist; similar: in/deep"));
-    let absolute = story.path("one/in/Main.rs");
-    assert!(story.refusal(&absolute).ends_with("similar: /one/in/main.rs"));
-    assert!(story.refusal("~/x").contains("/one/~ does not exist"));
+    assert!(fixture.refusal("in/depe/x").contains("/one/in/depe does not exist; similar: in/deep"));
+    let absolute = fixture.path("one/in/Main.rs");
+    assert!(fixture.refusal(&absolute).ends_with("similar: /one/in/main.rs"));
+    assert!(fixture.refusal("~/x").contains("/one/~ does not exist"));
 }
 
 #[test]
 fn pipes_sockets_devices_and_folders_answer_at_once() {
-    let story = Story::new();
-    let fifo = story.base.join("one/p");
+    let fixture = Fixture::new();
+    let fifo = fixture.base.join("one/p");
     rustix::fs::mknodat(
         rustix::fs::CWD,
         &fifo,
@@ -351,14 +358,14 @@ fn pipes_sockets_devices_and_folders_answer_at_once() {
         0,
     )
     .unwrap();
-    let _socket = UnixListener::bind(story.base.join("one/s.sock")).unwrap();
-    story.link("one/to-p", "p");
-    assert_eq!(story.refusal("p"), "cannot read p: it is a FIFO (named pipe)");
-    assert_eq!(story.refusal("to-p"), "cannot read to-p: it is a FIFO (named pipe)");
-    assert_eq!(story.refusal("s.sock"), "cannot read s.sock: it is a socket");
-    assert_eq!(story.refusal("in"), "cannot read in: it is a folder");
-    assert_eq!(story.refusal("."), "cannot read .: it is a folder");
-    assert_eq!(story.refusal("in/deep/.."), "cannot read in/deep/..: it is a folder");
+    let _socket = UnixListener::bind(fixture.base.join("one/s.sock")).unwrap();
+    fixture.link("one/to-p", "p");
+    assert_eq!(fixture.refusal("p"), "cannot read p: it is a FIFO (named pipe)");
+    assert_eq!(fixture.refusal("to-p"), "cannot read to-p: it is a FIFO (named pipe)");
+    assert_eq!(fixture.refusal("s.sock"), "cannot read s.sock: it is a socket");
+    assert_eq!(fixture.refusal("in"), "cannot read in: it is a folder");
+    assert_eq!(fixture.refusal("."), "cannot read .: it is a folder");
+    assert_eq!(fixture.refusal("in/deep/.."), "cannot read in/deep/..: it is a folder");
     let devices = RootsSpec { roots: vec!["/dev".to_owned()], ..RootsSpec::default() };
     let workspace = Workspace::open(&devices).unwrap();
     let path = PathArgument { text: "/dev/zero", working_directory: None };
@@ -368,13 +375,13 @@ fn pipes_sockets_devices_and_folders_answer_at_once() {
 
 #[test]
 fn odd_texts_are_refused_clearly() {
-    let story = Story::new();
-    assert_eq!(story.refusal(""), "cannot read : the path is empty");
-    assert!(story.refusal("a\0b").ends_with("the path contains a NUL byte"));
-    assert!(story.refusal(&"x/".repeat(2100)).ends_with("file name too long"));
-    assert!(story.refusal(&"x".repeat(256)).ends_with("file name too long"));
-    assert!(story.refusal("a/").ends_with("/one/a is not a folder"));
-    assert!(story.refusal("a/b").ends_with("/one/a is not a folder"));
+    let fixture = Fixture::new();
+    assert_eq!(fixture.refusal(""), "cannot read : the path is empty");
+    assert!(fixture.refusal("a\0b").ends_with("the path contains a NUL byte"));
+    assert!(fixture.refusal(&"x/".repeat(2100)).ends_with("file name too long"));
+    assert!(fixture.refusal(&"x".repeat(256)).ends_with("file name too long"));
+    assert!(fixture.refusal("a/").ends_with("/one/a is not a folder"));
+    assert!(fixture.refusal("a/b").ends_with("/one/a is not a folder"));
 }
 
 /// A quoted text in which every byte is an escape.
@@ -385,27 +392,27 @@ fn octal(path: &[u8]) -> String {
 
 #[test]
 fn a_name_is_taken_as_it_is_shown() {
-    let story = Story::new();
+    let fixture = Fixture::new();
     let names =
         [b"gr\xfc\xdfe".as_slice(), b"two\nlines\x1b[2J", b"\"quoted\"", "\u{202e}x".as_bytes()];
     for odd in names {
-        let path = story.base.join("one").join(OsStr::from_bytes(odd));
+        let path = fixture.base.join("one").join(OsStr::from_bytes(odd));
         std::fs::write(&path, name::encode(odd).as_bytes()).unwrap();
         for shown in [name::encode(odd), name::of(&path)] {
-            assert_eq!(story.read(&shown).unwrap(), name::encode(odd));
-            assert_eq!(story.read(&octal(&name::decode(&shown))).unwrap(), name::encode(odd));
+            assert_eq!(fixture.read(&shown).unwrap(), name::encode(odd));
+            assert_eq!(fixture.read(&octal(&name::decode(&shown))).unwrap(), name::encode(odd));
         }
     }
     // Escapes are no way around what a plain text is held to.
-    assert_eq!(story.read(&octal(b"../two/a")).unwrap(), "a in two");
-    assert!(story.refusal(&octal(b"../outside/secret")).ends_with(OUTSIDE));
-    assert!(story.refusal(&octal(b"a\0b")).ends_with("the path contains a NUL byte"));
-    assert!(story.refusal("\"\"").ends_with("the path is empty"));
+    assert_eq!(fixture.read(&octal(b"../two/a")).unwrap(), "a in two");
+    assert!(fixture.refusal(&octal(b"../outside/secret")).ends_with(OUTSIDE));
+    assert!(fixture.refusal(&octal(b"a\0b")).ends_with("the path contains a NUL byte"));
+    assert!(fixture.refusal("\"\"").ends_with("the path is empty"));
     // What is offered instead, and what is in the way, is told in the same form.
-    std::fs::write(story.base.join("one").join(OsStr::from_bytes(b"caf\xe9.txt")), "").unwrap();
-    let message = story.refusal("cafe.txt");
+    std::fs::write(fixture.base.join("one").join(OsStr::from_bytes(b"caf\xe9.txt")), "").unwrap();
+    let message = fixture.refusal("cafe.txt");
     assert!(message.ends_with("similar: \"caf\\351.txt\""), "{message}");
-    let message = story.refusal("a/\n");
+    let message = fixture.refusal("a/\n");
     assert_eq!(message, "cannot read \"a/\\n\": /one/a is not a folder");
 }
 
@@ -426,27 +433,27 @@ fn magic_links_are_refused_and_ordinary_ones_in_proc_are_not() {
 
 #[test]
 fn the_root_of_all_can_be_a_root() {
-    let story = Story::new();
+    let fixture = Fixture::new();
     let spec = RootsSpec { roots: vec!["/".to_owned()], ..RootsSpec::default() };
     let workspace = Workspace::open(&spec).unwrap();
-    let story = Story { workspace, ..story };
-    assert_eq!(story.read(&story.path("one/a")).unwrap(), "a in one");
-    assert_eq!(story.read(&format!("/../..{}", story.path("one/a"))).unwrap(), "a in one");
-    assert_eq!(story.read(&story.path("one/a")[1..]).unwrap(), "a in one");
+    let fixture = Fixture { workspace, ..fixture };
+    assert_eq!(fixture.read(&fixture.path("one/a")).unwrap(), "a in one");
+    assert_eq!(fixture.read(&format!("/../..{}", fixture.path("one/a"))).unwrap(), "a in one");
+    assert_eq!(fixture.read(&fixture.path("one/a")[1..]).unwrap(), "a in one");
 }
 
 /// One thread keeps turning a link between a folder inside and one outside; reads through it either
 /// see the inside or are refused, and never see the outside.
 #[test]
 fn a_swapped_link_never_leads_outside() {
-    let story = Story::new();
-    std::fs::write(story.base.join("outside/b"), "OUTSIDE").unwrap();
+    let fixture = Fixture::new();
+    std::fs::write(fixture.base.join("outside/b"), "OUTSIDE").unwrap();
     let done = AtomicBool::new(false);
     let (mut seen, mut refused) = (0, 0);
     std::thread::scope(|scope| {
         scope.spawn(|| {
-            let (link, next) = (story.base.join("one/w"), story.base.join("one/next"));
-            let targets = [story.base.join("outside"), PathBuf::from("in")];
+            let (link, next) = (fixture.base.join("one/w"), fixture.base.join("one/next"));
+            let targets = [fixture.base.join("outside"), PathBuf::from("in")];
             for target in targets.iter().cycle() {
                 symlink(target, &next).unwrap();
                 std::fs::rename(&next, &link).unwrap();
@@ -457,7 +464,7 @@ fn a_swapped_link_never_leads_outside() {
         });
         for _ in 0..20_000 {
             let path = PathArgument { text: "w/b", working_directory: None };
-            match story.workspace.open_file(path, AccessTime::Touch) {
+            match fixture.workspace.open_file(path, AccessTime::Touch) {
                 Ok(file) => {
                     let mut content = [0; 16];
                     let length = file.fill(&mut content).unwrap();
@@ -500,21 +507,21 @@ proptest! {
         absolute: bool,
         quoted: bool,
     ) {
-        static STORY: LazyLock<Story> = LazyLock::new(Story::new);
-        let story = &*STORY;
+        static FIXTURE: LazyLock<Fixture> = LazyLock::new(Fixture::new);
+        let fixture = &*FIXTURE;
         let mut text = parts.join("/");
         if absolute {
-            text = format!("{}/{text}", story.base.display());
+            text = format!("{}/{text}", fixture.base.display());
         }
         let written = if quoted { octal(text.as_bytes()) } else { text.clone() };
         let argument = PathArgument { text: &written, working_directory: None };
-        if let Ok(place) = story.workspace.locate(argument, Action::Read) {
+        if let Ok(place) = fixture.workspace.locate(argument, Action::Read) {
             let roots = ["one", "two", "fixed"];
-            prop_assert!(roots.iter().any(|root| place.path.starts_with(story.base.join(root))), "{}", text);
-            prop_assert_eq!(&place.path, &model(&story.base, &story.base.join("one"), &text));
+            prop_assert!(roots.iter().any(|root| place.path.starts_with(fixture.base.join(root))), "{}", text);
+            prop_assert_eq!(&place.path, &model(&fixture.base, &fixture.base.join("one"), &text));
         }
-        if let Ok(file) = story.workspace.open_file(argument, AccessTime::Keep) {
-            let place = story.workspace.locate(argument, Action::Read).unwrap();
+        if let Ok(file) = fixture.workspace.open_file(argument, AccessTime::Keep) {
+            let place = fixture.workspace.locate(argument, Action::Read).unwrap();
             prop_assert_eq!(file.path(), place.path.as_path());
         }
     }
@@ -522,29 +529,29 @@ proptest! {
 
 #[test]
 fn a_deep_path_is_walked_and_left_again() {
-    let story = Story::new();
+    let fixture = Fixture::new();
     let deep = "d/".repeat(400);
-    std::fs::create_dir_all(story.base.join("one").join(&deep)).unwrap();
-    story.link("one/into", &deep);
-    std::fs::write(story.base.join("one").join(&deep).join("f"), "deep").unwrap();
-    assert_eq!(story.read("into/f").unwrap(), "deep");
-    assert_eq!(story.read("into/../d/f").unwrap(), "deep");
+    std::fs::create_dir_all(fixture.base.join("one").join(&deep)).unwrap();
+    fixture.link("one/into", &deep);
+    std::fs::write(fixture.base.join("one").join(&deep).join("f"), "deep").unwrap();
+    assert_eq!(fixture.read("into/f").unwrap(), "deep");
+    assert_eq!(fixture.read("into/../d/f").unwrap(), "deep");
     let path = format!("{deep}{}a", "../".repeat(400));
-    assert_eq!(story.read(&path).unwrap(), "a in one");
+    assert_eq!(fixture.read(&path).unwrap(), "a in one");
 }
 
 #[test]
 fn one_lock_for_every_spelling_of_a_file() {
-    let story = Story::new();
-    story.link("one/link", "in/b");
-    std::fs::hard_link(story.base.join("one/in/b"), story.base.join("two/hard")).unwrap();
+    let fixture = Fixture::new();
+    fixture.link("one/link", "in/b");
+    std::fs::hard_link(fixture.base.join("one/in/b"), fixture.base.join("two/hard")).unwrap();
     let wait = Wait { limit: std::time::Duration::from_millis(1), should_stop: &|| false };
     let lock = |text: &str, mode| {
         let argument = PathArgument { text, working_directory: None };
-        story.workspace.lock_place(argument, Action::Write, mode, wait)
+        fixture.workspace.lock_place(argument, Action::Write, mode, wait)
     };
     let held = lock("in/b", LockMode::Exclusive).unwrap();
-    for text in ["link", "./in/../in/b", &story.path("two/hard"), "../two/hard"] {
+    for text in ["link", "./in/../in/b", &fixture.path("two/hard"), "../two/hard"] {
         let error = lock(text, LockMode::Shared).unwrap_err();
         assert!(matches!(*error.fault, Fault::Locked(_)), "{text}: {error}");
     }
@@ -553,26 +560,26 @@ fn one_lock_for_every_spelling_of_a_file() {
     assert!(lock("link", LockMode::Shared).is_ok());
     let _new = lock("x/y/new", LockMode::Exclusive).unwrap();
     assert!(lock("in/../x/y/new", LockMode::Exclusive).is_err());
-    std::fs::create_dir_all(story.base.join("one/x/y")).unwrap();
+    std::fs::create_dir_all(fixture.base.join("one/x/y")).unwrap();
     assert!(lock("x/y/new", LockMode::Exclusive).is_err(), "also once its folders exist");
 }
 
 #[test]
 fn a_lock_follows_the_file_that_replaced_the_one_waited_for() {
-    let story = Story::new();
+    let fixture = Fixture::new();
     let argument = PathArgument { text: "a", working_directory: None };
     let lock = || {
         let wait = Wait { limit: std::time::Duration::from_secs(60), should_stop: &|| false };
-        story.workspace.lock_place(argument, Action::Write, LockMode::Exclusive, wait)
+        fixture.workspace.lock_place(argument, Action::Write, LockMode::Exclusive, wait)
     };
     let (before, guard) = lock().unwrap();
     std::thread::scope(|scope| {
         let waiting = scope.spawn(|| lock().unwrap().0.lock_key());
-        std::fs::write(story.base.join("one/next"), "").unwrap();
-        std::fs::rename(story.base.join("one/next"), story.base.join("one/a")).unwrap();
+        std::fs::write(fixture.base.join("one/next"), "").unwrap();
+        std::fs::rename(fixture.base.join("one/next"), fixture.base.join("one/a")).unwrap();
         drop(guard);
         let after = waiting.join().unwrap();
         assert_ne!(after, before.lock_key());
-        assert_eq!(after, story.workspace.locate(argument, Action::Read).unwrap().lock_key());
+        assert_eq!(after, fixture.workspace.locate(argument, Action::Read).unwrap().lock_key());
     });
 }

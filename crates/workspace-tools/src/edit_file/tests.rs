@@ -14,7 +14,7 @@ use workspace_fs::lookups::of as lookups_of;
 use workspace_fs::{RootsSpec, Workspace};
 
 /// A root with a file in it, and calls of the tool on it.
-struct Story {
+struct Fixture {
     files: Files,
     cancel: CancelToken,
     deadline: Option<Instant>,
@@ -30,7 +30,7 @@ impl EventSink for NoEvents {
     }
 }
 
-impl Story {
+impl Fixture {
     fn with(name: &str, content: impl AsRef<[u8]>) -> Self {
         let keep = tempfile::tempdir().unwrap();
         let root = keep.path().canonicalize().unwrap();
@@ -80,7 +80,7 @@ fn hunks(view: &View) -> usize {
 
 #[test]
 fn arguments_that_make_no_sense_are_refused_before_any_file_is_looked_at() {
-    let story = Story::with("a", "a\n");
+    let fixture = Fixture::with("a", "a\n");
     let two = json!([{"old_string": "a", "new_string": "b"}]);
     for (arguments, part) in [
         (json!({"path": "none", "old_string": "", "new_string": "b"}), "must not be empty"),
@@ -95,7 +95,9 @@ fn arguments_that_make_no_sense_are_refused_before_any_file_is_looked_at() {
         ),
         (json!({}), "path must be a string"),
     ] {
-        for error in [story.call(&arguments).unwrap_err(), story.preview(&arguments).unwrap_err()] {
+        for error in
+            [fixture.call(&arguments).unwrap_err(), fixture.preview(&arguments).unwrap_err()]
+        {
             assert_eq!(error.category(), Category::InvalidArguments, "{arguments}");
             assert!(error.message().contains(part), "{part} is missing in: {error}");
         }
@@ -105,55 +107,55 @@ fn arguments_that_make_no_sense_are_refused_before_any_file_is_looked_at() {
 #[test]
 fn a_call_that_is_stopped_says_that_nothing_was_applied() {
     let arguments = json!({"path": "a", "old_string": "a", "new_string": "b"});
-    let mut story = Story::with("a", "a\n");
-    story.deadline = Some(Instant::now());
-    let late = story.call(&arguments).unwrap_err();
+    let mut fixture = Fixture::with("a", "a\n");
+    fixture.deadline = Some(Instant::now());
+    let late = fixture.call(&arguments).unwrap_err();
     assert_eq!((late.category(), &late.details()["applied"]), (Category::Timeout, &json!(false)));
-    story.deadline = None;
-    story.cancel.cancel();
-    let cancelled = story.call(&arguments).unwrap_err();
+    fixture.deadline = None;
+    fixture.cancel.cancel();
+    let cancelled = fixture.call(&arguments).unwrap_err();
     assert_eq!(cancelled.category(), Category::Cancelled);
     assert_eq!(cancelled.details()["applied"], json!(false));
-    assert_eq!(story.content("a"), "a\n");
-    assert_eq!(fs::read_dir(&story.root).unwrap().count(), 1, "something was left behind");
+    assert_eq!(fixture.content("a"), "a\n");
+    assert_eq!(fs::read_dir(&fixture.root).unwrap().count(), 1, "something was left behind");
 }
 
 #[test]
 fn the_new_version_can_be_expected_and_an_old_one_is_refused() {
-    let story = Story::with("a", "1\n");
+    let fixture = Fixture::with("a", "1\n");
     let edit = |old: &str, new: &str, version: Option<&str>| {
         let mut arguments = json!({"path": "a", "old_string": old, "new_string": new});
         if let Some(version) = version {
             arguments["expected_version"] = json!(version);
         }
-        story.call(&arguments)
+        fixture.call(&arguments)
     };
     let first = edit("1", "2", None).unwrap()["version"].as_str().unwrap().to_owned();
     let second = edit("2", "3", Some(&first)).unwrap()["version"].as_str().unwrap().to_owned();
     let error = edit("3", "4", Some(&first)).unwrap_err();
     assert_eq!((error.category(), error.is_retryable()), (Category::ConcurrencyConflict, false));
     assert_eq!(error.details()["current_version"], json!(second));
-    assert_eq!(story.content("a"), "3\n");
+    assert_eq!(fixture.content("a"), "3\n");
 }
 
 #[test]
 fn a_file_that_is_too_large_is_refused_with_the_limit() {
-    let story = Story::with("a", "");
-    let file = fs::OpenOptions::new().write(true).open(story.root.join("a")).unwrap();
+    let fixture = Fixture::with("a", "");
+    let file = fs::OpenOptions::new().write(true).open(fixture.root.join("a")).unwrap();
     file.set_len(MAX_FILE as u64 + 1).unwrap();
     let arguments = json!({"path": "a", "old_string": "a", "new_string": "b"});
-    let error = story.call(&arguments).unwrap_err();
+    let error = fixture.call(&arguments).unwrap_err();
     assert!(error.message().contains("268435456 bytes (256 MiB)"), "{error}");
-    assert_eq!(hunks(&story.preview(&arguments).unwrap()), 0);
+    assert_eq!(hunks(&fixture.preview(&arguments).unwrap()), 0);
 }
 
 #[test]
 fn a_miss_in_a_file_that_changed_says_so() {
-    let story = Story::with("a", "one\n");
-    let path = story.root.join("a");
+    let fixture = Fixture::with("a", "one\n");
+    let path = fixture.root.join("a");
     let known = Knowledge {
         version: Some(workspace_fs::Version::of(b"two\n")),
-        stamp: story
+        stamp: fixture
             .files
             .workspace
             .open_file(
@@ -165,26 +167,26 @@ fn a_miss_in_a_file_that_changed_says_so() {
             .stamp(),
         extent: Extent::Whole,
     };
-    story.files.session("").record_read(&path, known);
+    fixture.files.session("").record_read(&path, known);
     let miss = json!({"path": "a", "old_string": "two", "new_string": "2"});
-    let error = story.call(&miss).unwrap_err();
+    let error = fixture.call(&miss).unwrap_err();
     assert!(error.message().contains("has changed since this session read it"), "{error}");
     // A hit is made on what is there now, and the session still does not know that.
-    story.call(&json!({"path": "a", "old_string": "one", "new_string": "1"})).unwrap();
-    assert_eq!(story.files.session("").knows(&path), Some(known));
+    fixture.call(&json!({"path": "a", "old_string": "one", "new_string": "1"})).unwrap();
+    assert_eq!(fixture.files.session("").knows(&path), Some(known));
 }
 
 #[test]
 fn a_diff_in_a_result_has_its_limits_and_can_be_shown_again() {
     let lines: String = (0..5000).map(|n| format!("line {n}\n")).collect();
-    let story = Story::with("a", &lines);
+    let fixture = Fixture::with("a", &lines);
     let arguments =
         json!({"path": "a", "old_string": "line", "new_string": "row", "replace_all": true});
-    let shown = story.preview(&arguments).unwrap();
+    let shown = fixture.preview(&arguments).unwrap();
     let View::Group(views) = &shown else { panic!("{shown:?}") };
     let View::Diff(previewed) = &views[1] else { panic!("{views:?}") };
     assert_eq!(previewed[0].lines.len(), PREVIEW_LINES);
-    let result = story.call(&arguments).unwrap();
+    let result = fixture.call(&arguments).unwrap();
     assert_eq!((&result["lines_added"], &result["replacements"]), (&json!(5000), &json!(5000)));
     let diff = result["diff"].as_str().unwrap();
     assert!(diff.len() < 64 * 1024 && diff.lines().count() < 250, "{}", diff.len());
@@ -211,17 +213,17 @@ fn a_call_is_shown_from_its_arguments_and_a_result_from_what_is_there() {
 #[test]
 fn edits_that_undo_one_another_leave_the_file_alone_and_say_so() {
     use std::os::unix::fs::MetadataExt;
-    let story = Story::with("a", "6\n");
+    let fixture = Fixture::with("a", "6\n");
     let identity = || {
-        let stat = fs::metadata(story.root.join("a")).unwrap();
+        let stat = fs::metadata(fixture.root.join("a")).unwrap();
         (stat.ino(), stat.mtime(), stat.mtime_nsec())
     };
     let before = identity();
     let back = json!({"path": "a", "edits": [
         {"old_string": "6", "new_string": "5"}, {"old_string": "5", "new_string": "6"}]});
-    let shown = format!("{:?}", story.preview(&back).unwrap());
+    let shown = format!("{:?}", fixture.preview(&back).unwrap());
     assert!(shown.contains("undo one another"), "{shown}");
-    let result = story.call(&back).unwrap();
+    let result = fixture.call(&back).unwrap();
     assert_eq!(result["notice"], UNDONE);
     assert_eq!((&result["diff"], &result["replacements"]), (&json!(""), &json!(2)));
     assert_eq!(identity(), before);
@@ -229,12 +231,12 @@ fn edits_that_undo_one_another_leave_the_file_alone_and_say_so() {
 
 #[test]
 fn an_ambiguous_string_is_told_with_all_its_lines() {
-    let story = Story::with("a", "x\n".repeat(33));
-    let error = story.call(&json!({"path": "a", "old_string": "x", "new_string": "y"}));
+    let fixture = Fixture::with("a", "x\n".repeat(33));
+    let error = fixture.call(&json!({"path": "a", "old_string": "x", "new_string": "y"}));
     let error = error.unwrap_err();
     assert_eq!(error.details()["lines"], json!((1..=33).collect::<Vec<_>>()));
     let empty = json!({"path": "a", "old_string": "", "new_string": "y"});
-    assert!(story.call(&empty).unwrap_err().hint().unwrap().contains("write_file"));
+    assert!(fixture.call(&empty).unwrap_err().hint().unwrap().contains("write_file"));
 }
 
 #[test]
@@ -248,17 +250,17 @@ fn an_edit_that_does_not_fit_into_memory_may_be_tried_again() {
 
 #[test]
 fn an_edit_resolves_its_path_once() {
-    let story = Story::with("top", "a\n");
-    fs::create_dir_all(story.root.join("src/deep")).unwrap();
-    fs::write(story.root.join("src/deep/f"), "one\n").unwrap();
+    let fixture = Fixture::with("top", "a\n");
+    fs::create_dir_all(fixture.root.join("src/deep")).unwrap();
+    fs::write(fixture.root.join("src/deep/f"), "one\n").unwrap();
     let arguments = json!({"path": "src/deep/f", "old_string": "one", "new_string": "two"});
-    let (shown, lookups) = lookups_of(|| story.preview(&arguments));
+    let (shown, lookups) = lookups_of(|| fixture.preview(&arguments));
     assert_eq!((hunks(&shown.unwrap()), lookups), (1, 1));
-    let (edited, lookups) = lookups_of(|| story.call(&arguments));
+    let (edited, lookups) = lookups_of(|| fixture.call(&arguments));
     assert_eq!((edited.unwrap()["replacements"].as_u64(), lookups), (Some(1), 1));
-    assert_eq!(story.content("src/deep/f"), "two\n");
+    assert_eq!(fixture.content("src/deep/f"), "two\n");
     // A file in the root itself is found from the root's own handle.
     let arguments = json!({"path": "top", "old_string": "a", "new_string": "b"});
-    let (edited, lookups) = lookups_of(|| story.call(&arguments));
+    let (edited, lookups) = lookups_of(|| fixture.call(&arguments));
     assert_eq!((edited.is_ok(), lookups), (true, 0));
 }

@@ -15,7 +15,7 @@ use tool_provider::{CancelToken, Category, EmitError, Event, EventSink, Phase};
 use workspace_fs::{RootsSpec, Workspace};
 
 /// A root with files in it, and calls of the tool on them.
-struct Story {
+struct Fixture {
     files: Files,
     cancel: CancelToken,
     sink: Sent,
@@ -45,7 +45,7 @@ impl Sent {
     }
 }
 
-impl Story {
+impl Fixture {
     /// A root with these files; a name that ends in a slash is a folder.
     fn new(files: &[&str]) -> Self {
         let keep = tempfile::tempdir().unwrap();
@@ -118,7 +118,7 @@ fn notice(payload: &Payload) -> &str {
 
 #[test]
 fn without_a_slash_a_pattern_is_about_names_and_with_one_about_paths() {
-    let story = Story::new(&[
+    let fixture = Fixture::new(&[
         "Cargo.toml",
         "src/main.rs",
         "src/deep/er/lib.rs",
@@ -156,19 +156,19 @@ fn without_a_slash_a_pattern_is_about_names_and_with_one_about_paths() {
         ("none/*", &[]),
         ("SRC/*", &[]),
     ] {
-        assert_eq!(story.matches(pattern), expected, "{pattern}");
+        assert_eq!(fixture.matches(pattern), expected, "{pattern}");
     }
-    assert_eq!(story.matches("**").len(), 14);
-    assert_eq!(story.paths(&json!({"pattern": "*.rs", "path": "./src/"})).len(), 2);
+    assert_eq!(fixture.matches("**").len(), 14);
+    assert_eq!(fixture.paths(&json!({"pattern": "*.rs", "path": "./src/"})).len(), 2);
     assert_eq!(
-        story.paths(&json!({"pattern": "*.rs", "path": "src/deep"})),
+        fixture.paths(&json!({"pattern": "*.rs", "path": "src/deep"})),
         ["src/deep/er/lib.rs"]
     );
-    let root = story.root.display().to_string();
+    let root = fixture.root.display().to_string();
     let absolute = format!("{root}/src/*.rs");
-    assert_eq!(story.matches(&absolute), [format!("{root}/src/main.rs")]);
+    assert_eq!(fixture.matches(&absolute), [format!("{root}/src/main.rs")]);
     assert_eq!(
-        story.paths(&json!({"pattern": absolute, "path": "none"})).len(),
+        fixture.paths(&json!({"pattern": absolute, "path": "none"})).len(),
         1,
         "an absolute pattern says where it starts"
     );
@@ -176,11 +176,11 @@ fn without_a_slash_a_pattern_is_about_names_and_with_one_about_paths() {
 
 #[test]
 fn a_result_tells_kind_size_and_time() {
-    let story = Story::new(&["a", "b/"]);
-    symlink("a", story.root.join("c")).unwrap();
+    let fixture = Fixture::new(&["a", "b/"]);
+    symlink("a", fixture.root.join("c")).unwrap();
     rustix::fs::mknodat(
         rustix::fs::CWD,
-        story.root.join("d"),
+        fixture.root.join("d"),
         rustix::fs::FileType::Fifo,
         rustix::fs::Mode::RUSR,
         0,
@@ -189,11 +189,11 @@ fn a_result_tells_kind_size_and_time() {
     let moment = SystemTime::UNIX_EPOCH + Duration::from_secs(1_700_000_000);
     fs::File::options()
         .write(true)
-        .open(story.root.join("a"))
+        .open(fixture.root.join("a"))
         .unwrap()
         .set_modified(moment)
         .unwrap();
-    let payload = story.find(&json!({"pattern": "*"}));
+    let payload = fixture.find(&json!({"pattern": "*"}));
     assert_eq!(
         payload["paths"][0],
         json!({"path": "a", "kind": "file", "size_bytes": 4, "modified": "2023-11-14T22:13:20Z"})
@@ -212,22 +212,22 @@ fn a_result_tells_kind_size_and_time() {
 fn pages_in_either_order_make_the_whole() {
     let names: Vec<String> = (0..25).map(|n| format!("{}/f{n:02}", n % 3)).collect();
     let names: Vec<&str> = names.iter().map(String::as_str).collect();
-    let story = Story::new(&names);
+    let fixture = Fixture::new(&names);
     let start = SystemTime::UNIX_EPOCH + Duration::from_secs(1_000_000_000);
     for (index, name) in names.iter().enumerate() {
         // Some of the same age.
         let moment = start + Duration::from_secs(index as u64 * 7 % 10);
-        let file = fs::File::options().write(true).open(story.root.join(name)).unwrap();
+        let file = fs::File::options().write(true).open(fixture.root.join(name)).unwrap();
         file.set_modified(moment).unwrap();
     }
     for sort in ["path", "modified"] {
-        let whole = story.find(&json!({"pattern": "f*", "sort": sort}));
+        let whole = fixture.find(&json!({"pattern": "f*", "sort": sort}));
         let all = paths(&whole);
         assert_eq!((all.len(), &whole["truncated"]), (25, &json!(false)));
         let mut sorted = all.clone();
         sorted.sort();
         let age = |path: &String| {
-            std::cmp::Reverse(fs::metadata(story.root.join(path)).unwrap().modified().unwrap())
+            std::cmp::Reverse(fs::metadata(fixture.root.join(path)).unwrap().modified().unwrap())
         };
         if sort == "modified" {
             sorted.sort_by_key(age);
@@ -235,7 +235,7 @@ fn pages_in_either_order_make_the_whole() {
         assert_eq!(all, sorted);
         let mut pages = Vec::new();
         loop {
-            let page = story
+            let page = fixture
                 .find(&json!({"pattern": "f*", "sort": sort, "limit": 4, "offset": pages.len()}));
             pages.extend(paths(&page));
             match page.get("next_offset") {
@@ -247,9 +247,9 @@ fn pages_in_either_order_make_the_whole() {
         }
         assert_eq!(pages, all);
     }
-    let exact = story.find(&json!({"pattern": "f*", "limit": 25}));
+    let exact = fixture.find(&json!({"pattern": "f*", "limit": 25}));
     assert_eq!(exact["truncated"], false);
-    let past = story.find(&json!({"pattern": "f*", "offset": 30}));
+    let past = fixture.find(&json!({"pattern": "f*", "offset": 30}));
     assert_eq!(notice(&past), "Nothing to list: offset 30 is past the last of 25 matches.");
 }
 
@@ -258,12 +258,12 @@ fn a_result_has_room_for_so_much_and_no_more() {
     let names: Vec<String> =
         (0..700).map(|n| format!("{}/{n:04}{}", "d".repeat(200), "f".repeat(100))).collect();
     let names: Vec<&str> = names.iter().map(String::as_str).collect();
-    let story = Story::new(&names);
+    let fixture = Fixture::new(&names);
     for sort in ["path", "modified"] {
         let mut all = Vec::new();
         let mut pages = 0;
         loop {
-            let page = story.find(&json!({
+            let page = fixture.find(&json!({
                 "pattern": "*f", "sort": sort, "limit": 10_000, "offset": all.len()
             }));
             assert!(serde_json::to_vec(&page).unwrap().len() < 160 * 1024);
@@ -280,25 +280,25 @@ fn a_result_has_room_for_so_much_and_no_more() {
         assert_eq!(all.len(), 700, "{sort}");
     }
     let far = json!({"pattern": "*", "sort": "modified", "offset": 1_000_000});
-    assert_eq!(story.call(&far).unwrap_err().category(), Category::InvalidArguments);
+    assert_eq!(fixture.call(&far).unwrap_err().category(), Category::InvalidArguments);
 }
 
 #[test]
 fn what_is_ignored_is_found_when_it_is_spelt_out_and_told_when_nothing_is_found() {
-    let story = Story::new(&["dist/o.js", "src.js", "x.log", "sub/y.tmp"]);
-    fs::write(story.root.join(".gitignore"), "dist/\n*.log\n").unwrap();
-    fs::write(story.root.join("sub/.ignore"), "*.tmp\n").unwrap();
+    let fixture = Fixture::new(&["dist/o.js", "src.js", "x.log", "sub/y.tmp"]);
+    fs::write(fixture.root.join(".gitignore"), "dist/\n*.log\n").unwrap();
+    fs::write(fixture.root.join("sub/.ignore"), "*.tmp\n").unwrap();
     for repository in [false, true] {
         if repository {
-            fs::create_dir(story.root.join(".git")).unwrap();
+            fs::create_dir(fixture.root.join(".git")).unwrap();
         }
-        assert_eq!(story.matches("*.js"), ["src.js"]);
-        assert_eq!(story.matches("dist/*.js"), ["dist/o.js"]);
-        assert_eq!(story.matches("dist/o.js"), ["dist/o.js"]);
-        assert_eq!(story.matches("dist"), ["dist"]);
-        assert_eq!(story.paths(&json!({"pattern": "*", "path": "dist"})), ["dist/o.js"]);
-        assert_eq!(story.matches("*"), [".gitignore", "src.js", "sub"]);
-        let all = story.paths(&json!({"pattern": "**", "include_ignored": true}));
+        assert_eq!(fixture.matches("*.js"), ["src.js"]);
+        assert_eq!(fixture.matches("dist/*.js"), ["dist/o.js"]);
+        assert_eq!(fixture.matches("dist/o.js"), ["dist/o.js"]);
+        assert_eq!(fixture.matches("dist"), ["dist"]);
+        assert_eq!(fixture.paths(&json!({"pattern": "*", "path": "dist"})), ["dist/o.js"]);
+        assert_eq!(fixture.matches("*"), [".gitignore", "src.js", "sub"]);
+        let all = fixture.paths(&json!({"pattern": "**", "include_ignored": true}));
         assert_eq!(
             all,
             [
@@ -312,51 +312,51 @@ fn what_is_ignored_is_found_when_it_is_spelt_out_and_told_when_nothing_is_found(
                 "x.log"
             ]
         );
-        let nothing = story.find(&json!({"pattern": "o.j?"}));
+        let nothing = fixture.find(&json!({"pattern": "o.j?"}));
         assert_eq!(
             notice(&nothing),
             "Nothing matches. Ignore rules left out 1 file or folder; include_ignored: true, or a \
              pattern or path that spells one out, finds them."
         );
     }
-    let nothing = story.find(&json!({"pattern": "sub/*.md"}));
+    let nothing = fixture.find(&json!({"pattern": "sub/*.md"}));
     assert!(notice(&nothing).contains("**/ before it looks in any folder"), "{nothing:?}");
 }
 
 #[test]
 fn nothing_outside_the_roots_is_listed_or_told_from_what_is_not_there() {
-    let story = Story::new(&["in/x"]);
-    let outside = story.keep.path().join("outside");
+    let fixture = Fixture::new(&["in/x"]);
+    let outside = fixture.keep.path().join("outside");
     fs::create_dir(&outside).unwrap();
     fs::write(outside.join("secret"), "").unwrap();
-    let link = |to: &str, name: &str| symlink(to, story.root.join(name)).unwrap();
+    let link = |to: &str, name: &str| symlink(to, fixture.root.join(name)).unwrap();
     link("../outside", "dlink");
     link("../outside/secret", "flink");
     link("../nowhere", "dangling");
     link(".", "self");
     link("in", "inlink");
     for pattern in ["../*", "/etc/host*", "../outside/*", "/", "in/../../*"] {
-        let error = story.call(&json!({ "pattern": pattern })).unwrap_err();
+        let error = fixture.call(&json!({ "pattern": pattern })).unwrap_err();
         assert_eq!(error.category(), Category::PermissionDenied, "{pattern}: {error}");
     }
-    let error = story.call(&json!({"pattern": "*/../*"})).unwrap_err();
+    let error = fixture.call(&json!({"pattern": "*/../*"})).unwrap_err();
     assert_eq!(error.category(), Category::InvalidArguments);
-    let nothing = story.find(&json!({"pattern": "none/**"}));
+    let nothing = fixture.find(&json!({"pattern": "none/**"}));
     for pattern in ["dlink/**", "dlink/secret/**", "dangling/**", "flink/**"] {
-        let mut payload = story.find(&json!({ "pattern": pattern }));
+        let mut payload = fixture.find(&json!({ "pattern": pattern }));
         payload.insert("pattern".to_owned(), "none/**".into());
         assert_eq!(payload, nothing, "{pattern}");
     }
-    let denied = story.call(&json!({"pattern": "*", "path": "dlink"})).unwrap_err();
+    let denied = fixture.call(&json!({"pattern": "*", "path": "dlink"})).unwrap_err();
     assert_eq!(denied.category(), Category::PermissionDenied);
-    assert_eq!(story.matches("inlink/*"), ["inlink/x"]);
-    assert_eq!(story.matches("self/self/in/*"), ["self/self/in/x"]);
-    assert_eq!(story.matches("x"), ["in/x"], "links are not followed on the way");
-    assert_eq!(story.matches("*link"), ["dlink", "flink", "inlink"]);
-    let beside = story.keep.path().canonicalize().unwrap().join("root/in");
+    assert_eq!(fixture.matches("inlink/*"), ["inlink/x"]);
+    assert_eq!(fixture.matches("self/self/in/*"), ["self/self/in/x"]);
+    assert_eq!(fixture.matches("x"), ["in/x"], "links are not followed on the way");
+    assert_eq!(fixture.matches("*link"), ["dlink", "flink", "inlink"]);
+    let beside = fixture.keep.path().canonicalize().unwrap().join("root/in");
     let from = beside.to_str().unwrap();
     let upwards = json!({"pattern": "../*link"});
-    let found = story.on(Some(from), None, |tool, context| {
+    let found = fixture.on(Some(from), None, |tool, context| {
         tool.run(upwards.as_object().unwrap(), context).unwrap()
     });
     assert_eq!(paths(&found), ["../dlink", "../flink", "../inlink"]);
@@ -364,16 +364,16 @@ fn nothing_outside_the_roots_is_listed_or_told_from_what_is_not_there() {
 
 #[test]
 fn odd_names_come_back_in_a_form_that_is_taken() {
-    let story = Story::new(&[]);
+    let fixture = Fixture::new(&[]);
     let names: [&[u8]; 4] = [b"\"q\"", b"a\nb", b"caf\xe9", "\u{202e}x".as_bytes()];
     for odd in names {
-        fs::create_dir(story.root.join(std::ffi::OsStr::from_bytes(odd))).unwrap();
-        fs::write(story.root.join(std::ffi::OsStr::from_bytes(odd)).join("in"), "").unwrap();
+        fs::create_dir(fixture.root.join(std::ffi::OsStr::from_bytes(odd))).unwrap();
+        fs::write(fixture.root.join(std::ffi::OsStr::from_bytes(odd)).join("in"), "").unwrap();
     }
-    let shown = story.matches("*");
+    let shown = fixture.matches("*");
     assert_eq!(shown, names.map(|odd| name::encode(odd).into_owned()));
     for folder in shown {
-        let inside = story.paths(&json!({"pattern": "*", "path": folder}));
+        let inside = fixture.paths(&json!({"pattern": "*", "path": folder}));
         let quote = folder.strip_suffix('"').unwrap();
         assert_eq!(inside, [format!("{quote}/in\"")]);
     }
@@ -381,7 +381,7 @@ fn odd_names_come_back_in_a_form_that_is_taken() {
 
 #[test]
 fn what_cannot_be_searched_is_explained() {
-    let story = Story::new(&["a"]);
+    let fixture = Fixture::new(&["a"]);
     for (arguments, category, message) in [
         (json!({"pattern": ""}), Category::InvalidArguments, "pattern is empty: "),
         (json!({"pattern": "[a"}), Category::InvalidArguments, "pattern [a: "),
@@ -393,10 +393,10 @@ fn what_cannot_be_searched_is_explained() {
         ),
         (json!({"pattern": "*", "path": "b"}), Category::NotFound, "cannot list b: "),
     ] {
-        let error = story.call(&arguments).unwrap_err();
+        let error = fixture.call(&arguments).unwrap_err();
         assert_eq!(error.category(), category, "{error}");
         assert!(error.message().starts_with(message), "{error}");
-        let shown = story
+        let shown = fixture
             .on(None, None, |tool, context| tool.preview(arguments.as_object().unwrap(), context));
         match shown {
             Err(refused) => assert_eq!(refused.category(), Category::InvalidArguments),
@@ -407,7 +407,7 @@ fn what_cannot_be_searched_is_explained() {
         }
     }
     let preview = |arguments: &Value| {
-        story.on(None, None, |tool, context| {
+        fixture.on(None, None, |tool, context| {
             tool.preview(arguments.as_object().unwrap(), context).unwrap()
         })
     };
@@ -416,11 +416,11 @@ fn what_cannot_be_searched_is_explained() {
 
 #[test]
 fn a_search_that_is_stopped_tells_what_it_found() {
-    let story = Story::new(&["a", "b"]);
+    let fixture = Fixture::new(&["a", "b"]);
     let past = Some(Instant::now());
     let stopped = |sort: &str| {
         let arguments = json!({"pattern": "*", "sort": sort});
-        story.on(None, past, |tool, context| tool.run(arguments.as_object().unwrap(), context))
+        fixture.on(None, past, |tool, context| tool.run(arguments.as_object().unwrap(), context))
     };
     // All may have been found before the clock was looked at.
     for sort in ["path", "modified"] {
@@ -432,15 +432,15 @@ fn a_search_that_is_stopped_tells_what_it_found() {
             }
         };
         let found = paths(&payload).len();
-        assert_eq!(json!(story.sink.paths()), payload["paths"]);
+        assert_eq!(json!(fixture.sink.paths()), payload["paths"]);
         if payload["truncated"] == true {
             assert!(notice(&payload).contains("Time was up"), "{payload:?}");
             let next = (sort == "path").then(|| json!(found));
             assert_eq!(payload.get("next_offset"), next.as_ref());
         }
     }
-    story.cancel.cancel();
-    let error = story.call(&json!({"pattern": "*"})).unwrap_err();
+    fixture.cancel.cancel();
+    let error = fixture.call(&json!({"pattern": "*"})).unwrap_err();
     assert_eq!(error.category(), Category::Cancelled);
-    assert_eq!(error.details()["found"], json!(story.sink.paths().len()));
+    assert_eq!(error.details()["found"], json!(fixture.sink.paths().len()));
 }

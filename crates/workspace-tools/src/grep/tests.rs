@@ -18,7 +18,7 @@ mod left_out;
 mod stops;
 
 /// A root with files in it, and searches there.
-struct Story {
+struct Fixture {
     files: Files,
     cancel: CancelToken,
     root: PathBuf,
@@ -41,7 +41,7 @@ impl EventSink for Events {
     }
 }
 
-impl Story {
+impl Fixture {
     fn new(files: &[(&str, &[u8])]) -> Self {
         let keep = tempfile::tempdir().unwrap();
         let root = keep.path().canonicalize().unwrap();
@@ -113,25 +113,28 @@ fn notice(result: &Payload) -> &str {
 
 #[test]
 fn matches_come_with_path_line_and_column_in_order() {
-    let story = Story::new(&[
+    let fixture = Fixture::new(&[
         ("b.rs", b"let x = 1;\nfn main() {}\n"),
         ("a/z.rs", b"\n\n  fn z() { fn y() {} }"),
         ("a.txt", b"fn in a text\r\n"),
     ]);
     assert_eq!(
-        story.hits(json!({"pattern": "fn \\w+"})),
+        fixture.hits(json!({"pattern": "fn \\w+"})),
         ["a/z.rs:3:3:  fn z() { fn y() {} }", "a.txt:1:1:fn in a text", "b.rs:2:1:fn main() {}",]
     );
     assert_eq!(
-        story.hits(json!({"pattern": "fn", "path": "a"})),
+        fixture.hits(json!({"pattern": "fn", "path": "a"})),
         ["a/z.rs:3:3:  fn z() { fn y() {} }"]
     );
-    assert_eq!(story.hits(json!({"pattern": "FN", "ignore_case": true, "glob": "*.rs"})).len(), 2);
     assert_eq!(
-        story.hits(json!({"pattern": "text$", "type": "txt"})),
+        fixture.hits(json!({"pattern": "FN", "ignore_case": true, "glob": "*.rs"})).len(),
+        2
+    );
+    assert_eq!(
+        fixture.hits(json!({"pattern": "text$", "type": "txt"})),
         ["a.txt:1:1:fn in a text".replace(":1:1:", ":1:9:")]
     );
-    let result = story.grep(json!({"pattern": "fn"}));
+    let result = fixture.grep(json!({"pattern": "fn"}));
     assert_eq!((&result["total_matches"], &result["files_searched"]), (&json!(3), &json!(3)));
     assert_eq!(result["truncated"], false);
     assert_eq!(result["matches"][0]["highlight"], json!([2, 4]));
@@ -140,10 +143,10 @@ fn matches_come_with_path_line_and_column_in_order() {
 
 #[test]
 fn modes_list_files_or_counts() {
-    let story = Story::new(&[("a", b"x\nx\ny\n"), ("b", b"y"), ("c", b"x x")]);
-    let files = story.grep(json!({"pattern": "x", "mode": "files"}));
+    let fixture = Fixture::new(&[("a", b"x\nx\ny\n"), ("b", b"y"), ("c", b"x x")]);
+    let files = fixture.grep(json!({"pattern": "x", "mode": "files"}));
     assert_eq!((&files["files"], &files["total_matches"]), (&json!(["a", "c"]), &json!(2)));
-    let counts = story.grep(json!({"pattern": "x", "mode": "count"}));
+    let counts = fixture.grep(json!({"pattern": "x", "mode": "count"}));
     let expected = json!([{"path": "a", "count": 2}, {"path": "c", "count": 1}]);
     assert_eq!((&counts["counts"], &counts["total_matches"]), (&expected, &json!(3)));
 }
@@ -154,14 +157,14 @@ fn pages_follow_one_another_without_gap_or_overlap() {
     let names: Vec<String> = (0..7).map(|index| format!("d{}/f{index}", index % 3)).collect();
     let files: Vec<(&str, &[u8])> =
         names.iter().map(|name| (name.as_str(), many.as_bytes())).collect();
-    let story = Story::new(&files);
-    let all = story.hits(json!({"pattern": "needle", "limit": 10_000}));
+    let fixture = Fixture::new(&files);
+    let all = fixture.hits(json!({"pattern": "needle", "limit": 10_000}));
     assert_eq!(all.len(), 7 * 200);
     let (mut offset, mut paged, mut pages) = (0, Vec::new(), 0);
     loop {
         let arguments = json!({"pattern": "needle", "limit": 333, "offset": offset});
-        let result = story.grep(arguments.clone());
-        paged.extend(story.hits(arguments));
+        let result = fixture.grep(arguments.clone());
+        paged.extend(fixture.hits(arguments));
         pages += 1;
         if result["truncated"] == false {
             assert_eq!(result["total_matches"], 7 * 200);
@@ -171,20 +174,20 @@ fn pages_follow_one_another_without_gap_or_overlap() {
         offset = usize::try_from(result["next_offset"].as_u64().unwrap()).unwrap();
     }
     assert_eq!((paged, pages), (all, 5));
-    let first = story.grep(json!({"pattern": "needle", "limit": 1}));
+    let first = fixture.grep(json!({"pattern": "needle", "limit": 1}));
     assert_eq!((&first["next_offset"], &first["files_searched"]), (&json!(1), &json!(1)));
-    let past = story.grep(json!({"pattern": "needle", "offset": 5000}));
+    let past = fixture.grep(json!({"pattern": "needle", "offset": 5000}));
     assert!(notice(&past).contains("offset 5000 is past the last of 1400 matches"), "{past:?}");
 }
 
 #[test]
 fn a_page_has_only_so_much_room_and_the_next_one_goes_on_in_the_middle_of_a_file() {
     let line = format!("needle {}\n", "x".repeat(450));
-    let story = Story::new(&[("a", line.repeat(2000).as_bytes()), ("b", b"needle\n")]);
+    let fixture = Fixture::new(&[("a", line.repeat(2000).as_bytes()), ("b", b"needle\n")]);
     let (mut lines, mut offset) = (Vec::new(), 0);
     loop {
         let arguments = json!({"pattern": "needle", "limit": 10_000, "offset": offset});
-        let result = story.grep(arguments);
+        let result = fixture.grep(arguments);
         let hits = result["matches"].as_array().unwrap();
         assert!(hits.len() <= 300, "{}", hits.len());
         lines.extend(hits.iter().map(|hit| (hit["path"].clone(), hit["line"].as_u64().unwrap())));
@@ -202,44 +205,47 @@ fn a_page_has_only_so_much_room_and_the_next_one_goes_on_in_the_middle_of_a_file
 fn context_lines_are_given_once_each() {
     let text: String =
         (1..=12).map(|n| format!("line {n}{}\n", if n % 5 == 0 { " x" } else { "" })).collect();
-    let story = Story::new(&[("f", text.as_bytes())]);
-    let result = story.grep(json!({"pattern": "x", "before": 3, "after": 2}));
+    let fixture = Fixture::new(&[("f", text.as_bytes())]);
+    let result = fixture.grep(json!({"pattern": "x", "before": 3, "after": 2}));
     let matches = &result["matches"];
     assert_eq!(matches[0]["before"], json!(["line 2", "line 3", "line 4"]));
     assert_eq!(matches[0]["after"], json!(["line 6", "line 7"]));
     assert_eq!(matches[1]["before"], json!(["line 8", "line 9"]));
     assert_eq!(matches[1]["after"], json!(["line 11", "line 12"]));
-    let page = story.grep(json!({"pattern": "x", "context": 1, "offset": 1}));
+    let page = fixture.grep(json!({"pattern": "x", "context": 1, "offset": 1}));
     assert_eq!(page["matches"][0]["before"], json!(["line 9"]));
     assert_eq!(page["matches"][0]["after"], json!(["line 11"]));
 }
 
 #[test]
 fn g01_a_leading_dash_is_nothing_special() {
-    let story = Story::new(&[("f", b"--release\n-> x\n-1\n"), ("-v", b"hit\n")]);
-    assert_eq!(story.hits(json!({"pattern": "--release"})), ["f:1:1:--release"]);
-    assert_eq!(story.hits(json!({"pattern": "-> x"})), ["f:2:1:-> x"]);
-    assert_eq!(story.hits(json!({"pattern": "-1"})), ["f:3:1:-1"]);
-    assert_eq!(story.hits(json!({"pattern": "hit", "path": "-v"})), ["-v:1:1:hit"]);
+    let fixture = Fixture::new(&[("f", b"--release\n-> x\n-1\n"), ("-v", b"hit\n")]);
+    assert_eq!(fixture.hits(json!({"pattern": "--release"})), ["f:1:1:--release"]);
+    assert_eq!(fixture.hits(json!({"pattern": "-> x"})), ["f:2:1:-> x"]);
+    assert_eq!(fixture.hits(json!({"pattern": "-1"})), ["f:3:1:-1"]);
+    assert_eq!(fixture.hits(json!({"pattern": "hit", "path": "-v"})), ["-v:1:1:hit"]);
 }
 
 #[test]
 fn g05_a_bad_pattern_is_never_a_clean_zero() {
-    let story = Story::new(&[("f", b"foo\nbar\n")]);
+    let fixture = Fixture::new(&[("f", b"foo\nbar\n")]);
     for pattern in ["foo(", "a{", "(?<=x)y", "foo\\nbar", "foo\nbar", ""] {
-        let error = story.call(json!({ "pattern": pattern })).expect_err(pattern);
+        let error = fixture.call(json!({ "pattern": pattern })).expect_err(pattern);
         assert_eq!(error.category(), Category::InvalidArguments, "{error}");
     }
-    assert_eq!(story.hits(json!({"pattern": "foo\\nbar", "multiline": true})), ["f:1:1:foo\nbar"]);
-    assert_eq!(story.hits(json!({"pattern": "foo\nbar", "multiline": true})), ["f:1:1:foo\nbar"]);
-    assert_eq!(story.hits(json!({"pattern": "(a|a)*$"})).len(), 2);
+    assert_eq!(
+        fixture.hits(json!({"pattern": "foo\\nbar", "multiline": true})),
+        ["f:1:1:foo\nbar"]
+    );
+    assert_eq!(fixture.hits(json!({"pattern": "foo\nbar", "multiline": true})), ["f:1:1:foo\nbar"]);
+    assert_eq!(fixture.hits(json!({"pattern": "(a|a)*$"})).len(), 2);
     for (arguments, what) in [
         (json!({"pattern": "x", "type": "rst"}), "rst"),
         (json!({"pattern": "x", "type": "pyhton"}), "file type"),
         (json!({"pattern": "x", "glob": "["}), "glob ["),
         (json!({"pattern": "x", "glob": "../*"}), "path"),
     ] {
-        match story.call(arguments) {
+        match fixture.call(arguments) {
             Ok(result) => assert!(result.contains_key("matches") && what == "rst"),
             Err(error) => {
                 assert_eq!(error.category(), Category::InvalidArguments, "{error}");
@@ -257,14 +263,14 @@ fn encodings_are_understood_as_far_as_they_say_what_they_are() {
     let mut be = vec![0xfe, 0xff];
     be.extend("größe\n".encode_utf16().flat_map(u16::to_be_bytes));
     let large = utf16(&("zeile\n".repeat(60_000) + "größe ist\n"));
-    let story = Story::new(&[
+    let fixture = Fixture::new(&[
         ("bom", "\u{feff}größe\n".as_bytes()),
         ("be", &be),
         ("large", &large),
         ("latin", b"gr\xf6\xdfe und gr\xc3\xb6\xc3\x9fe\n"),
     ]);
     assert_eq!(
-        story.hits(json!({"pattern": "^größe|und größe"})),
+        fixture.hits(json!({"pattern": "^größe|und größe"})),
         [
             "be:1:1:größe",
             "bom:1:1:größe",
@@ -276,23 +282,23 @@ fn encodings_are_understood_as_far_as_they_say_what_they_are() {
 
 #[test]
 fn lines_of_any_length_cost_bounded_memory() {
-    let story = Story::new(&[("short", b"needle\n")]);
-    let long = fs::File::create(story.root.join("long")).unwrap();
+    let fixture = Fixture::new(&[("short", b"needle\n")]);
+    let long = fs::File::create(fixture.root.join("long")).unwrap();
     let mut text = b"needle\n".to_vec();
     text.resize(search::MOST_LINE * 2, b'x');
     text.extend(b"\nneedle\n");
     std::io::Write::write_all(&mut &long, &text).unwrap();
-    let result = story.grep(json!({"pattern": "needle"}));
+    let result = fixture.grep(json!({"pattern": "needle"}));
     assert_eq!(result["matches"].as_array().unwrap().len(), 2, "{result:?}");
     assert_eq!(result["skipped"]["too_large"], 1);
     assert!(notice(&result).contains("long was searched up to a line over 8 MiB only"));
-    let multiline = story.grep(json!({"pattern": "needle", "multiline": true}));
+    let multiline = fixture.grep(json!({"pattern": "needle", "multiline": true}));
     assert_eq!(multiline["skipped"]["too_large"], 1);
     assert!(notice(&multiline).contains("16 MiB"), "{multiline:?}");
     // Wide, but not too wide: shown around the match.
     let wide = "é".repeat(1_000_000) + "needle" + &"z".repeat(1000);
-    fs::write(story.root.join("long"), wide).unwrap();
-    let result = story.grep(json!({"pattern": "needle", "path": "long"}));
+    fs::write(fixture.root.join("long"), wide).unwrap();
+    let result = fixture.grep(json!({"pattern": "needle", "path": "long"}));
     let hit = &result["matches"][0];
     assert_eq!(hit["column"], 2_000_001);
     assert_eq!(hit["text"].as_str().unwrap().chars().count(), 500);
@@ -300,47 +306,48 @@ fn lines_of_any_length_cost_bounded_memory() {
 
 #[test]
 fn matches_over_several_lines_are_hits_of_their_own() {
-    let story = Story::new(&[("f", b"a\nb a\nb\nx\na\nb\n")]);
+    let fixture = Fixture::new(&[("f", b"a\nb a\nb\nx\na\nb\n")]);
     assert_eq!(
-        story.hits(json!({"pattern": "a\\nb", "multiline": true})),
+        fixture.hits(json!({"pattern": "a\\nb", "multiline": true})),
         ["f:1:1:a\nb a", "f:5:1:a\nb",]
     );
-    assert_eq!(story.hits(json!({"pattern": "[ab]", "multiline": true})).len(), 5);
-    assert_eq!(story.hits(json!({"pattern": "b$", "multiline": true})), ["f:3:1:b", "f:6:1:b"]);
-    let result = story.grep(json!({"pattern": "[ab]", "multiline": true, "limit": 2, "offset": 1}));
+    assert_eq!(fixture.hits(json!({"pattern": "[ab]", "multiline": true})).len(), 5);
+    assert_eq!(fixture.hits(json!({"pattern": "b$", "multiline": true})), ["f:3:1:b", "f:6:1:b"]);
+    let result =
+        fixture.grep(json!({"pattern": "[ab]", "multiline": true, "limit": 2, "offset": 1}));
     let lines: Vec<_> =
         result["matches"].as_array().unwrap().iter().map(|hit| &hit["line"]).collect();
     assert_eq!((lines, &result["next_offset"]), (vec![&json!(2), &json!(3)], &json!(3)));
-    let counts = story.grep(json!({"pattern": "[ab]", "multiline": true, "mode": "count"}));
+    let counts = fixture.grep(json!({"pattern": "[ab]", "multiline": true, "mode": "count"}));
     assert_eq!(counts["counts"][0]["count"], 5);
 }
 
 #[test]
 fn words_and_plain_text() {
-    let story = Story::new(&[("f", b"foo food\nfoo(\nFOO\n")]);
+    let fixture = Fixture::new(&[("f", b"foo food\nfoo(\nFOO\n")]);
     assert_eq!(
-        story.hits(json!({"pattern": "foo", "word": true})),
+        fixture.hits(json!({"pattern": "foo", "word": true})),
         ["f:1:1:foo food", "f:2:1:foo("]
     );
-    assert_eq!(story.hits(json!({"pattern": "foo(", "fixed_strings": true})), ["f:2:1:foo("]);
-    assert_eq!(story.hits(json!({"pattern": "d\\b"})), ["f:1:8:foo food"]);
+    assert_eq!(fixture.hits(json!({"pattern": "foo(", "fixed_strings": true})), ["f:2:1:foo("]);
+    assert_eq!(fixture.hits(json!({"pattern": "d\\b"})), ["f:1:8:foo food"]);
 }
 
 #[test]
 fn names_that_are_no_text_are_told_apart() {
     use std::os::unix::ffi::OsStrExt;
-    let story = Story::new(&[]);
+    let fixture = Fixture::new(&[]);
     for name in [b"a\nb".as_slice(), b"\xff"] {
-        fs::write(story.root.join(std::ffi::OsStr::from_bytes(name)), "x").unwrap();
+        fs::write(fixture.root.join(std::ffi::OsStr::from_bytes(name)), "x").unwrap();
     }
-    assert_eq!(story.hits(json!({"pattern": "x"})), [r#""a\nb":1:1:x"#, r#""\377":1:1:x"#]);
+    assert_eq!(fixture.hits(json!({"pattern": "x"})), [r#""a\nb":1:1:x"#, r#""\377":1:1:x"#]);
 }
 
 #[test]
 fn a_line_may_end_in_crlf_also_where_matches_go_over_lines() {
-    let story = Story::new(&[("f", b"foo\r\nbar\r\n\r\nfoo\nbar\nx\ry\r\n")]);
+    let fixture = Fixture::new(&[("f", b"foo\r\nbar\r\n\r\nfoo\nbar\nx\ry\r\n")]);
     let lines = |pattern: &str| -> Vec<u64> {
-        let result = story.grep(json!({"pattern": pattern, "multiline": true}));
+        let result = fixture.grep(json!({"pattern": pattern, "multiline": true}));
         result["matches"]
             .as_array()
             .unwrap()
@@ -365,23 +372,23 @@ fn a_secret_is_hidden_before_a_line_is_cut() {
         let filler = "x".repeat(gap);
         format!("context hunter2!{}hunter2!\nneedle{filler}hunter2!{filler}\n", "y".repeat(480))
     };
-    let mut story = Story::new(&[]);
-    story.secrets = Secrets::new([("KEY", "hunter2!")]);
+    let mut fixture = Fixture::new(&[]);
+    fixture.secrets = Secrets::new([("KEY", "hunter2!")]);
     for gap in 480..505 {
-        fs::write(story.root.join("f"), long(gap)).unwrap();
-        let result = story.grep(json!({"pattern": "needle", "before": 1})).to_owned();
+        fs::write(fixture.root.join("f"), long(gap)).unwrap();
+        let result = fixture.grep(json!({"pattern": "needle", "before": 1})).to_owned();
         let shown = Value::Object(result).to_string();
         assert!(!shown.contains("hu") && !shown.contains("2!"), "{shown}");
     }
-    fs::write(story.root.join("f"), "a=hunter2! needle\n").unwrap();
-    let hit = &story.grep(json!({"pattern": "needle"}))["matches"][0];
+    fs::write(fixture.root.join("f"), "a=hunter2! needle\n").unwrap();
+    let hit = &fixture.grep(json!({"pattern": "needle"}))["matches"][0];
     assert_eq!((&hit["text"], &hit["highlight"]), (&json!("a=[KEY] needle"), &json!([8, 14])));
     assert_eq!(hit["column"], 12);
 }
 
 #[test]
 fn what_an_argument_may_cost_is_bounded() {
-    let story = Story::new(&[("a", b"x")]);
+    let fixture = Fixture::new(&[("a", b"x")]);
     let long = "{".repeat(100_000);
     for (name, value) in [
         ("glob", long),
@@ -394,7 +401,7 @@ fn what_an_argument_may_cost_is_bounded() {
     ] {
         let mut arguments = json!({"pattern": "x"});
         arguments[name] = value.into();
-        let error = story.call(arguments).unwrap_err();
+        let error = fixture.call(arguments).unwrap_err();
         assert_eq!(error.category(), Category::InvalidArguments, "{name}");
         assert!(error.message().len() < 500, "{name}: {}", error.message().len());
     }
@@ -402,14 +409,14 @@ fn what_an_argument_may_cost_is_bounded() {
 
 #[test]
 fn habits_from_other_greps_are_answered_with_the_way_it_is_written_here() {
-    let story = Story::new(&[("a.rs", b"foo\nbar\n")]);
+    let fixture = Fixture::new(&[("a.rs", b"foo\nbar\n")]);
     let refused =
-        |name: &str| story.call_until(json!({"pattern": "foo", "type": name}), None).unwrap_err();
+        |name: &str| fixture.call_until(json!({"pattern": "foo", "type": name}), None).unwrap_err();
     for name in ["rs", ".rs"] {
         assert_eq!(refused(name).details()["similar"][0], "rust", "{name}");
     }
-    let none = story.grep(json!({"pattern": r"foo\|bar"}));
+    let none = fixture.grep(json!({"pattern": r"foo\|bar"}));
     assert!(notice(&none).contains("without a backslash"), "{none:?}");
-    let literally = story.grep(json!({"pattern": r"foo\|bar", "fixed_strings": true}));
+    let literally = fixture.grep(json!({"pattern": r"foo\|bar", "fixed_strings": true}));
     assert!(!notice(&literally).contains("without a backslash"), "{literally:?}");
 }

@@ -16,7 +16,7 @@ use workspace_fs::text::encoding::SAMPLE_BYTES;
 use workspace_fs::{RootsSpec, Version, Workspace};
 
 /// A root with files in it, and calls of the tool on them.
-struct Story {
+struct Fixture {
     files: Files,
     cancel: CancelToken,
     root: PathBuf,
@@ -31,7 +31,7 @@ impl EventSink for NoEvents {
     }
 }
 
-impl Story {
+impl Fixture {
     fn new() -> Self {
         let keep = tempfile::tempdir().unwrap();
         let root = keep.path().canonicalize().unwrap();
@@ -43,9 +43,9 @@ impl Story {
     }
 
     fn with(name: &str, content: impl AsRef<[u8]>) -> Self {
-        let story = Self::new();
-        fs::write(story.root.join(name), content).unwrap();
-        story
+        let fixture = Self::new();
+        fs::write(fixture.root.join(name), content).unwrap();
+        fixture
     }
 
     fn on<T>(&self, act: impl FnOnce(&ReadFile, &Context<'_>) -> T) -> T {
@@ -84,8 +84,8 @@ impl Story {
 
 #[test]
 fn a_small_file_is_shown_whole() {
-    let story = Story::with("a.txt", "one\ntwo\n");
-    let payload = story.read(json!({"path": "a.txt"}));
+    let fixture = Fixture::with("a.txt", "one\ntwo\n");
+    let payload = fixture.read(json!({"path": "a.txt"}));
     let version = Version::of(b"one\ntwo\n").to_string();
     assert_eq!(
         Value::Object(payload),
@@ -95,15 +95,15 @@ fn a_small_file_is_shown_whole() {
             "encoding": "utf-8", "line_ending": "lf", "size_bytes": 8, "version": version,
         })
     );
-    let known = story.files.session("").knows(&story.root.join("a.txt")).unwrap();
+    let known = fixture.files.session("").knows(&fixture.root.join("a.txt")).unwrap();
     assert_eq!((known.version, known.extent), (Some(Version::of(b"one\ntwo\n")), Extent::Whole));
 }
 
 #[test]
 fn a_window_tells_where_to_go_on() {
-    let story = Story::with("a.txt", "1\n2\n3\n4\n5");
+    let fixture = Fixture::with("a.txt", "1\n2\n3\n4\n5");
     let read = |offset: i64, limit: i64| {
-        let payload = story.read(
+        let payload = fixture.read(
             json!({"path": "a.txt", "offset": offset, "limit": limit, "line_numbers": false}),
         );
         let next = payload.get("next_offset").and_then(Value::as_i64);
@@ -121,51 +121,51 @@ fn a_window_tells_where_to_go_on() {
     assert_eq!(read(-2, 9), ("4\n5".to_owned(), 4, None));
     assert_eq!(read(-2, 1), ("4\n".to_owned(), 4, Some(5)));
     assert_eq!(read(-99, 1), ("1\n".to_owned(), 1, Some(2)));
-    let known = story.files.session("").knows(&story.root.join("a.txt")).unwrap();
+    let known = fixture.files.session("").knows(&fixture.root.join("a.txt")).unwrap();
     assert_eq!(known.extent, Extent::Part);
 }
 
 #[test]
 fn nothing_to_show_has_five_different_reasons() {
-    let story = Story::with("empty", "");
-    fs::write(story.root.join("three"), "1\n2\n3\n").unwrap();
-    fs::write(story.root.join("image"), b"\x89PNG\r\n\x1A\n\0\0\0\rIHDR").unwrap();
-    fs::create_dir(story.root.join("folder")).unwrap();
+    let fixture = Fixture::with("empty", "");
+    fs::write(fixture.root.join("three"), "1\n2\n3\n").unwrap();
+    fs::write(fixture.root.join("image"), b"\x89PNG\r\n\x1A\n\0\0\0\rIHDR").unwrap();
+    fs::create_dir(fixture.root.join("folder")).unwrap();
 
-    let empty = story.read(json!({"path": "empty"}));
+    let empty = fixture.read(json!({"path": "empty"}));
     assert_eq!(
         (&empty["notice"], &empty["total_lines"]),
         (&json!("The file is empty."), &json!(0))
     );
     assert!(!empty.contains_key("start_line") && empty.contains_key("version"));
 
-    let past = story.read(json!({"path": "three", "offset": 9}));
+    let past = fixture.read(json!({"path": "three", "offset": 9}));
     assert_eq!(
         past["notice"],
         "Nothing to show: offset 9 is past the end of the file, which has 3 lines."
     );
     assert_eq!((&past["total_lines"], &past["content"]), (&json!(3), &json!("")));
 
-    let image = story.refusal(json!({"path": "image"}));
+    let image = fixture.refusal(json!({"path": "image"}));
     assert_eq!(image.to_string(), "cannot read image: it is a binary file (PNG image), 16 bytes");
     assert_eq!(image.category(), Category::ExecutionFailed);
     assert_eq!(image.details()["type"], "PNG image");
 
-    fs::write(story.root.join("image"), b"\0\x01").unwrap();
-    let unknown = story.refusal(json!({"path": "image"}));
+    fs::write(fixture.root.join("image"), b"\0\x01").unwrap();
+    let unknown = fixture.refusal(json!({"path": "image"}));
     assert_eq!(
         unknown.to_string(),
         "cannot read image: it is a binary file of unknown type, 2 bytes"
     );
 
-    let folder = story.refusal(json!({"path": "folder"}));
+    let folder = fixture.refusal(json!({"path": "folder"}));
     assert_eq!(folder.category(), Category::InvalidArguments);
     assert_eq!(
         folder.to_string(),
         "cannot read folder: it is a folder; use glob to list what is in it"
     );
 
-    let missing = story.refusal(json!({"path": "tree"}));
+    let missing = fixture.refusal(json!({"path": "tree"}));
     assert_eq!(missing.category(), Category::NotFound);
     assert_eq!(missing.details()["similar"], json!(["three"]));
     assert_eq!(missing.hint(), Some("did you mean three?"));
@@ -173,32 +173,32 @@ fn nothing_to_show_has_five_different_reasons() {
 
 #[test]
 fn the_line_ending_is_the_files_and_not_the_windows() {
-    let story = Story::with("mixed", "a\r\nb\nc");
-    fs::write(story.root.join("crlf"), "a\r\nb\r\nc").unwrap();
+    let fixture = Fixture::with("mixed", "a\r\nb\nc");
+    fs::write(fixture.root.join("crlf"), "a\r\nb\r\nc").unwrap();
     for arguments in [json!({"offset": 2, "limit": 1}), json!({"offset": -1}), json!({"offset": 9})]
     {
         for name in ["mixed", "crlf"] {
             let mut arguments = arguments.clone();
             arguments["path"] = json!(name);
-            assert_eq!(story.read(arguments.clone())["line_ending"], name, "{arguments}");
+            assert_eq!(fixture.read(arguments.clone())["line_ending"], name, "{arguments}");
         }
     }
     // The CR is the last byte of one piece that is read, and the LF the first of the next.
     let at_border = format!("{}\r\nx\r\n", "a".repeat(SAMPLE_BYTES - 1));
-    fs::write(story.root.join("border"), at_border).unwrap();
-    assert_eq!(story.read(json!({"path": "border", "offset": 2}))["line_ending"], "crlf");
+    fs::write(fixture.root.join("border"), at_border).unwrap();
+    assert_eq!(fixture.read(json!({"path": "border", "offset": 2}))["line_ending"], "crlf");
 }
 
 #[test]
 fn an_offset_of_zero_is_explained() {
-    let error = Story::with("a", "x").refusal(json!({"path": "a", "offset": 0}));
+    let error = Fixture::with("a", "x").refusal(json!({"path": "a", "offset": 0}));
     assert_eq!(error.category(), Category::InvalidArguments);
     assert_eq!(error.to_string(), "offset cannot be 0: 1 is the first line, -1 the last");
 }
 
 #[test]
 fn every_encoding_is_shown_decoded_and_named() {
-    let story = Story::new();
+    let fixture = Fixture::new();
     let cases: [(&[u8], &str, &str, &str); 6] = [
         (b"gr\xC3\xBCn\r\n", "utf-8", "crlf", "grün\n"),
         (b"\xEF\xBB\xBFgr\xC3\xBCn\n", "utf-8-bom", "lf", "grün\n"),
@@ -208,9 +208,10 @@ fn every_encoding_is_shown_decoded_and_named() {
         (b"\xEF\xBB\xBF", "utf-8-bom", "none", ""),
     ];
     for (bytes, encoding, ending, text) in cases {
-        fs::write(story.root.join("f"), bytes).unwrap();
+        fs::write(fixture.root.join("f"), bytes).unwrap();
         for offset in [1, -10] {
-            let payload = story.read(json!({"path": "f", "offset": offset, "line_numbers": false}));
+            let payload =
+                fixture.read(json!({"path": "f", "offset": offset, "line_numbers": false}));
             assert_eq!(
                 (&payload["encoding"], &payload["line_ending"], &payload["content"]),
                 (&json!(encoding), &json!(ending), &json!(text))
@@ -218,11 +219,11 @@ fn every_encoding_is_shown_decoded_and_named() {
             assert_eq!(payload["version"], Version::of(bytes).to_string());
         }
     }
-    fs::write(story.root.join("f"), "äöü äöü \n".repeat(2).into_bytes().as_slice()).unwrap();
-    assert!(!story.read(json!({"path": "f"})).contains_key("notice"));
-    fs::write(story.root.join("f"), [b"\xC3\xA4".repeat(9).as_slice(), b"\xFF\n"].concat())
+    fs::write(fixture.root.join("f"), "äöü äöü \n".repeat(2).into_bytes().as_slice()).unwrap();
+    assert!(!fixture.read(json!({"path": "f"})).contains_key("notice"));
+    fs::write(fixture.root.join("f"), [b"\xC3\xA4".repeat(9).as_slice(), b"\xFF\n"].concat())
         .unwrap();
-    let payload = story.read(json!({"path": "f"}));
+    let payload = fixture.read(json!({"path": "f"}));
     let notice = payload["notice"].as_str().unwrap();
     assert_eq!(
         notice,
@@ -233,12 +234,12 @@ fn every_encoding_is_shown_decoded_and_named() {
 #[test]
 fn long_content_stops_at_64_kib_with_the_exact_next_line() {
     let line = "z".repeat(992) + "\n";
-    let story = Story::with("long", line.repeat(200));
-    let payload = story.read(json!({"path": "long"}));
+    let fixture = Fixture::with("long", line.repeat(200));
+    let payload = fixture.read(json!({"path": "long"}));
     assert_eq!((&payload["end_line"], &payload["next_offset"]), (&json!(65), &json!(66)));
     assert!(payload["content"].as_str().unwrap().len() <= 64 * 1024);
     assert_eq!(payload["notice"], "Stopped at 64 KiB; go on with offset 66.");
-    let payload = story.read(json!({"path": "long", "offset": 66, "limit": 200}));
+    let payload = fixture.read(json!({"path": "long", "offset": 66, "limit": 200}));
     assert_eq!((&payload["start_line"], &payload["end_line"]), (&json!(66), &json!(130)));
 }
 
@@ -247,19 +248,19 @@ fn files_of_the_proc_file_system_are_read_to_their_end() {
     let roots = vec!["/proc".to_owned()];
     let workspace = Workspace::open(&RootsSpec { roots, ..RootsSpec::default() }).unwrap();
     let files = Files::new(Arc::new(workspace), Level::Off);
-    let story = Story { files, ..Story::new() };
-    let payload = story.read(json!({"path": "/proc/self/status", "line_numbers": false}));
+    let fixture = Fixture { files, ..Fixture::new() };
+    let payload = fixture.read(json!({"path": "/proc/self/status", "line_numbers": false}));
     let content = payload["content"].as_str().unwrap();
     assert!(content.starts_with("Name:\t"), "{content}");
     assert_eq!(payload["size_bytes"], content.len());
     let last =
-        story.read(json!({"path": "/proc/self/status", "offset": -1, "line_numbers": false}));
+        fixture.read(json!({"path": "/proc/self/status", "offset": -1, "line_numbers": false}));
     assert_eq!(last["total_lines"], last["start_line"]);
 }
 
 /// Writes numbered lines of 16 bytes each, sparsely beyond what is looked at.
-fn big(story: &Story, lines: u64) -> PathBuf {
-    let path = story.root.join("big");
+fn big(fixture: &Fixture, lines: u64) -> PathBuf {
+    let path = fixture.root.join("big");
     let mut file = File::create(&path).unwrap();
     let mut text = String::new();
     for number in 1..=lines {
@@ -271,10 +272,10 @@ fn big(story: &Story, lines: u64) -> PathBuf {
 
 #[test]
 fn a_window_deep_in_a_large_file_is_found_from_both_ends() {
-    let story = Story::new();
+    let fixture = Fixture::new();
     // 4.8 MB: more than one piece, counted as a whole.
-    big(&story, 300_000);
-    let read = |arguments: Value| story.read(arguments);
+    big(&fixture, 300_000);
+    let read = |arguments: Value| fixture.read(arguments);
     let first = read(json!({"path": "big", "limit": 1}));
     assert_eq!((&first["end_line"], &first["next_offset"]), (&json!(1), &json!(2)));
     assert!(!first.contains_key("total_lines") && !first.contains_key("version"));
@@ -294,50 +295,50 @@ fn a_window_deep_in_a_large_file_is_found_from_both_ends() {
 
 #[test]
 fn a_huge_file_is_read_from_its_end_without_its_beginning() {
-    let story = Story::new();
-    let path = story.root.join("huge");
+    let fixture = Fixture::new();
+    let path = fixture.root.join("huge");
     let mut file = File::create(&path).unwrap();
     file.write_all("begin\n".repeat(50_000).as_bytes()).unwrap();
     // A hole: it reads as NUL bytes, in one line.
     file.seek(SeekFrom::Start(10 << 30)).unwrap();
     file.write_all(b"\nlast but one\r\nlast").unwrap();
-    let payload = story.read(json!({"path": "huge", "offset": -2}));
+    let payload = fixture.read(json!({"path": "huge", "offset": -2}));
     assert_eq!(payload["content"], "    -2\tlast but one\n    -1\tlast");
     assert_eq!((&payload["start_line"], &payload["end_line"]), (&json!(-2), &json!(-1)));
     assert!(payload["notice"].as_str().unwrap().contains("numbered from the end"));
-    let first = story.read(json!({"path": "huge", "offset": -2, "limit": 1}));
+    let first = fixture.read(json!({"path": "huge", "offset": -2, "limit": 1}));
     assert_eq!((&first["next_offset"], &first["truncated"]), (&json!(-1), &json!(true)));
-    let start = story.read(json!({"path": "huge", "offset": 1, "limit": 1}));
+    let start = fixture.read(json!({"path": "huge", "offset": 1, "limit": 1}));
     assert_eq!(start["content"], "     1\tbegin\n");
 }
 
 #[test]
 fn a_call_that_was_cancelled_ends_in_the_middle_of_a_large_file() {
-    let story = Story::new();
-    let file = File::create(story.root.join("huge")).unwrap();
+    let fixture = Fixture::new();
+    let file = File::create(fixture.root.join("huge")).unwrap();
     (&file).write_all("begin\n".repeat(50_000).as_bytes()).unwrap();
     file.set_len(1 << 40).unwrap();
-    story.cancel.cancel();
-    let error = story.refusal(json!({"path": "huge", "offset": 1_000_000}));
+    fixture.cancel.cancel();
+    let error = fixture.refusal(json!({"path": "huge", "offset": 1_000_000}));
     assert_eq!(error.category(), Category::Cancelled);
 }
 
 #[test]
 fn a_long_line_in_one_piece_is_clipped() {
-    let story = Story::with("one", "x".repeat(3_000_000));
-    let payload = story.read(json!({"path": "one", "line_numbers": false}));
+    let fixture = Fixture::with("one", "x".repeat(3_000_000));
+    let payload = fixture.read(json!({"path": "one", "line_numbers": false}));
     let content = payload["content"].as_str().unwrap();
     assert!(content.ends_with("x… [cut: 2000 characters of a line of 3000000 characters]"));
     assert_eq!((&payload["total_lines"], &payload["truncated"]), (&json!(1), &json!(false)));
-    let known = story.files.session("").knows(&story.root.join("one")).unwrap();
+    let known = fixture.files.session("").knows(&fixture.root.join("one")).unwrap();
     assert_eq!(known.extent, Extent::Part);
 }
 
 #[test]
 fn a_preview_shows_what_would_be_read_or_why_not() {
-    let story = Story::with("a.rs", "x");
+    let fixture = Fixture::with("a.rs", "x");
     let plain = |text: &str| View::plain(text);
-    let shown = |arguments: Value| story.preview(&arguments);
+    let shown = |arguments: Value| fixture.preview(&arguments);
     assert_eq!(shown(json!({"path": "a.rs"})), plain("Read a.rs"));
     assert_eq!(shown(json!({"path": "a.rs", "limit": 5})), plain("Read a.rs, the first 5 lines"));
     assert_eq!(
@@ -345,7 +346,8 @@ fn a_preview_shows_what_would_be_read_or_why_not() {
         plain("Read a.rs, lines 10–14")
     );
     assert_eq!(shown(json!({"path": "a.rs", "offset": -5})), plain("Read a.rs, the last 5 lines"));
-    let outside = format!("cannot read /etc/passwd: outside the roots [{}]", story.root.display());
+    let outside =
+        format!("cannot read /etc/passwd: outside the roots [{}]", fixture.root.display());
     for (path, why) in [
         ("/etc/passwd", outside.as_str()),
         (".", "cannot read .: it is a folder; use glob to list what is in it"),
@@ -359,8 +361,8 @@ fn a_preview_shows_what_would_be_read_or_why_not() {
 
 #[test]
 fn a_result_is_rendered_as_code_without_its_numbers() {
-    let story = Story::with("a.rs", "fn a() {}\r\n\tb\r\n");
-    let payload = story.read(json!({"path": "a.rs"}));
+    let fixture = Fixture::with("a.rs", "fn a() {}\r\n\tb\r\n");
+    let payload = fixture.read(json!({"path": "a.rs"}));
     let heading = View::text("a.rs · lines 1–2 of 2 · crlf", Style::Dim);
     let code = View::code(Some("rust"), "fn a() {}\n\tb\n");
     assert_eq!(show::result(&payload), View::Group(vec![heading, code]));
@@ -394,8 +396,8 @@ proptest! {
     ) {
         let encoding = if wide { Encoding::Utf16Le } else { Encoding::Utf8 };
         let bytes = [encoding.bom(), &encoding.encode(&text).unwrap()].concat();
-        let story = Story::with("f", bytes);
-        let payload = story.read(
+        let fixture = Fixture::with("f", bytes);
+        let payload = fixture.read(
             json!({"path": "f", "offset": offset, "limit": limit, "line_numbers": false}));
         let (content, next) = model(&text, offset, limit);
         prop_assert_eq!(payload["content"].as_str().unwrap(), content);

@@ -4,10 +4,10 @@ use std::path::PathBuf;
 
 use sandbox::Level;
 
-use crate::arena::Arena;
-use crate::story::{Need, Story, stories, version_in_registry};
+use crate::case::{Case, Need, stories, version_in_registry};
+use crate::fixture::Fixture;
 
-pub(crate) fn stories() -> Vec<Story> {
+pub(crate) fn stories() -> Vec<Case> {
     stories!["daily_work":
         make_and_cc needs [Need::Program("make"), Need::Program("cc")],
         posix_semaphores needs [Need::Program("cc")],
@@ -23,7 +23,7 @@ fn make_and_cc(level: Level) {
         printf '#include <stdio.h>\nint twice(int);\nint main(void) { printf("%%d\\n", twice(21)); }\n' > main.c
         printf 'all: main\n\t@./main\nmain: main.o twice.o\n' > Makefile
         make -s -j2"#;
-    assert_eq!(Arena::new(level).succeeds(script), "42\n");
+    assert_eq!(Fixture::new(level).succeeds(script), "42\n");
 }
 
 fn posix_semaphores(level: Level) {
@@ -45,27 +45,27 @@ int main(void) {
 }
 END
 cc -o semaphore semaphore.c -pthread && ./semaphore"#;
-    Arena::new(level).succeeds(script);
+    Fixture::new(level).succeeds(script);
 }
 
 fn gdb_of_an_own_child(level: Level) {
     let script = r#"
         printf 'int main(void) { return 7; }\n' > seven.c && cc -g -o seven seven.c
         gdb -nx -batch -ex 'break main' -ex run -ex 'print 6 * 7' -ex continue ./seven 2>&1"#;
-    let text = Arena::new(level).succeeds(script);
+    let text = Fixture::new(level).succeeds(script);
     assert!(text.contains("$1 = 42") && text.contains("exited with code 07"), "{text}");
 }
 
 fn strace_of_an_own_child(level: Level) {
     let script = "strace -f -o trace sh -c 'cat own >/dev/null; true' && cat trace";
-    let text = Arena::new(level).succeeds(script);
+    let text = Fixture::new(level).succeeds(script);
     assert!(text.contains(r#""own""#) && text.contains("exited with 0"), "{text}");
 }
 
 /// Two crates, the second of which uses the first and a crate of the registry.
 fn cargo_offline_with_a_registry_dependency(level: Level) {
     let version = version_in_registry("bitflags").unwrap();
-    let arena = Arena::with(level, |_, policy| policy.command_read.extend(toolchain()));
+    let fixture = Fixture::with(level, |_, policy| policy.command_read.extend(toolchain()));
     let script = format!(
         r#"
         set -e
@@ -85,11 +85,11 @@ END
         grep -q '1 passed' tested
         cargo run -q --offline"#
     );
-    let mut line = arena.command(&arena.place.root, &["/bin/bash", "-c", &script]);
+    let mut line = fixture.command(&fixture.dirs.root, &["/bin/bash", "-c", &script]);
     for name in ["CARGO_HOME", "RUSTUP_HOME"] {
         line.env.extend(std::env::var_os(name).map(|value| (name.into(), value)));
     }
-    assert_eq!(arena.run(&line).succeeded(&script), "42\n");
+    assert_eq!(fixture.run(&line).succeeded(&script), "42\n");
 }
 
 /// Where the toolchain lies when the environment says so, and not below the home folder.

@@ -5,10 +5,10 @@ use std::path::Path;
 
 use sandbox::{Access, Level, Subject};
 
-use crate::arena::Arena;
-use crate::story::{Need, Story, stories};
+use crate::case::{Case, Need, stories};
+use crate::fixture::Fixture;
 
-pub(crate) fn stories() -> Vec<Story> {
+pub(crate) fn stories() -> Vec<Case> {
     stories!["daily_work":
         git_from_init_to_log needs [Need::Program("git")],
         git_worktree_with_its_folder_outside needs [Need::Program("git")],
@@ -20,9 +20,9 @@ pub(crate) fn stories() -> Vec<Story> {
 const SETTINGS: &str = "[user]\n\tname = A Name\n\temail = a@example.org\n";
 
 fn git_from_init_to_log(level: Level) {
-    let arena = Arena::with(level, |place, policy| {
-        policy.home = Some(place.home().to_owned());
-        fs::write(place.home().join(".gitconfig"), SETTINGS).unwrap();
+    let fixture = Fixture::with(level, |dirs, policy| {
+        policy.home = Some(dirs.home().to_owned());
+        fs::write(dirs.home().join(".gitconfig"), SETTINGS).unwrap();
     });
     let script = r#"
         set -e
@@ -35,20 +35,20 @@ fn git_from_init_to_log(level: Level) {
         git clone -q . ../clone
         git log --format='%an %s'"#;
     let log = "A Name third\nA Name second\nA Name first\n";
-    assert_eq!(arena.succeeds(script), log);
+    assert_eq!(fixture.succeeds(script), log);
 }
 
 /// A repository outside, with a worktree of it inside the root.
-fn with_worktree(level: Level, git_folder: GitFolder) -> Arena {
-    Arena::with(level, |place, policy| {
-        policy.home = Some(place.home().to_owned());
-        fs::write(place.home().join(".gitconfig"), SETTINGS).unwrap();
-        let main = place.outside.join("main");
-        let tree = place.root.join("tree");
+fn with_worktree(level: Level, git_folder: GitFolder) -> Fixture {
+    Fixture::with(level, |dirs, policy| {
+        policy.home = Some(dirs.home().to_owned());
+        fs::write(dirs.home().join(".gitconfig"), SETTINGS).unwrap();
+        let main = dirs.outside.join("main");
+        let tree = dirs.root.join("tree");
         let script = format!(
             "set -e; export HOME={home}; git init -q -b main {main}; cd {main}
              git commit -q --allow-empty -m first; git worktree add -q {tree}",
-            home = place.home().display(),
+            home = dirs.home().display(),
             main = main.display(),
             tree = tree.display(),
         );
@@ -75,25 +75,25 @@ fn git_worktree_with_its_folder_outside(level: Level) {
     let refused = with_worktree(level, GitFolder::NotGranted);
     let outcome = refused.bash(commit);
     assert_eq!(outcome.report.status.shell_code(), 128, "{outcome:?}");
-    let folder = refused.place.outside.join("main/.git");
+    let folder = refused.dirs.outside.join("main/.git");
     let why = refused.jail.explain(Subject::Command, Access::Write, &folder).unwrap();
     assert_eq!((why.setting.key(), &why.value), ("bash_write", &folder));
 }
 
 /// What a command writes into `.git` grants it nothing, now or in the next jail.
 fn a_forged_git_file_widens_nothing(level: Level) {
-    let arena = Arena::new(level);
+    let fixture = Fixture::new(level);
     let forge = |folder: &Path| {
         format!("mkdir -p tree && echo 'gitdir: {}' > tree/.git && echo done", folder.display())
     };
-    assert_eq!(arena.succeeds(&forge(&arena.place.outside)), "done\n");
-    let read = format!("cat {}", arena.place.secret().display());
-    assert_eq!(arena.bash(&read).report.status.shell_code(), 1);
+    assert_eq!(fixture.succeeds(&forge(&fixture.dirs.outside)), "done\n");
+    let read = format!("cat {}", fixture.dirs.secret().display());
+    assert_eq!(fixture.bash(&read).report.status.shell_code(), 1);
 
-    let policy = arena.place.policy(level);
-    let next = Arena::of(arena.place, &policy, level);
+    let policy = fixture.dirs.policy(level);
+    let next = Fixture::of(fixture.dirs, &policy, level);
     assert_eq!(next.bash(&read).report.status.shell_code(), 1);
     let commit = "cd tree && git init -q . ; git add -A";
     assert_ne!(next.bash(commit).report.status.shell_code(), 0);
-    assert_eq!(fs::read_dir(&next.place.outside).unwrap().count(), 1, "only the secret");
+    assert_eq!(fs::read_dir(&next.dirs.outside).unwrap().count(), 1, "only the secret");
 }

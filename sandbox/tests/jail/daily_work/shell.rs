@@ -8,10 +8,10 @@ use std::path::Path;
 
 use sandbox::Level;
 
-use crate::arena::Arena;
-use crate::story::{Need, Story, stories};
+use crate::case::{Case, Need, stories};
+use crate::fixture::Fixture;
 
-pub(crate) fn stories() -> Vec<Story> {
+pub(crate) fn stories() -> Vec<Case> {
     stories!["daily_work":
         here_document,
         process_substitution,
@@ -38,7 +38,7 @@ fn here_document(level: Level) {
     let line = "x".repeat(99);
     let text = format!("{line}\n").repeat(700);
     let script = format!("cat <<'END' | wc -c\n{text}END\n");
-    assert_eq!(Arena::new(level).succeeds(&script).trim(), "70000");
+    assert_eq!(Fixture::new(level).succeeds(&script).trim(), "70000");
 }
 
 fn process_substitution(level: Level) {
@@ -47,7 +47,7 @@ fn process_substitution(level: Level) {
         exec 3> >(cat > copy); reader=$!
         echo substituted >&3; exec 3>&-; wait $reader
         cat copy"#;
-    assert_eq!(Arena::new(level).succeeds(script), "substituted\n");
+    assert_eq!(Fixture::new(level).succeeds(script), "substituted\n");
 }
 
 fn devices(level: Level) {
@@ -60,7 +60,7 @@ fn devices(level: Level) {
         if echo x 2> full > /dev/full; then exit 1; fi; grep -q 'No space' full
         echo piped | cat /dev/stdin > /dev/stdout
         echo noted > /dev/fd/2"#;
-    let outcome = Arena::new(level).bash(script);
+    let outcome = Fixture::new(level).bash(script);
     assert_eq!(outcome.stderr, "noted\n");
     assert_eq!(outcome.succeeded(script), "piped\n");
 }
@@ -72,14 +72,14 @@ fn temporary_files(level: Level) {
         folder=$(mktemp -d); mv "$file" "$folder/in"; mv "$folder/in" here; mv here "$folder"
         case $folder in "$TMPDIR"/*) ;; *) echo "$folder is not in TMPDIR"; exit 1;; esac
         rm -r "$folder""#;
-    Arena::new(level).succeeds(script);
+    Fixture::new(level).succeeds(script);
 }
 
 /// Programs that name /tmp themselves get a private one, where mounts can do that.
 fn tmp_itself_is_private_at_the_full_level(level: Level) {
-    let arena = Arena::new(level);
+    let fixture = Fixture::new(level);
     let name = format!("/tmp/story-{}-{level}", std::process::id());
-    let outcome = arena.bash(&format!("echo x > {name} && cat {name}"));
+    let outcome = fixture.bash(&format!("echo x > {name} && cat {name}"));
     assert_eq!(outcome.report.status.shell_code(), i32::from(level != Level::Full), "{outcome:?}");
     assert!(!Path::new(&name).exists());
 }
@@ -87,78 +87,78 @@ fn tmp_itself_is_private_at_the_full_level(level: Level) {
 fn sort_with_temporary_files(level: Level) {
     // 1.3 MB in a buffer of 100 kB.
     let script = "seq 200000 -1 1 | sort -n -S 100k | tail -n 1";
-    assert_eq!(Arena::new(level).succeeds(script), "200000\n");
+    assert_eq!(Fixture::new(level).succeeds(script), "200000\n");
     let unusable =
         "seq 200000 -1 1 | sort -n -S 100k -T /nowhere | tail -n 1; exit ${PIPESTATUS[1]}";
-    let outcome = Arena::new(level).bash(unusable);
+    let outcome = Fixture::new(level).bash(unusable);
     assert_eq!(outcome.report.status.shell_code(), 2, "it did need a temporary file: {outcome:?}");
 }
 
 fn rename_and_hard_link_across_folders(level: Level) {
-    let arena = Arena::new(level);
-    arena.succeeds("mkdir -p a/b c && mv own a/b/moved && ln a/b/moved c/linked && mv a/b c/b");
+    let fixture = Fixture::new(level);
+    fixture.succeeds("mkdir -p a/b c && mv own a/b/moved && ln a/b/moved c/linked && mv a/b c/b");
     let [moved, linked] =
-        ["c/b/moved", "c/linked"].map(|name| fs::metadata(arena.place.root.join(name)).unwrap());
+        ["c/b/moved", "c/linked"].map(|name| fs::metadata(fixture.dirs.root.join(name)).unwrap());
     assert_eq!(moved.ino(), linked.ino());
 }
 
 fn a_script_that_writes_to_the_cache(level: Level) {
-    let arena = Arena::with(level, |place, policy| {
-        policy.home = Some(place.home().to_owned());
+    let fixture = Fixture::with(level, |dirs, policy| {
+        policy.home = Some(dirs.home().to_owned());
     });
     let writes = r#"mkdir -p ~/.cache/tool "$XDG_CACHE_HOME/tool" &&
         echo kept > ~/.cache/tool/a && echo kept > "$XDG_CACHE_HOME/tool/b""#;
-    arena.succeeds(writes);
-    let kept = arena.succeeds(r#"cat ~/.cache/tool/a "$XDG_CACHE_HOME/tool/b""#);
+    fixture.succeeds(writes);
+    let kept = fixture.succeeds(r#"cat ~/.cache/tool/a "$XDG_CACHE_HOME/tool/b""#);
     assert_eq!(kept, "kept\nkept\n");
-    assert_eq!(fs::read_dir(arena.place.home()).unwrap().count(), 0, "the operator's own home");
+    assert_eq!(fs::read_dir(fixture.dirs.home()).unwrap().count(), 0, "the operator's own home");
 }
 
 /// The usual case: the root lies in the home folder, most of which is hidden.
 fn a_project_in_the_home_folder(level: Level) {
-    let arena = Arena::with(level, |place, policy| {
-        let project = place.home().join("code/project");
+    let fixture = Fixture::with(level, |dirs, policy| {
+        let project = dirs.home().join("code/project");
         fs::create_dir_all(&project).unwrap();
-        fs::write(place.home().join("code/private"), "hidden").unwrap();
-        policy.home = Some(place.home().to_owned());
+        fs::write(dirs.home().join("code/private"), "hidden").unwrap();
+        policy.home = Some(dirs.home().to_owned());
         policy.roots = vec![project];
     });
-    let home = arena.place.home();
+    let home = fixture.dirs.home();
     let project = home.join("code/project");
     let script = "echo kept > file; ! cat ../private 2>&1; pwd; echo x > ~/note; cat ~/note";
-    let text = arena.bash_in(&project, script).succeeded(script);
+    let text = fixture.bash_in(&project, script).succeeded(script);
     assert!(text.ends_with(&format!("{}\nx\n", project.display())), "{text}");
     assert_eq!(fs::read_to_string(project.join("file")).unwrap(), "kept\n");
     assert!(!home.join("note").exists(), "the operator's own home");
 }
 
 fn a_root_reached_by_a_link(level: Level) {
-    let arena = Arena::with(level, |place, policy| {
-        symlink(&place.root, place.outside.join("link")).unwrap();
-        policy.roots = vec![place.outside.join("link")];
+    let fixture = Fixture::with(level, |dirs, policy| {
+        symlink(&dirs.root, dirs.outside.join("link")).unwrap();
+        policy.roots = vec![dirs.outside.join("link")];
     });
-    let (link, real) = (arena.place.outside.join("link"), &arena.place.root);
+    let (link, real) = (fixture.dirs.outside.join("link"), &fixture.dirs.root);
     for cwd in [&link, real] {
         let script = format!(
             "cat own {link}/own {real}/own && echo x >> {link}/new && cat {real}/new && rm {link}/new",
             link = link.display(),
             real = real.display(),
         );
-        assert_eq!(arena.bash_in(cwd, &script).succeeded(&script), "ownownownx\n");
+        assert_eq!(fixture.bash_in(cwd, &script).succeeded(&script), "ownownownx\n");
     }
 }
 
 fn folders_with_unusual_names(level: Level) {
     let names: [&[u8]; 5] = [b"with space", b"new\nline", b"quo'te\"", b"not-\xff-text", b"\\040"];
-    let arena = Arena::with(level, |place, policy| {
-        policy.roots = names.map(|name| place.root.join(OsStr::from_bytes(name))).to_vec();
+    let fixture = Fixture::with(level, |dirs, policy| {
+        policy.roots = names.map(|name| dirs.root.join(OsStr::from_bytes(name))).to_vec();
         for root in &policy.roots {
             fs::create_dir(root).unwrap();
         }
     });
     for name in names {
-        let root = arena.place.root.join(OsStr::from_bytes(name));
-        arena.bash_in(&root, "echo x > file").succeeded("writes");
+        let root = fixture.dirs.root.join(OsStr::from_bytes(name));
+        fixture.bash_in(&root, "echo x > file").succeeded("writes");
         assert_eq!(fs::read_to_string(root.join("file")).unwrap(), "x\n");
     }
 }
@@ -166,7 +166,7 @@ fn folders_with_unusual_names(level: Level) {
 fn a_terminal(level: Level) {
     let inner = "test -t 0 && test -t 1 && stty size >/dev/null && tty >/dev/null && echo typed";
     let script = format!("script -qec '{inner}' /dev/null");
-    assert_eq!(Arena::new(level).succeeds(&script).trim_end(), "typed");
+    assert_eq!(Fixture::new(level).succeeds(&script).trim_end(), "typed");
 }
 
 fn jobs_and_signals(level: Level) {
@@ -177,7 +177,7 @@ fn jobs_and_signals(level: Level) {
         trap 'echo trapped' USR1; kill -USR1 $$
         (exec -a a-name-of-its-own sleep 1000) & until pkill -f ^a-name-of-its-own; do :; done
         wait $!; echo $?"#;
-    assert_eq!(Arena::new(level).succeeds(script), "143\n124\n143\ntrapped\n143\n");
+    assert_eq!(Fixture::new(level).succeeds(script), "143\n124\n143\ntrapped\n143\n");
 }
 
 /// Scripts that need no story of their own. A program that is not there fails none of them.
@@ -214,11 +214,11 @@ fn small_programs(level: Level) {
         "java -version",
         "go version",
     ];
-    let arena = Arena::new(level);
+    let fixture = Fixture::new(level);
     let mut failures = String::new();
     for script in SCRIPTS {
         // A script is passed over where one of the programs that it starts is not there.
-        let outcome = arena.bash(&format!("set -o pipefail; {script}"));
+        let outcome = fixture.bash(&format!("set -o pipefail; {script}"));
         let code = outcome.report.status.shell_code();
         let absent = outcome.stderr.contains("command not found");
         if code != 0 && !absent {
@@ -248,7 +248,7 @@ if __name__ == "__main__":
     print(total.value, queue.get())
 END
 python3 pool.py"#;
-    assert_eq!(Arena::new(level).succeeds(script), "300 queued\n");
+    assert_eq!(Fixture::new(level).succeeds(script), "300 queued\n");
 }
 
 /// Only the full level has a network of its own; below it the shell learns that there is none.
@@ -268,7 +268,7 @@ b = socket.socket(socket.AF_UNIX); b.connect("own.sock"); b.send(b"x")
 END
 python3 localhost.py"#;
     let expected = if level == Level::Full { "own\n" } else { "EPERM\n" };
-    assert_eq!(Arena::new(level).succeeds(script), expected);
+    assert_eq!(Fixture::new(level).succeeds(script), expected);
 }
 
 fn node(level: Level) {
@@ -282,5 +282,5 @@ new Worker("require('worker_threads').parentPort.postMessage(6 * 7)", { eval: tr
   .on("message", n => console.log(out, n));
 END
 node main.js"#;
-    assert_eq!(Arena::new(level).succeeds(script), "by node 42\n");
+    assert_eq!(Fixture::new(level).succeeds(script), "by node 42\n");
 }

@@ -2,12 +2,12 @@
 
 use sandbox::{Level, Limits};
 
-use crate::arena::Arena;
 use crate::attack::{Attempts, Named};
+use crate::case::{Case, stories};
+use crate::fixture::Fixture;
 use crate::raw;
-use crate::story::{Story, stories};
 
-pub(crate) fn stories() -> Vec<Story> {
+pub(crate) fn stories() -> Vec<Case> {
     stories!["escapes::calls":
         processes_without_end_meet_a_limit,
         a_fork_bomb_ends_with_its_call,
@@ -19,18 +19,18 @@ pub(crate) const ATTACKS: &[Named] = &[("multiply", multiply)];
 const LIMIT: u64 = 100;
 
 /// A jail with a limit, where one binds, and the limit.
-fn limited(level: Level) -> Option<(Arena, u64)> {
+fn limited(level: Level) -> Option<(Fixture, u64)> {
     let binds = level == Level::Full || !rustix::process::geteuid().is_root();
     // Below the full level the kernel counts whatever else the user runs.
     let limit = LIMIT + if level == Level::Full { 0 } else { processes_of_the_user() };
-    let arena = Arena::with(level, |_, policy| {
+    let fixture = Fixture::with(level, |_, policy| {
         policy.limits = Limits { processes: Some(limit), ..Limits::default() };
     });
-    let said = arena.jail.enforcement().left_open.iter().any(|sentence| {
+    let said = fixture.jail.enforcement().left_open.iter().any(|sentence| {
         sentence.contains("limit on processes does not bind") || sentence.contains("not limited")
     });
-    assert_eq!(said, !binds, "{:#?}", arena.jail.enforcement());
-    binds.then_some((arena, limit))
+    assert_eq!(said, !binds, "{:#?}", fixture.jail.enforcement());
+    binds.then_some((fixture, limit))
 }
 
 fn processes_of_the_user() -> u64 {
@@ -50,25 +50,25 @@ fn processes_of_the_user() -> u64 {
 }
 
 fn processes_without_end_meet_a_limit(level: Level) {
-    let Some((arena, limit)) = limited(level) else { return };
-    let mut call = arena.start_attack("multiply");
+    let Some((fixture, limit)) = limited(level) else { return };
+    let mut call = fixture.start_attack("multiply");
     let made: u64 = call.line().parse().unwrap();
     assert_eq!(call.line(), format!("refused\t{}", libc::EAGAIN));
     assert!((1..=limit).contains(&made), "{made} of {limit}");
     let outcome = call.killed();
     assert_eq!(outcome.report.processes_killed, made + 1, "{outcome:?}");
-    assert_eq!(arena.succeeds("echo served"), "served\n");
+    assert_eq!(fixture.succeeds("echo served"), "served\n");
 }
 
 fn a_fork_bomb_ends_with_its_call(level: Level) {
-    let Some((arena, _)) = limited(level) else { return };
-    let mut call = arena.start_bash("echo lit; bomb() { bomb | bomb & }; bomb; sleep 1000");
+    let Some((fixture, _)) = limited(level) else { return };
+    let mut call = fixture.start_bash("echo lit; bomb() { bomb | bomb & }; bomb; sleep 1000");
     assert_eq!(call.line(), "lit");
     // Another jail does not feel it, and its own does no more once it has ended.
-    assert_eq!(Arena::new(level).succeeds("echo elsewhere"), "elsewhere\n");
+    assert_eq!(Fixture::new(level).succeeds("echo elsewhere"), "elsewhere\n");
     let outcome = call.killed();
     assert!(outcome.report.processes_killed > 0, "{outcome:?}");
-    assert_eq!(arena.succeeds("echo served"), "served\n");
+    assert_eq!(fixture.succeeds("echo served"), "served\n");
 }
 
 fn multiply(attempts: &mut Attempts, _: &[String]) {

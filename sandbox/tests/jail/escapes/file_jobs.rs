@@ -8,10 +8,10 @@ use std::sync::{Arc, Barrier};
 
 use sandbox::Level;
 
-use crate::arena::{Arena, SECRET};
-use crate::story::{Story, stories};
+use crate::case::{Case, stories};
+use crate::fixture::{Fixture, SECRET};
 
-pub(crate) fn stories() -> Vec<Story> {
+pub(crate) fn stories() -> Vec<Case> {
     stories!["escapes::file_jobs":
         every_worker_is_confined_and_the_provider_is_not,
         a_job_starts_nothing_and_reaches_nobody,
@@ -22,20 +22,20 @@ pub(crate) fn stories() -> Vec<Story> {
 const WORKERS: usize = 8;
 
 fn every_worker_is_confined_and_the_provider_is_not(level: Level) {
-    let arena = Arena::with(level, |place, policy| {
+    let fixture = Fixture::with(level, |dirs, policy| {
         policy.file_workers = WORKERS;
-        fs::create_dir(place.root.with_file_name("fixed")).unwrap();
-        fs::write(place.root.with_file_name("fixed").join("file"), "fixed").unwrap();
-        policy.read_only_roots = vec![place.root.with_file_name("fixed")];
+        fs::create_dir(dirs.root.with_file_name("fixed")).unwrap();
+        fs::write(dirs.root.with_file_name("fixed").join("file"), "fixed").unwrap();
+        policy.read_only_roots = vec![dirs.root.with_file_name("fixed")];
     });
-    let before = arena.place.outside_as_it_is();
+    let before = fixture.dirs.outside_as_it_is();
     let together = Arc::new(Barrier::new(WORKERS));
     let (say, hear) = channel();
     for number in 0..WORKERS {
         let (together, say) = (together.clone(), say.clone());
-        let (root, outside) = (arena.place.root.clone(), arena.place.outside.clone());
+        let (root, outside) = (fixture.dirs.root.clone(), fixture.dirs.outside.clone());
         let fixed = root.with_file_name("fixed");
-        let spool = arena.jail.private().spool.clone();
+        let spool = fixture.jail.private().spool.clone();
         let job = move || {
             // Nobody goes on before all workers have a job.
             together.wait();
@@ -61,7 +61,7 @@ fn every_worker_is_confined_and_the_provider_is_not(level: Level) {
             ];
             say.send((denied.map(errno), allowed.map(errno))).unwrap();
         };
-        arena.jail.submit(Box::new(job)).unwrap();
+        fixture.jail.submit(Box::new(job)).unwrap();
     }
     for _ in 0..WORKERS {
         let (denied, allowed) = hear.recv().unwrap();
@@ -70,22 +70,22 @@ fn every_worker_is_confined_and_the_provider_is_not(level: Level) {
         assert_eq!(denied, expected);
         assert_eq!(allowed, [None; 6]);
     }
-    assert_eq!(fs::read_to_string(arena.place.secret()).unwrap(), SECRET);
-    assert_eq!(arena.place.outside_as_it_is(), before);
+    assert_eq!(fs::read_to_string(fixture.dirs.secret()).unwrap(), SECRET);
+    assert_eq!(fixture.dirs.outside_as_it_is(), before);
     // What file jobs keep, commands may read.
     assert_eq!(
-        arena.succeeds(&format!("cat {}/kept*", arena.jail.private().spool.display())).len(),
+        fixture.succeeds(&format!("cat {}/kept*", fixture.jail.private().spool.display())).len(),
         4 * WORKERS
     );
 }
 
 fn a_job_starts_nothing_and_reaches_nobody(level: Level) {
-    let arena = Arena::new(level);
+    let fixture = Fixture::new(level);
     let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap();
-    fs::copy("/bin/true", arena.place.root.join("program")).unwrap();
-    let program = arena.place.root.join("program");
-    let refused = job(&arena, move || {
+    fs::copy("/bin/true", fixture.dirs.root.join("program")).unwrap();
+    let program = fixture.dirs.root.join("program");
+    let refused = job(&fixture, move || {
         [
             std::process::Command::new("/bin/true").status().map(|_| ()),
             std::process::Command::new(program).status().map(|_| ()),
@@ -99,9 +99,9 @@ fn a_job_starts_nothing_and_reaches_nobody(level: Level) {
 
 /// The domain is inherited, whatever the child is.
 fn a_jobs_child_would_be_confined_too(level: Level) {
-    let arena = Arena::new(level);
-    let (inner, free) = (arena.place.secret(), arena.place.secret());
-    let denied = job(&arena, move || {
+    let fixture = Fixture::new(level);
+    let (inner, free) = (fixture.dirs.secret(), fixture.dirs.secret());
+    let denied = job(&fixture, move || {
         std::thread::spawn(move || errno(fs::read(inner).map(|_| ()))).join().unwrap()
     });
     assert_eq!(denied, Some(libc::EACCES));
@@ -109,9 +109,12 @@ fn a_jobs_child_would_be_confined_too(level: Level) {
     assert_eq!(allowed, None);
 }
 
-pub(super) fn job<T: Send + 'static>(arena: &Arena, job: impl FnOnce() -> T + Send + 'static) -> T {
+pub(super) fn job<T: Send + 'static>(
+    fixture: &Fixture,
+    job: impl FnOnce() -> T + Send + 'static,
+) -> T {
     let (say, hear) = channel();
-    arena.jail.submit(Box::new(move || say.send(job()).unwrap())).unwrap();
+    fixture.jail.submit(Box::new(move || say.send(job()).unwrap())).unwrap();
     hear.recv().unwrap()
 }
 

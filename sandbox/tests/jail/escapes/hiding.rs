@@ -6,13 +6,13 @@ use std::process::{Command, Stdio};
 use rustix::process::{getpid, set_child_subreaper};
 use sandbox::{ExitStatus, Level};
 
-use crate::arena::{Arena, this_program};
 use crate::attack::{ARGUMENT, Attempts, Named};
+use crate::case::{Case, stories};
+use crate::fixture::{Fixture, this_program};
 use crate::raw;
-use crate::story::{Story, stories};
 use crate::support::processes;
 
-pub(crate) fn stories() -> Vec<Story> {
+pub(crate) fn stories() -> Vec<Case> {
     stories!["escapes::hiding":
         whoever_adopts_orphans_gives_them_up_again,
         a_process_without_its_first_thread_ends,
@@ -38,11 +38,11 @@ pub(crate) const ATTACKS: &[Named] = &[
 
 /// Runs an attack whose processes all carry the mark, once to its end and once until it is killed.
 fn ends(level: Level, attack: &str, left: u64) {
-    let arena = Arena::new(level);
+    let fixture = Fixture::new(level);
     for then in ["end", "stay"] {
         let mark =
             format!("mark-{}-{level}-{then}-{}", attack.replace(' ', "-"), std::process::id());
-        let mut call = arena.start_attack_with(attack, &[&mark, then]);
+        let mut call = fixture.start_attack_with(attack, &[&mark, then]);
         assert_eq!(call.line(), "hidden");
         let outcome = if then == "end" { call.outcome() } else { call.killed() };
         let (status, itself) = match then {
@@ -53,7 +53,7 @@ fn ends(level: Level, attack: &str, left: u64) {
         assert_eq!(outcome.report.processes_killed, left + itself, "{outcome:?}");
         assert_eq!(processes(&mark), [], "{outcome:?}");
     }
-    assert_eq!(arena.succeeds("echo served"), "served\n");
+    assert_eq!(fixture.succeeds("echo served"), "served\n");
 }
 
 fn whoever_adopts_orphans_gives_them_up_again(level: Level) {
@@ -85,8 +85,8 @@ fn a_parent_that_waits_for_a_vfork_ends(level: Level) {
 fn a_spawner_keeps_nothing_of_the_provider(level: Level) {
     let leaked = File::open("/etc/hostname").unwrap();
     rustix::io::fcntl_setfd(&leaked, rustix::io::FdFlags::empty()).unwrap();
-    let arena = Arena::new(level);
-    let mut call = arena.start_bash("echo up; sleep 1000");
+    let fixture = Fixture::new(level);
+    let mut call = fixture.start_bash("echo up; sleep 1000");
     assert_eq!(call.line(), "up");
     let parent = |pid: u32| -> u32 {
         let status = fs::read_to_string(format!("/proc/{pid}/status")).unwrap();

@@ -6,12 +6,12 @@ use std::os::unix::fs::OpenOptionsExt;
 
 use sandbox::{ExitStatus, Level};
 
-use crate::arena::Arena;
 use crate::attack::{Allowed, Attempts, Denied, Fates, Named, assert_all, assert_same, unjailed};
+use crate::case::{Case, stories};
+use crate::fixture::Fixture;
 use crate::raw::{self, Word, call};
-use crate::story::{Story, stories};
 
-pub(crate) fn stories() -> Vec<Story> {
+pub(crate) fn stories() -> Vec<Case> {
     stories!["escapes::kernel":
         what_no_command_needs_is_refused,
         new_namespaces_are_refused,
@@ -31,7 +31,7 @@ pub(crate) const ATTACKS: &[Named] = &[
 ];
 
 fn what_no_command_needs_is_refused(level: Level) {
-    let fates = Arena::new(level).attack("kernel", &[""]);
+    let fates = Fixture::new(level).attack("kernel", &[""]);
     let expected = CALLS.iter().map(|(name, _, errno, _)| ((*name).to_owned(), Denied(*errno)));
     let mut expected: Fates = expected.collect();
     expected.insert("a call that programs need".to_owned(), Allowed);
@@ -39,7 +39,7 @@ fn what_no_command_needs_is_refused(level: Level) {
 }
 
 fn new_namespaces_are_refused(level: Level) {
-    let fates = Arena::new(level).attack("namespaces", &[""]);
+    let fates = Fixture::new(level).attack("namespaces", &[""]);
     let expected = NAMESPACES.iter().flat_map(|(name, _)| {
         ["unshare", "clone"].map(|call| (format!("{call} {name}"), Denied(libc::EPERM)))
     });
@@ -53,20 +53,20 @@ fn new_namespaces_are_refused(level: Level) {
 }
 
 fn other_calling_conventions_are_no_way_around(level: Level) {
-    let arena = Arena::new(level);
+    let fixture = Fixture::new(level);
     if cfg!(target_arch = "x86_64") {
-        let line = arena.start_attack("32 bit").outcome();
+        let line = fixture.start_attack("32 bit").outcome();
         // The filter kills; a kernel without such calls faults.
         let ends = [libc::SIGSYS, libc::SIGSEGV].map(ExitStatus::Signaled);
         assert!(ends.contains(&line.report.status), "{line:?}");
-        assert_all(&arena.attack("x32", &[""]), Denied(libc::ENOSYS));
+        assert_all(&fixture.attack("x32", &[""]), Denied(libc::ENOSYS));
     }
     // The same program with calls of its own kind.
-    assert_eq!(arena.succeeds("echo 64 bit"), "64 bit\n");
+    assert_eq!(fixture.succeeds("echo 64 bit"), "64 bit\n");
 }
 
 fn nothing_is_typed_into_a_terminal(level: Level) {
-    let fates = Arena::new(level).attack("terminal", &[""]);
+    let fates = Fixture::new(level).attack("terminal", &[""]);
     let expected = [
         ("type", Denied(libc::EPERM)),
         ("type, with a longer number", Denied(libc::EPERM)),
@@ -81,7 +81,7 @@ fn message_queues_and_shared_memory_of_others_are_out_of_reach(level: Level) {
     let outside = Ipc::make().unwrap();
     let words = [outside.segment.to_string(), outside.queue.clone()];
     assert_all(&unjailed("ipc", &words), Allowed);
-    let fates = Arena::new(level).attack("ipc", &words);
+    let fates = Fixture::new(level).attack("ipc", &words);
     let expected = match level {
         // There are own ones, and these are not among them.
         Level::Full => [

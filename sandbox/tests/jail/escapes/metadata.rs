@@ -12,15 +12,15 @@ use rustix::fs::{
 };
 use sandbox::Level;
 
-use crate::arena::Arena;
 use crate::attack::{
     Allowed, Attempts, Denied, Fate, Fates, Named, assert_all, assert_fates, assert_same, unjailed,
 };
+use crate::case::{Case, stories};
 use crate::escapes::paths::{c_path, out_of_reach};
+use crate::fixture::Fixture;
 use crate::raw::{self, Word};
-use crate::story::{Story, stories};
 
-pub(crate) fn stories() -> Vec<Story> {
+pub(crate) fn stories() -> Vec<Case> {
     stories!["escapes::metadata":
         of_own_files_it_is_changed_as_without_a_jail,
         of_outside_files_it_is_changed_only_where_that_is_said,
@@ -32,52 +32,52 @@ pub(crate) fn stories() -> Vec<Story> {
 pub(crate) const ATTACKS: &[Named] = &[("metadata", change), ("devices", make_devices)];
 
 /// `left_open` says it at the kernel level, and only there.
-fn assert_said(arena: &Arena) {
-    let said = arena.jail.enforcement().left_open.iter().any(|sentence| {
+fn assert_said(fixture: &Fixture) {
+    let said = fixture.jail.enforcement().left_open.iter().any(|sentence| {
         ["mode", "owner", "times", "extended attributes"].iter().all(|word| sentence.contains(word))
     });
-    assert_eq!(said, arena.level == Level::Kernel, "{:#?}", arena.jail.enforcement());
+    assert_eq!(said, fixture.level == Level::Kernel, "{:#?}", fixture.jail.enforcement());
 }
 
 /// What works here without a jail: some file systems have no attributes.
-fn without_a_jail(arena: &Arena) -> Fates {
-    let file = arena.place.outside.join("free");
+fn without_a_jail(fixture: &Fixture) -> Fates {
+    let file = fixture.dirs.outside.join("free");
     fs::write(&file, "free").unwrap();
     unjailed("metadata", &[file.to_str().unwrap()])
 }
 
 fn of_own_files_it_is_changed_as_without_a_jail(level: Level) {
-    let arena = Arena::new(level);
-    let own = arena.place.root.join("own").to_str().unwrap().to_owned();
-    assert_same(&arena.attack("metadata", &[own]), &without_a_jail(&arena));
+    let fixture = Fixture::new(level);
+    let own = fixture.dirs.root.join("own").to_str().unwrap().to_owned();
+    assert_same(&fixture.attack("metadata", &[own]), &without_a_jail(&fixture));
 }
 
 fn of_outside_files_it_is_changed_only_where_that_is_said(level: Level) {
-    let arena = Arena::new(level);
-    assert_said(&arena);
-    let free = without_a_jail(&arena);
-    let before = arena.place.outside_as_it_is();
-    let fates = arena.attack("metadata", &[arena.place.secret().to_str().unwrap()]);
+    let fixture = Fixture::new(level);
+    assert_said(&fixture);
+    let free = without_a_jail(&fixture);
+    let before = fixture.dirs.outside_as_it_is();
+    let fates = fixture.attack("metadata", &[fixture.dirs.secret().to_str().unwrap()]);
     if level == Level::Full {
         assert_all(&fates, out_of_reach(level));
-        assert_eq!(arena.place.outside_as_it_is(), before);
+        assert_eq!(fixture.dirs.outside_as_it_is(), before);
     } else {
         assert_same(&fates, &with_opening(free, Denied(libc::EACCES)));
     }
-    assert_eq!(fs::read_to_string(arena.place.secret()).unwrap(), crate::arena::SECRET);
+    assert_eq!(fs::read_to_string(fixture.dirs.secret()).unwrap(), crate::fixture::SECRET);
 }
 
 fn of_a_read_only_root_it_is_changed_only_where_that_is_said(level: Level) {
-    let arena = Arena::with(level, |place, policy| {
-        policy.read_only_roots = vec![place.outside.clone()];
+    let fixture = Fixture::with(level, |dirs, policy| {
+        policy.read_only_roots = vec![dirs.outside.clone()];
     });
-    assert_said(&arena);
-    let free = without_a_jail(&arena);
-    let before = arena.place.outside_as_it_is();
-    let fates = arena.attack("metadata", &[arena.place.secret().to_str().unwrap()]);
+    assert_said(&fixture);
+    let free = without_a_jail(&fixture);
+    let before = fixture.dirs.outside_as_it_is();
+    let fates = fixture.attack("metadata", &[fixture.dirs.secret().to_str().unwrap()]);
     if level == Level::Full {
         assert_all(&fates, Denied(libc::EROFS));
-        assert_eq!(arena.place.outside_as_it_is(), before);
+        assert_eq!(fixture.dirs.outside_as_it_is(), before);
     } else {
         assert_same(&fates, &free);
     }
@@ -94,7 +94,7 @@ fn with_opening(mut fates: Fates, fate: Fate) -> Fates {
 }
 
 fn no_device_is_made(level: Level) {
-    let fates = Arena::new(level).attack("devices", &[""]);
+    let fates = Fixture::new(level).attack("devices", &[""]);
     assert_fates(
         &fates,
         &[

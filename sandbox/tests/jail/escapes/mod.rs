@@ -12,9 +12,9 @@ mod secrets;
 mod sockets;
 
 use crate::attack;
-use crate::story::Story;
+use crate::case::Case;
 
-pub(crate) fn stories() -> Vec<Story> {
+pub(crate) fn stories() -> Vec<Case> {
     [
         paths::stories(),
         secrets::stories(),

@@ -12,15 +12,15 @@ use std::process::{Command, Stdio};
 use rustix::fs::{AtFlags, CWD, Mode, OFlags, RenameFlags, linkat, openat, renameat_with};
 use sandbox::{Level, Stage, StartError};
 
-use crate::arena::{Arena, Place, SECRET};
 use crate::attack::{
     Allowed, Attempts, Denied, Fate, Named, assert_all, assert_denied, assert_same,
 };
+use crate::case::{Case, stories};
 use crate::escapes::file_jobs::job;
+use crate::fixture::{Directories, Fixture, SECRET};
 use crate::raw::{self, Word};
-use crate::story::{Story, stories};
 
-pub(crate) fn stories() -> Vec<Story> {
+pub(crate) fn stories() -> Vec<Case> {
     stories!["escapes::paths":
         no_spelling_leads_out,
         a_read_only_root_is_not_written,
@@ -59,9 +59,9 @@ fn furnish(folder: &Path) {
 }
 
 /// Spellings of the folder `target`, which lies beside or in the root, each with its name.
-fn spellings(place: &Place, target: &Path) -> Vec<(&'static str, PathBuf)> {
+fn spellings(dirs: &Directories, target: &Path) -> Vec<(&'static str, PathBuf)> {
     let name = target.file_name().unwrap().to_str().unwrap();
-    let root = &place.root;
+    let root = &dirs.root;
     let from_root = if target.starts_with(root) { name.to_owned() } else { format!("../{name}") };
     let link = |link: String, to: &Path| {
         let link = root.join(link);
@@ -96,41 +96,41 @@ fn arguments(paths: &[(&'static str, PathBuf)]) -> Vec<String> {
 }
 
 fn no_spelling_leads_out(level: Level) {
-    let place = Place::new();
-    let inside = place.root.join("inside");
-    furnish(&place.outside);
+    let dirs = Directories::new();
+    let inside = dirs.root.join("inside");
+    furnish(&dirs.outside);
     furnish(&inside);
-    let out = spellings(&place, &place.outside);
-    let mut other_roots = vec![("/proc/1/root", within("/proc/1/root", &place.outside))];
-    other_roots.push(("supervisor's root", within("/proc/PARENT/root", &place.outside)));
-    let policy = place.policy(level);
-    let arena = Arena::of(place, &policy, level);
-    let before = arena.place.outside_as_it_is();
+    let out = spellings(&dirs, &dirs.outside);
+    let mut other_roots = vec![("/proc/1/root", within("/proc/1/root", &dirs.outside))];
+    other_roots.push(("supervisor's root", within("/proc/PARENT/root", &dirs.outside)));
+    let policy = dirs.policy(level);
+    let fixture = Fixture::of(dirs, &policy, level);
+    let before = fixture.dirs.outside_as_it_is();
 
-    let fates = arena.attack("use folders", &arguments(&out));
+    let fates = fixture.attack("use folders", &arguments(&out));
     assert_all(&fates, out_of_reach(level));
-    let fates = arena.attack("use folders", &arguments(&other_roots));
+    let fates = fixture.attack("use folders", &arguments(&other_roots));
     assert_all(&fates, Denied(libc::EACCES));
-    assert_eq!(arena.place.outside_as_it_is(), before);
+    assert_eq!(fixture.dirs.outside_as_it_is(), before);
 
     // The same spellings of a folder inside.
-    for (name, spelling) in spellings(&arena.place, &inside) {
+    for (name, spelling) in spellings(&fixture.dirs, &inside) {
         fs::remove_dir_all(&inside).unwrap();
         furnish(&inside);
-        let fates = arena.attack("use folders", &arguments(&[(name, spelling)]));
+        let fates = fixture.attack("use folders", &arguments(&[(name, spelling)]));
         assert_all(&fates, Allowed);
     }
 }
 
 fn a_read_only_root_is_not_written(level: Level) {
-    let arena = Arena::with(level, |place, policy| {
-        furnish(&place.outside);
-        policy.read_only_roots = vec![place.outside.clone()];
+    let fixture = Fixture::with(level, |dirs, policy| {
+        furnish(&dirs.outside);
+        policy.read_only_roots = vec![dirs.outside.clone()];
     });
-    let before = arena.place.outside_as_it_is();
-    let spellings = spellings(&arena.place, &arena.place.outside);
+    let before = fixture.dirs.outside_as_it_is();
+    let spellings = spellings(&fixture.dirs, &fixture.dirs.outside);
     let refused = Denied(if level == Level::Full { libc::EROFS } else { libc::EACCES });
-    let fates = arena.attack("use folders", &arguments(&spellings));
+    let fates = fixture.attack("use folders", &arguments(&spellings));
     let expected = spellings.iter().flat_map(|(name, _)| {
         USES.iter().map(move |(what, _)| {
             let reading = ["list", "read", "execute", "enter"].contains(what);
@@ -138,26 +138,26 @@ fn a_read_only_root_is_not_written(level: Level) {
         })
     });
     assert_same(&fates, &expected.collect());
-    assert_eq!(arena.place.outside_as_it_is(), before);
+    assert_eq!(fixture.dirs.outside_as_it_is(), before);
 }
 
 fn single_files_can_be_granted_to_commands(level: Level) {
-    let arena = Arena::with(level, |place, policy| {
+    let fixture = Fixture::with(level, |dirs, policy| {
         for name in ["readable", "writable"] {
-            fs::write(place.outside.join(name), name).unwrap();
+            fs::write(dirs.outside.join(name), name).unwrap();
         }
-        policy.command_read.push(place.outside.join("readable"));
-        policy.command_write.push(place.outside.join("writable"));
+        policy.command_read.push(dirs.outside.join("readable"));
+        policy.command_write.push(dirs.outside.join("writable"));
     });
     let [readable, writable, secret] = ["readable", "writable", "secret"]
-        .map(|name| arena.place.outside.join(name).display().to_string());
-    assert_all(&arena.attack("read", &[&readable, &writable]), Allowed);
-    assert_all(&arena.attack("read", &[&secret]), out_of_reach(level));
-    assert_all(&arena.attack("open for writing", &[&writable]), Allowed);
+        .map(|name| fixture.dirs.outside.join(name).display().to_string());
+    assert_all(&fixture.attack("read", &[&readable, &writable]), Allowed);
+    assert_all(&fixture.attack("read", &[&secret]), out_of_reach(level));
+    assert_all(&fixture.attack("open for writing", &[&writable]), Allowed);
     let refused = Denied(if level == Level::Full { libc::EROFS } else { libc::EACCES });
-    assert_all(&arena.attack("open for writing", &[&readable]), refused);
+    assert_all(&fixture.attack("open for writing", &[&readable]), refused);
     // They are granted to commands, not to file jobs.
-    let denied = job(&arena, move || fs::read(readable).unwrap_err().raw_os_error());
+    let denied = job(&fixture, move || fs::read(readable).unwrap_err().raw_os_error());
     assert_eq!(denied, Some(libc::EACCES));
 }
 
@@ -181,70 +181,70 @@ fn the_system_is_not_written(level: Level) {
         "/boot",
         "/mnt",
     ];
-    let arena = Arena::new(level);
-    let fates = arena.attack("create in", FOLDERS);
+    let fixture = Fixture::new(level);
+    let fates = fixture.attack("create in", FOLDERS);
     assert_denied(&fates, &[libc::EACCES, libc::EROFS, libc::ENOENT]);
     assert_eq!(fates.len(), FOLDERS.len());
-    let private = arena.jail.private();
-    let own = [&arena.place.root, &private.tmp, &private.cache];
+    let private = fixture.jail.private();
+    let own = [&fixture.dirs.root, &private.tmp, &private.cache];
     let own = own.map(|path| path.to_str().unwrap());
-    assert_all(&arena.attack("create in", &[&own[..], &["/dev/shm"]].concat()), Allowed);
+    assert_all(&fixture.attack("create in", &[&own[..], &["/dev/shm"]].concat()), Allowed);
     let spool = private.spool.to_str().unwrap();
     let fate = if level == Level::Full { libc::EROFS } else { libc::EACCES };
-    assert_all(&arena.attack("create in", &[spool]), Denied(fate));
+    assert_all(&fixture.attack("create in", &[spool]), Denied(fate));
 }
 
 fn nothing_is_linked_or_moved_across_the_border(level: Level) {
-    let arena = Arena::with(level, |place, policy| {
+    let fixture = Fixture::with(level, |dirs, policy| {
         // A second root and one that is only read: both are visible, at either level.
         for folder in ["second", "fixed"] {
-            furnish(&place.root.with_file_name(folder));
+            furnish(&dirs.root.with_file_name(folder));
         }
-        policy.roots.push(place.root.with_file_name("second"));
-        policy.read_only_roots.push(place.root.with_file_name("fixed"));
+        policy.roots.push(dirs.root.with_file_name("second"));
+        policy.read_only_roots.push(dirs.root.with_file_name("fixed"));
     });
-    let root = arena.place.root.to_str().unwrap();
-    let beside = |name: &str| arena.place.root.with_file_name(name).to_str().unwrap().to_owned();
-    furnish(&arena.place.root.join("inside"));
-    furnish(&arena.place.root);
-    furnish(&arena.place.outside);
-    let before = arena.place.outside_as_it_is();
+    let root = fixture.dirs.root.to_str().unwrap();
+    let beside = |name: &str| fixture.dirs.root.with_file_name(name).to_str().unwrap().to_owned();
+    furnish(&fixture.dirs.root.join("inside"));
+    furnish(&fixture.dirs.root);
+    furnish(&fixture.dirs.outside);
+    let before = fixture.dirs.outside_as_it_is();
 
-    let fates = arena.attack("cross", &[root, &beside("outside")]);
+    let fates = fixture.attack("cross", &[root, &beside("outside")]);
     if level == Level::Full {
         assert_all(&fates, Denied(libc::ENOENT));
     } else {
         // Which of the two depends on what the kernel asks first.
         assert_denied(&fates, &[libc::EACCES, libc::EXDEV]);
     }
-    assert_eq!(arena.place.outside_as_it_is(), before);
+    assert_eq!(fixture.dirs.outside_as_it_is(), before);
     let errnos = [libc::EACCES, libc::EXDEV, libc::EROFS];
-    assert_denied(&arena.attack("cross", &[root, &beside("fixed")]), &errnos);
+    assert_denied(&fixture.attack("cross", &[root, &beside("fixed")]), &errnos);
 
     // Between folders of a root all of it works; between roots where they are one mount.
-    assert_all(&arena.attack("cross", &[root, &format!("{root}/inside")]), Allowed);
-    furnish(&arena.place.root);
+    assert_all(&fixture.attack("cross", &[root, &format!("{root}/inside")]), Allowed);
+    furnish(&fixture.dirs.root);
     let fate = if level == Level::Full { Denied(libc::EXDEV) } else { Allowed };
-    assert_all(&arena.attack("cross", &[root, &beside("second")]), fate);
+    assert_all(&fixture.attack("cross", &[root, &beside("second")]), fate);
 }
 
 /// The kernel cannot tell which name of a file is meant, so that it is readable and writable by the
 /// one in the root. Who links secrets into a root has granted them.
 fn a_hard_link_made_from_outside_is_a_file_of_the_root(level: Level) {
-    let arena = Arena::new(level);
-    fs::hard_link(arena.place.secret(), arena.place.root.join("linked")).unwrap();
-    assert_eq!(arena.succeeds("cat linked"), SECRET);
-    let by_its_name = format!("cat {}", arena.place.secret().display());
-    assert_eq!(arena.bash(&by_its_name).report.status.shell_code(), 1);
+    let fixture = Fixture::new(level);
+    fs::hard_link(fixture.dirs.secret(), fixture.dirs.root.join("linked")).unwrap();
+    assert_eq!(fixture.succeeds("cat linked"), SECRET);
+    let by_its_name = format!("cat {}", fixture.dirs.secret().display());
+    assert_eq!(fixture.bash(&by_its_name).report.status.shell_code(), 1);
 }
 
 /// A folder that someone outside moves out of a root while a command stands in it.
 fn a_folder_that_is_moved_out_takes_nobody_along(level: Level) {
-    let arena = Arena::new(level);
-    let (inside, moved) = (arena.place.root.join("moving"), arena.place.outside.join("moved"));
+    let fixture = Fixture::new(level);
+    let (inside, moved) = (fixture.dirs.root.join("moving"), fixture.dirs.outside.join("moved"));
     fs::create_dir(&inside).unwrap();
     fs::write(inside.join("file"), "still granted").unwrap();
-    let mut line = arena.command(
+    let mut line = fixture.command(
         &inside,
         &[
             "/bin/bash",
@@ -253,33 +253,33 @@ fn a_folder_that_is_moved_out_takes_nobody_along(level: Level) {
          cat file; cat ../secret; echo x > ../new; cat \"$ROOT/own\"",
         ],
     );
-    line.env.push(("ROOT".into(), arena.place.root.clone().into()));
-    let mut call = arena.start(&line);
+    line.env.push(("ROOT".into(), fixture.dirs.root.clone().into()));
+    let mut call = fixture.start(&line);
     assert_eq!(call.line(), "still granted");
     fs::rename(&inside, &moved).unwrap();
-    let before = arena.place.outside_as_it_is();
-    fs::write(arena.place.root.join("go"), "").unwrap();
+    let before = fixture.dirs.outside_as_it_is();
+    fs::write(fixture.dirs.root.join("go"), "").unwrap();
     let outcome = call.outcome();
     // Where the folder was a mount's, the kernel goes on to take it for a part of that mount; there
     // is no way up from it in either case.
     assert!(["own", "still grantedown"].contains(&outcome.stdout.as_str()), "{outcome:?}");
-    assert_eq!(arena.place.outside_as_it_is(), before);
+    assert_eq!(fixture.dirs.outside_as_it_is(), before);
 }
 
 fn a_command_does_not_start_outside(level: Level) {
-    let arena = Arena::new(level);
-    furnish(&arena.place.outside);
-    furnish(&arena.place.root);
+    let fixture = Fixture::new(level);
+    furnish(&fixture.dirs.outside);
+    furnish(&fixture.dirs.root);
     let errno = match out_of_reach(level) {
         Denied(errno) => errno,
         Allowed => unreachable!("outside"),
     };
     let started = |cwd: &Path, program: &Path| {
         let null = || File::options().write(true).open("/dev/null").unwrap().into();
-        let line = arena.command(cwd, &[program]);
-        arena.start_with(&line, [null(), null()]).map(|running| running.wait().unwrap().status)
+        let line = fixture.command(cwd, &[program]);
+        fixture.start_with(&line, [null(), null()]).map(|running| running.wait().unwrap().status)
     };
-    let (root, outside) = (arena.place.root.as_path(), arena.place.outside.as_path());
+    let (root, outside) = (fixture.dirs.root.as_path(), fixture.dirs.outside.as_path());
     for (cwd, program, stage) in [
         (outside, root.join("program"), Stage::WorkingDirectory),
         (root, outside.join("program"), Stage::Program),
@@ -298,37 +298,37 @@ fn a_command_does_not_start_outside(level: Level) {
 
 /// `w` is now a folder of the root, now a link to the outside.
 fn ten_thousand_swaps_lead_no_file_job_out(level: Level) {
-    let arena = Arena::new(level);
-    prepare_swaps(&arena);
-    let before = arena.place.outside_as_it_is();
-    let mut swapper = arena.start_attack("swap");
+    let fixture = Fixture::new(level);
+    prepare_swaps(&fixture);
+    let before = fixture.dirs.outside_as_it_is();
+    let mut swapper = fixture.start_attack("swap");
     assert_eq!(swapper.line(), "swapping");
     let (say, hear) = std::sync::mpsc::channel();
-    let target = arena.place.root.join("w/file");
+    let target = fixture.dirs.root.join("w/file");
     let job = move || {
         race(&target);
         say.send(()).unwrap();
     };
-    arena.jail.submit(Box::new(job)).unwrap();
+    fixture.jail.submit(Box::new(job)).unwrap();
     hear.recv().unwrap();
     swapper.killed();
-    assert_eq!(arena.place.outside_as_it_is(), before);
+    assert_eq!(fixture.dirs.outside_as_it_is(), before);
 }
 
 fn ten_thousand_swaps_lead_no_command_out(level: Level) {
-    let arena = Arena::new(level);
-    prepare_swaps(&arena);
-    let before = arena.place.outside_as_it_is();
-    let mut swapper = arena.start_attack("swap");
+    let fixture = Fixture::new(level);
+    prepare_swaps(&fixture);
+    let before = fixture.dirs.outside_as_it_is();
+    let mut swapper = fixture.start_attack("swap");
     assert_eq!(swapper.line(), "swapping");
-    arena.start_attack("write while swapped").outcome().succeeded("the race");
+    fixture.start_attack("write while swapped").outcome().succeeded("the race");
     swapper.killed();
-    assert_eq!(arena.place.outside_as_it_is(), before);
+    assert_eq!(fixture.dirs.outside_as_it_is(), before);
 }
 
-fn prepare_swaps(arena: &Arena) {
-    fs::create_dir(arena.place.root.join("w")).unwrap();
-    symlink(&arena.place.outside, arena.place.root.join("other")).unwrap();
+fn prepare_swaps(fixture: &Fixture) {
+    fs::create_dir(fixture.dirs.root.join("w")).unwrap();
+    symlink(&fixture.dirs.outside, fixture.dirs.root.join("other")).unwrap();
 }
 
 fn swap(attempts: &mut Attempts, _: &[String]) {

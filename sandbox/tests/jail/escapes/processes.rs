@@ -7,13 +7,13 @@ use std::process::{Child, Command, Stdio};
 
 use sandbox::{ExitStatus, Level};
 
-use crate::arena::{Arena, SECRET};
 use crate::attack::{Allowed, Attempts, Denied, Fates, Named, assert_all, assert_same, unjailed};
+use crate::case::{Case, stories};
 use crate::escapes::means::{Kind, MEANS, Thread};
+use crate::fixture::{Fixture, SECRET};
 use crate::raw;
-use crate::story::{Story, stories};
 
-pub(crate) fn stories() -> Vec<Story> {
+pub(crate) fn stories() -> Vec<Case> {
     stories!["escapes::processes":
         nobody_else_can_be_touched,
         own_children_can_be_touched,
@@ -33,11 +33,11 @@ fn nobody_else_can_be_touched(level: Level) {
     let outside = Outside::start();
     let provider = format!("provider={}={}", std::process::id(), SECRET.as_ptr() as u64);
     let stranger = format!("outside={}=0", outside.0.id());
-    let arena = Arena::new(level);
-    let mut beside = arena.start_attack("victim");
+    let fixture = Fixture::new(level);
+    let mut beside = fixture.start_attack("victim");
     let at = format!("beside={}", beside.line());
 
-    let mut fates = arena.attack("processes", &["ancestors", &provider, &stranger, &at]);
+    let mut fates = fixture.attack("processes", &["ancestors", &provider, &stranger, &at]);
     let mut expected = Fates::new();
     for target in ["supervisor", "spawner", "provider", "outside", "beside"] {
         let hidden = level == Level::Full && ["provider", "outside"].contains(&target);
@@ -72,18 +72,18 @@ fn nobody_else_can_be_touched(level: Level) {
             expected.insert(format!("{target} sched_setaffinity"), Allowed);
         }
     }
-    let said = &arena.jail.enforcement().left_open;
+    let said = &fixture.jail.enforcement().left_open;
     assert_same(&fates, &expected);
     assert!(said.iter().any(|sentence| sentence.contains("processors")), "{said:?}");
 
     // All are as they were.
-    assert_eq!(arena.succeeds("echo served"), "served\n");
+    assert_eq!(fixture.succeeds("echo served"), "served\n");
     let report = beside.killed().report;
     assert_eq!((report.status, report.processes_killed), (ExitStatus::Signaled(9), 1));
 }
 
 fn own_children_can_be_touched(level: Level) {
-    let fates = Arena::new(level).attack("processes", &["own"]);
+    let fates = Fixture::new(level).attack("processes", &["own"]);
     let expected = MEANS.iter().map(|(means, kind, _)| {
         let fate = match kind {
             Kind::Process | Kind::Folder | Kind::Processors => Allowed,
@@ -102,8 +102,8 @@ fn own_children_can_be_touched(level: Level) {
 }
 
 fn signals_to_everyone_stay_within_the_call(level: Level) {
-    let arena = Arena::new(level);
-    let mut beside = arena.start_bash(
+    let fixture = Fixture::new(level);
+    let mut beside = fixture.start_bash(
         "trap 'echo hit' URG; echo ready; until [ -e end ]; do sleep 0.01; done; echo unharmed",
     );
     assert_eq!(beside.line(), "ready");
@@ -111,19 +111,19 @@ fn signals_to_everyone_stay_within_the_call(level: Level) {
         bash -c 'trap "echo own >&3; exit" URG; echo ready; while :; do sleep 0.01; done' 3>&1 > ready &
         until [ -s ready ]; do sleep 0.01; done
         trap '' URG; kill -URG -1; wait $!"#;
-    assert_eq!(arena.succeeds(script), "own\n");
-    arena.succeeds("touch end");
+    assert_eq!(fixture.succeeds(script), "own\n");
+    fixture.succeeds("touch end");
     assert_eq!(beside.outcome().stdout, "unharmed\n");
 }
 
 /// A tracee stops at each signal, and its tracer gets to see that where it waits for its end.
 fn a_supervisor_made_a_tracer_still_ends_the_call(level: Level) {
-    let arena = Arena::new(level);
-    let mut traced = arena.start_attack("trace me");
+    let fixture = Fixture::new(level);
+    let mut traced = fixture.start_attack("trace me");
     assert_eq!(traced.line(), "traced\tallowed");
     let outcome = traced.killed();
     assert_eq!(outcome.report.status, ExitStatus::Signaled(9), "{outcome:?}");
-    assert_eq!(arena.succeeds("echo served"), "served\n");
+    assert_eq!(fixture.succeeds("echo served"), "served\n");
 }
 
 fn have_the_parent_trace(attempts: &mut Attempts, _: &[String]) {
@@ -134,11 +134,11 @@ fn have_the_parent_trace(attempts: &mut Attempts, _: &[String]) {
 }
 
 fn a_command_inherits_nothing(level: Level) {
-    let arena = Arena::new(level);
+    let fixture = Fixture::new(level);
     // The listing opens one more.
-    assert_eq!(arena.succeeds("exec ls /proc/self/fd"), "0\n1\n2\n3\n");
+    assert_eq!(fixture.succeeds("exec ls /proc/self/fd"), "0\n1\n2\n3\n");
 
-    let status = arena.succeeds("exec cat /proc/self/status");
+    let status = fixture.succeeds("exec cat /proc/self/status");
     let field = |name: &str| {
         let line = status.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(":\t"));
         line.unwrap_or_else(|| panic!("{name} in {status}")).trim().to_owned()
@@ -155,7 +155,7 @@ fn a_command_inherits_nothing(level: Level) {
     if rustix::process::geteuid().is_root() {
         assert_eq!(number("CapBnd") & !KEPT, 0, "{status}");
     }
-    let names = arena.succeeds("exec env");
+    let names = fixture.succeeds("exec env");
     let mut names: Vec<_> =
         names.lines().filter_map(|line| Some(line.split_once('=')?.0)).collect();
     names.retain(|name| !["_", "SHLVL", "PWD", "OLDPWD"].contains(name));
@@ -164,7 +164,7 @@ fn a_command_inherits_nothing(level: Level) {
     assert_eq!(names, given);
     // A session of its own, without a terminal.
     let script = "ps -o sid= -p $$ | tr -d ' '; echo $$; exec 3<>/dev/tty";
-    let outcome = arena.bash(script);
+    let outcome = fixture.bash(script);
     let ids: Vec<_> = outcome.stdout.lines().collect();
     assert_eq!(ids[0], ids[1]);
     assert!(outcome.stderr.contains("No such device or address"), "{outcome:?}");

@@ -8,16 +8,16 @@ use std::path::{Path, PathBuf};
 use rustix::fs::inotify;
 use sandbox::{Jail, JailError, Level, Policy};
 
-use crate::arena::{Arena, Place, SECRET};
 use crate::attack::{
     Allowed, Attempts, Denied, Named, assert_all, assert_denied, assert_fates, unjailed,
 };
+use crate::case::{Case, Need, stories};
 use crate::escapes::paths::{c_path, out_of_reach};
+use crate::fixture::{Directories, Fixture, SECRET};
 use crate::provider::{Provider, provider};
 use crate::raw::{Word, call};
-use crate::story::{Need, Story, stories};
 
-pub(crate) fn stories() -> Vec<Story> {
+pub(crate) fn stories() -> Vec<Case> {
     stories!["escapes::secrets":
         most_of_the_home_folder_is_out_of_reach,
         a_folder_of_the_search_path_does_not_bring_its_secrets,
@@ -51,52 +51,52 @@ const GRANTED: &[&str] =
     &[".gitconfig", ".config/git/config", ".cargo/bin/tool", ".rustup/settings.toml"];
 
 fn most_of_the_home_folder_is_out_of_reach(level: Level) {
-    let arena = Arena::with(level, |place, policy| {
+    let fixture = Fixture::with(level, |dirs, policy| {
         for name in HIDDEN.iter().chain(GRANTED) {
-            let file = place.home().join(name);
+            let file = dirs.home().join(name);
             fs::create_dir_all(file.parent().unwrap()).unwrap();
             fs::write(file, SECRET).unwrap();
         }
-        policy.home = Some(place.home().to_owned());
+        policy.home = Some(dirs.home().to_owned());
     });
     let by = |home: &Path, names: &[&str]| -> Vec<String> {
         names.iter().map(|name| home.join(name).display().to_string()).collect()
     };
-    let own = arena.place.home().to_owned();
-    assert_denied(&arena.attack("read", &by(&own, HIDDEN)), &[libc::EACCES, libc::ENOENT]);
-    assert_all(&arena.attack("read", &by(&own, GRANTED)), Allowed);
+    let own = fixture.dirs.home().to_owned();
+    assert_denied(&fixture.attack("read", &by(&own, HIDDEN)), &[libc::EACCES, libc::ENOENT]);
+    assert_all(&fixture.attack("read", &by(&own, GRANTED)), Allowed);
     // The same by the name that commands know.
-    let home = PathBuf::from(arena.succeeds("printf %s \"$HOME\""));
-    assert_denied(&arena.attack("read", &by(&home, HIDDEN)), &[libc::EACCES, libc::ENOENT]);
-    assert_all(&arena.attack("read", &by(&home, GRANTED)), Allowed);
+    let home = PathBuf::from(fixture.succeeds("printf %s \"$HOME\""));
+    assert_denied(&fixture.attack("read", &by(&home, HIDDEN)), &[libc::EACCES, libc::ENOENT]);
+    assert_all(&fixture.attack("read", &by(&home, GRANTED)), Allowed);
     let refused = [libc::EACCES, libc::EROFS];
-    assert_denied(&arena.attack("open for writing", &by(&home, GRANTED)), &refused);
+    assert_denied(&fixture.attack("open for writing", &by(&home, GRANTED)), &refused);
 }
 
 fn a_folder_of_the_search_path_does_not_bring_its_secrets(level: Level) {
-    let arena = Arena::with(level, |place, policy| {
-        fs::create_dir_all(place.home().join("bin")).unwrap();
-        fs::write(place.home().join("bin/tool"), "tool").unwrap();
-        fs::create_dir(place.home().join(".ssh")).unwrap();
-        fs::write(place.home().join(".ssh/key"), SECRET).unwrap();
-        policy.home = Some(place.home().to_owned());
-        let folders = [place.home().join("bin"), place.home().to_owned(), "bin".into(), "/".into()];
+    let fixture = Fixture::with(level, |dirs, policy| {
+        fs::create_dir_all(dirs.home().join("bin")).unwrap();
+        fs::write(dirs.home().join("bin/tool"), "tool").unwrap();
+        fs::create_dir(dirs.home().join(".ssh")).unwrap();
+        fs::write(dirs.home().join(".ssh/key"), SECRET).unwrap();
+        policy.home = Some(dirs.home().to_owned());
+        let folders = [dirs.home().join("bin"), dirs.home().to_owned(), "bin".into(), "/".into()];
         policy.search_path = Some(std::env::join_paths(folders).unwrap());
     });
-    let of_home = |name: &str| arena.place.home().join(name).display().to_string();
-    assert_all(&arena.attack("read", &[of_home("bin/tool")]), Allowed);
-    assert_all(&arena.attack("read", &[of_home(".ssh/key")]), out_of_reach(level));
-    let secret = arena.place.secret().display().to_string();
-    assert_all(&arena.attack("read", &[secret]), out_of_reach(level));
+    let of_home = |name: &str| fixture.dirs.home().join(name).display().to_string();
+    assert_all(&fixture.attack("read", &[of_home("bin/tool")]), Allowed);
+    assert_all(&fixture.attack("read", &[of_home(".ssh/key")]), out_of_reach(level));
+    let secret = fixture.dirs.secret().display().to_string();
+    assert_all(&fixture.attack("read", &[secret]), out_of_reach(level));
 }
 
 fn what_only_root_may_read_is_hidden_or_said(level: Level) {
-    let arena = Arena::new(level);
-    let said = arena.jail.enforcement().left_open.iter().any(|text| text.contains("/etc/shadow"));
-    let shadow = arena.succeeds("cat /etc/shadow");
+    let fixture = Fixture::new(level);
+    let said = fixture.jail.enforcement().left_open.iter().any(|text| text.contains("/etc/shadow"));
+    let shadow = fixture.succeeds("cat /etc/shadow");
     assert_eq!(shadow.is_empty(), level == Level::Full);
     assert_eq!(said, level == Level::Kernel);
-    assert!(arena.succeeds("cat /etc/passwd").starts_with("root:"));
+    assert!(fixture.succeeds("cat /etc/passwd").starts_with("root:"));
 }
 
 fn devices_of_the_machine_are_out_of_reach(level: Level) {
@@ -110,11 +110,11 @@ fn devices_of_the_machine_are_out_of_reach(level: Level) {
     devices.extend(others.map(|name| format!("/dev/{name}")));
     devices.extend(["/proc/kcore", "/proc/kmsg", "/proc/1/environ"].map(str::to_owned));
     devices.retain(|path| Path::new(path).exists());
-    let arena = Arena::new(level);
+    let fixture = Fixture::new(level);
     // /proc/1 is the spawner where processes have numbers of their own.
     let refused = [libc::EACCES, libc::EPERM, libc::ENOENT];
-    assert_denied(&arena.attack("read", &devices), &refused);
-    assert_all(&arena.attack("read", &["/dev/null", "/proc/cpuinfo"]), Allowed);
+    assert_denied(&fixture.attack("read", &devices), &refused);
+    assert_all(&fixture.attack("read", &["/dev/null", "/proc/cpuinfo"]), Allowed);
 }
 
 fn the_kernels_settings_are_not_written(level: Level) {
@@ -131,21 +131,21 @@ fn the_kernels_settings_are_not_written(level: Level) {
         "/proc/self/uid_map",
         "/proc/self/mem",
     ];
-    let arena = Arena::new(level);
+    let fixture = Fixture::new(level);
     let refused = [libc::EACCES, libc::EROFS, libc::ENOENT];
-    assert_denied(&arena.attack("open for writing", SETTINGS), &refused);
-    assert_all(&arena.attack("open for writing", &["/dev/null", "own"]), Allowed);
+    assert_denied(&fixture.attack("open for writing", SETTINGS), &refused);
+    assert_all(&fixture.attack("open for writing", &["/dev/null", "own"]), Allowed);
 }
 
 /// Landlock guards what is in files and folders, and no more.
 fn what_can_be_learnt_of_outside_files_is_said(level: Level) {
-    let arena = Arena::new(level);
-    symlink("target", arena.place.outside.join("link")).unwrap();
-    let outside = [arena.place.outside.display().to_string()];
+    let fixture = Fixture::new(level);
+    symlink("target", fixture.dirs.outside.join("link")).unwrap();
+    let outside = [fixture.dirs.outside.display().to_string()];
     assert_all(&unjailed("learn", &outside), Allowed);
-    let fates = arena.attack("learn", &outside);
+    let fates = fixture.attack("learn", &outside);
     let said = |words: &[&str]| {
-        let sentences = &arena.jail.enforcement().left_open;
+        let sentences = &fixture.jail.enforcement().left_open;
         sentences.iter().any(|sentence| words.iter().all(|word| sentence.contains(word)))
     };
     if level == Level::Full {
@@ -166,24 +166,24 @@ fn what_can_be_learnt_of_outside_files_is_said(level: Level) {
             ("read", Denied(libc::EACCES)),
         ],
     );
-    assert!(said(&["exists"]), "{:#?}", arena.jail.enforcement());
-    assert!(said(&["watch"]), "{:#?}", arena.jail.enforcement());
+    assert!(said(&["exists"]), "{:#?}", fixture.jail.enforcement());
+    assert!(said(&["watch"]), "{:#?}", fixture.jail.enforcement());
 }
 
 /// A provider keeps house in its private folders with all its rights, so that no command may lay
 /// traps there for it.
 fn private_folders_in_a_root_are_no_way_out(level: Level) {
-    let (place, policy) = with_private_folders_in_the_root(level);
-    lay_traps(&place, &own_in(&policy));
-    nothing_outside_changes(&place, &policy);
+    let (dirs, policy) = with_private_folders_in_the_root(level);
+    lay_traps(&dirs, &own_in(&policy));
+    nothing_outside_changes(&dirs, &policy);
 }
 
 /// The same where the private folders are not in this jail's reach, but were in another's.
 fn traps_in_private_folders_are_no_way_out(level: Level) {
-    let place = Place::new();
-    let policy = place.policy(level);
-    lay_traps(&place, &own_in(&policy));
-    nothing_outside_changes(&place, &policy);
+    let dirs = Directories::new();
+    let policy = dirs.policy(level);
+    lay_traps(&dirs, &own_in(&policy));
+    nothing_outside_changes(&dirs, &policy);
     Jail::build(&policy).unwrap();
 }
 
@@ -216,37 +216,37 @@ fn namespaces(level: Level) -> &'static str {
 }
 
 /// As a command of an earlier jail could leave them, in a folder whose name is known.
-fn lay_traps(place: &Place, own: &Path) {
-    symlink(&place.outside, own.join("jail-trap")).unwrap();
+fn lay_traps(dirs: &Directories, own: &Path) {
+    symlink(&dirs.outside, own.join("jail-trap")).unwrap();
     fs::create_dir(own.join("jail-other")).unwrap();
-    symlink(place.outside.join("made"), own.join("jail-other/lock")).unwrap();
+    symlink(dirs.outside.join("made"), own.join("jail-other/lock")).unwrap();
     fs::create_dir(own.join("jail-third")).unwrap();
-    symlink(&place.outside, own.join("jail-third/tmp")).unwrap();
+    symlink(&dirs.outside, own.join("jail-third/tmp")).unwrap();
     fs::write(own.join("jail-third/lock"), "").unwrap();
 }
 
 /// The same where a trap cannot be removed at first.
 fn private_folders_that_were_closed_are_no_way_out(level: Level) {
-    let place = Place::new();
-    let policy = place.policy(level);
+    let dirs = Directories::new();
+    let policy = dirs.policy(level);
     let own = own_in(&policy);
-    fs::create_dir(place.outside.join("inner")).unwrap();
-    symlink(&place.outside, own.join("jail-trap")).unwrap();
-    for folder in [&own, &place.outside] {
+    fs::create_dir(dirs.outside.join("inner")).unwrap();
+    symlink(&dirs.outside, own.join("jail-trap")).unwrap();
+    for folder in [&own, &dirs.outside] {
         fs::write(folder.join("lock"), "").unwrap();
     }
-    fs::set_permissions(&place.outside, PermissionsExt::from_mode(0o755)).unwrap();
+    fs::set_permissions(&dirs.outside, PermissionsExt::from_mode(0o755)).unwrap();
     fs::set_permissions(&own, PermissionsExt::from_mode(0o500)).unwrap();
-    nothing_outside_changes(&place, &policy);
+    nothing_outside_changes(&dirs, &policy);
     let _ = fs::set_permissions(&own, PermissionsExt::from_mode(0o700));
 }
 
-fn with_private_folders_in_the_root(level: Level) -> (Place, Policy) {
-    let place = Place::new();
-    let mut policy = place.policy(level);
-    policy.private_in = Some(place.root.join("private"));
-    fs::create_dir(place.root.join("private")).unwrap();
-    (place, policy)
+fn with_private_folders_in_the_root(level: Level) -> (Directories, Policy) {
+    let dirs = Directories::new();
+    let mut policy = dirs.policy(level);
+    policy.private_in = Some(dirs.root.join("private"));
+    fs::create_dir(dirs.root.join("private")).unwrap();
+    (dirs, policy)
 }
 
 /// Makes the folder that holds the user's jails.
@@ -257,13 +257,13 @@ fn own_in(policy: &Policy) -> PathBuf {
     own
 }
 
-fn nothing_outside_changes(place: &Place, policy: &Policy) {
-    let before = place.outside_as_it_is();
+fn nothing_outside_changes(dirs: &Directories, policy: &Policy) {
+    let before = dirs.outside_as_it_is();
     // Whether it is refused or built, nobody is led astray.
     let jail = Jail::build(policy);
-    assert_eq!(place.outside_as_it_is(), before);
+    assert_eq!(dirs.outside_as_it_is(), before);
     drop(jail);
-    assert_eq!(place.outside_as_it_is(), before);
+    assert_eq!(dirs.outside_as_it_is(), before);
 }
 
 fn read(attempts: &mut Attempts, files: &[String]) {

@@ -9,14 +9,14 @@ use std::path::Path;
 
 use sandbox::{Level, Network};
 
-use crate::arena::Arena;
 use crate::attack::{
     Allowed, Attempts, Denied, Fate, Fates, Named, assert_all, assert_fates, assert_same, unjailed,
 };
+use crate::case::{Case, stories};
+use crate::fixture::Fixture;
 use crate::raw::{self, Word, call};
-use crate::story::{Story, stories};
 
-pub(crate) fn stories() -> Vec<Story> {
+pub(crate) fn stories() -> Vec<Case> {
     stories!["escapes::sockets":
         no_kind_of_socket_leads_out,
         nobody_outside_is_reached,
@@ -85,12 +85,12 @@ impl Listeners {
 }
 
 fn nobody_outside_is_reached(level: Level) {
-    let arena = Arena::new(level);
-    let outside = arena.place.outside.clone();
+    let fixture = Fixture::new(level);
+    let outside = fixture.dirs.outside.clone();
     let listeners = Listeners::new(&outside);
     let words = listeners.words(&outside);
     assert_fates(
-        &arena.attack("talk", &words),
+        &fixture.attack("talk", &words),
         &[
             ("tcp", refused(level, libc::ECONNREFUSED)),
             ("tcp elsewhere", refused(level, libc::ENETUNREACH)),
@@ -120,10 +120,10 @@ fn refused(level: Level, full: i32) -> Fate {
 
 /// Services behind unix sockets act for whoever asks, so that these stay closed.
 fn only_the_internet_is_reached_where_it_is_allowed(level: Level) {
-    let arena = Arena::with(level, |_, policy| policy.network = Network::Allow);
-    let outside = arena.place.outside.clone();
+    let fixture = Fixture::with(level, |_, policy| policy.network = Network::Allow);
+    let outside = fixture.dirs.outside.clone();
     let listeners = Listeners::new(&outside);
-    let mut fates = arena.attack("talk", &listeners.words(&outside));
+    let mut fates = fixture.attack("talk", &listeners.words(&outside));
     // Whatever the machine's own network makes of these.
     fates.retain(|name, _| !name.ends_with("elsewhere"));
     let unnamed = refused(level, libc::EPERM);
@@ -144,22 +144,22 @@ fn only_the_internet_is_reached_where_it_is_allowed(level: Level) {
 
 /// Landlock guards connecting by a path from its ABI 9 on, and mounts do not at all.
 fn sockets_in_granted_folders_are_closed_or_said(level: Level) {
-    let arena = Arena::with(level, |place, policy| {
-        fs::create_dir(place.outside.join("tools")).unwrap();
-        policy.command_read.push(place.outside.join("tools"));
+    let fixture = Fixture::with(level, |dirs, policy| {
+        fs::create_dir(dirs.outside.join("tools")).unwrap();
+        policy.command_read.push(dirs.outside.join("tools"));
     });
-    let folder = arena.place.outside.join("tools");
+    let folder = fixture.dirs.outside.join("tools");
     let listeners = Listeners::new(&folder);
-    let fates = arena.attack("talk", &listeners.words(&folder));
+    let fates = fixture.attack("talk", &listeners.words(&folder));
     let reached = fates["stream"] == Allowed;
     assert_eq!(listeners.heard().contains(&"stream"), reached);
-    let enforcement = arena.jail.enforcement();
+    let enforcement = fixture.jail.enforcement();
     let said = enforcement.left_open.iter().any(|sentence| sentence.contains("socket"));
     assert_eq!(reached, said, "{fates:#?} {enforcement:#?}");
 }
 
 fn sockets_work_within_the_call(level: Level) {
-    let fates = Arena::new(level).attack("talk within", &[""]);
+    let fates = Fixture::new(level).attack("talk within", &[""]);
     let own = if level == Level::Full { Allowed } else { Denied(libc::EPERM) };
     assert_fates(
         &fates,
@@ -176,7 +176,7 @@ fn sockets_work_within_the_call(level: Level) {
 }
 
 fn no_kind_of_socket_leads_out(level: Level) {
-    let fates = Arena::new(level).attack("sockets", &[""]);
+    let fates = Fixture::new(level).attack("sockets", &[""]);
     let mut within = Fates::new();
     let mut others = Fates::new();
     for (name, fate) in fates {

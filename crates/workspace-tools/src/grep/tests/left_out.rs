@@ -11,30 +11,30 @@ fn g03_what_was_left_out_is_told_and_found_when_it_is_named() {
         ("src.js", needle),
         (".gitignore", b"dist/\n"),
     ];
-    let story = Story::new(&files);
+    let fixture = Fixture::new(&files);
     for repository in [false, true] {
         if repository {
-            fs::create_dir(story.root.join(".git")).unwrap();
-            fs::write(story.root.join(".git/config"), "NEEDLE").unwrap();
+            fs::create_dir(fixture.root.join(".git")).unwrap();
+            fs::write(fixture.root.join(".git/config"), "NEEDLE").unwrap();
         }
-        let result = story.grep(json!({"pattern": "NEEDLE", "mode": "files"}));
+        let result = fixture.grep(json!({"pattern": "NEEDLE", "mode": "files"}));
         assert_eq!(result["files"], json!([".github/w.yml", "src.js"]));
         assert!(notice(&result).starts_with("Ignore rules left out 1 file or folder;"));
         for arguments in [json!({"path": "dist"}), json!({"glob": "dist/*.js"})] {
             let mut arguments = arguments;
             arguments["pattern"] = json!("NEEDLE");
-            assert_eq!(story.hits(arguments), ["dist/o.js:1:1:NEEDLE"]);
+            assert_eq!(fixture.hits(arguments), ["dist/o.js:1:1:NEEDLE"]);
         }
         let all =
-            story.grep(json!({"pattern": "NEEDLE", "mode": "files", "include_ignored": true}));
+            fixture.grep(json!({"pattern": "NEEDLE", "mode": "files", "include_ignored": true}));
         assert_eq!(all["files"], json!([".github/w.yml", "dist/o.js", "src.js"]));
-        let none = story.grep(json!({"pattern": "NOTHING"}));
+        let none = fixture.grep(json!({"pattern": "NOTHING"}));
         assert!(
             notice(&none).starts_with("No match in 3 files. Ignore rules left out"),
             "{none:?}"
         );
     }
-    let none = story.grep(json!({"pattern": "NEEDLE", "glob": "*.py"}));
+    let none = fixture.grep(json!({"pattern": "NEEDLE", "glob": "*.py"}));
     assert!(notice(&none).contains("no file was searched"), "{none:?}");
 }
 
@@ -45,7 +45,7 @@ fn g04_binary_files_are_searched_to_their_first_nul_and_named() {
     log.extend(b"\0\nNEEDLE2\n");
     let mut large = b"pad\n".repeat(200_000);
     large.extend(b"NEEDLE3\nNEEDLE4 \0 NEEDLE5\nNEEDLE6\n");
-    let story = Story::new(&[
+    let fixture = Fixture::new(&[
         ("large", &large),
         ("lib.o", b"NEEDLE\0\xff\xfe\n"),
         ("log", &log),
@@ -53,9 +53,9 @@ fn g04_binary_files_are_searched_to_their_first_nul_and_named() {
         ("z.o", b"\0NEEDLE\n"),
     ]);
     let arguments = json!({"pattern": "NEEDLE"});
-    let result = story.grep(arguments.clone());
+    let result = fixture.grep(arguments.clone());
     assert_eq!(
-        story.hits(arguments),
+        fixture.hits(arguments),
         [
             "large:200001:1:NEEDLE3",
             "large:200002:1:NEEDLE4 ",
@@ -75,15 +75,15 @@ fn g04_binary_files_are_searched_to_their_first_nul_and_named() {
 fn g08_nothing_outside_is_read_and_no_pipe_is_opened() {
     let outside = tempfile::tempdir().unwrap();
     fs::write(outside.path().join("secret"), "TOP").unwrap();
-    let story = Story::new(&[("in/x", b"TOP")]);
-    symlink(outside.path(), story.root.join("dlink")).unwrap();
-    symlink(outside.path().join("secret"), story.root.join("flink")).unwrap();
-    symlink(".", story.root.join("self")).unwrap();
-    symlink("in", story.root.join("inlink")).unwrap();
-    let pipe = story.root.join("p");
+    let fixture = Fixture::new(&[("in/x", b"TOP")]);
+    symlink(outside.path(), fixture.root.join("dlink")).unwrap();
+    symlink(outside.path().join("secret"), fixture.root.join("flink")).unwrap();
+    symlink(".", fixture.root.join("self")).unwrap();
+    symlink("in", fixture.root.join("inlink")).unwrap();
+    let pipe = fixture.root.join("p");
     rustix::fs::mkfifoat(rustix::fs::CWD, &pipe, rustix::fs::Mode::RUSR).unwrap();
-    assert_eq!(story.hits(json!({"pattern": "TOP"})), ["in/x:1:1:TOP"]);
-    assert_eq!(story.hits(json!({"pattern": "TOP", "path": "inlink"})), ["inlink/x:1:1:TOP"]);
+    assert_eq!(fixture.hits(json!({"pattern": "TOP"})), ["in/x:1:1:TOP"]);
+    assert_eq!(fixture.hits(json!({"pattern": "TOP", "path": "inlink"})), ["inlink/x:1:1:TOP"]);
     for (path, category) in [
         ("dlink", Category::PermissionDenied),
         ("flink", Category::PermissionDenied),
@@ -92,7 +92,7 @@ fn g08_nothing_outside_is_read_and_no_pipe_is_opened() {
         ("none", Category::NotFound),
         ("p", Category::ExecutionFailed),
     ] {
-        let error = story.call(json!({"pattern": "TOP", "path": path})).expect_err(path);
+        let error = fixture.call(json!({"pattern": "TOP", "path": path})).expect_err(path);
         assert_eq!(error.category(), category, "{error}");
     }
 }
@@ -100,19 +100,19 @@ fn g08_nothing_outside_is_read_and_no_pipe_is_opened() {
 #[test]
 fn what_cannot_be_read_is_counted_and_named() {
     use std::os::unix::fs::PermissionsExt;
-    let story = Story::new(&[("a", b"x"), ("closed/b", b"x"), ("c", b"x")]);
+    let fixture = Fixture::new(&[("a", b"x"), ("closed/b", b"x"), ("c", b"x")]);
     for name in ["a", "closed"] {
-        fs::set_permissions(story.root.join(name), fs::Permissions::from_mode(0o0)).unwrap();
+        fs::set_permissions(fixture.root.join(name), fs::Permissions::from_mode(0o0)).unwrap();
     }
-    fs::set_permissions(&story.root, fs::Permissions::from_mode(0o755)).unwrap();
+    fs::set_permissions(&fixture.root, fs::Permissions::from_mode(0o755)).unwrap();
     let result = std::thread::scope(|scope| {
         let searched = scope.spawn(|| {
             as_nobody()?;
-            Ok::<_, rustix::io::Errno>(story.grep(json!({"pattern": "x"})))
+            Ok::<_, rustix::io::Errno>(fixture.grep(json!({"pattern": "x"})))
         });
         searched.join().unwrap()
     });
-    fs::set_permissions(story.root.join("closed"), fs::Permissions::from_mode(0o700)).unwrap();
+    fs::set_permissions(fixture.root.join("closed"), fs::Permissions::from_mode(0o700)).unwrap();
     let result = match result {
         Ok(result) => result,
         Err(error) if std::env::var_os("CI").is_none() => {
@@ -131,10 +131,10 @@ fn what_cannot_be_read_is_counted_and_named() {
 #[test]
 fn ignore_rules_that_are_too_many_are_told() {
     let rules = (0..5000).map(|number| format!("name-{number}\n")).collect::<String>();
-    let story = Story::new(&[("a/.gitignore", rules.as_bytes()), ("a/name-4999", b"needle\n")]);
+    let fixture = Fixture::new(&[("a/.gitignore", rules.as_bytes()), ("a/name-4999", b"needle\n")]);
     let arguments = json!({"pattern": "needle"});
     for path in [".", "a"] {
-        let result = story.grep(json!({"pattern": "needle", "path": path}));
+        let result = fixture.grep(json!({"pattern": "needle", "path": path}));
         assert_eq!(result["matches"].as_array().unwrap().len(), 1);
         assert!(
             notice(&result)
@@ -142,11 +142,11 @@ fn ignore_rules_that_are_too_many_are_told() {
             "{result:?}"
         );
     }
-    fs::write(story.root.join("a/.gitignore"), rules.replace("name-0\n", "*9\n")).unwrap();
-    let all = story.grep(json!({"pattern": "needle", "include_ignored": true}));
+    fs::write(fixture.root.join("a/.gitignore"), rules.replace("name-0\n", "*9\n")).unwrap();
+    let all = fixture.grep(json!({"pattern": "needle", "include_ignored": true}));
     assert_eq!(all.get("notice"), None);
-    fs::write(story.root.join("a/.gitignore"), "name-4999\n").unwrap();
-    let result = story.grep(arguments);
+    fs::write(fixture.root.join("a/.gitignore"), "name-4999\n").unwrap();
+    let result = fixture.grep(arguments);
     assert!(notice(&result).contains("No match") && !notice(&result).contains("first rules"));
 }
 

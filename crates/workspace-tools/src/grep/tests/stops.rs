@@ -4,13 +4,13 @@ use super::*;
 
 #[test]
 fn a_cancelled_search_has_no_result_and_one_out_of_time_what_it_found() {
-    let story = Story::new(&[("a", b"needle\n"), ("b", b"hay\n")]);
+    let fixture = Fixture::new(&[("a", b"needle\n"), ("b", b"hay\n")]);
     let deadline = Some(Instant::now());
-    let error = story.call_until(json!({"pattern": "none"}), deadline).expect_err("time is up");
+    let error = fixture.call_until(json!({"pattern": "none"}), deadline).expect_err("time is up");
     assert_eq!(error.category(), Category::Timeout);
     assert!(error.is_retryable() && error.hint().is_some());
-    story.cancel.cancel();
-    let error = story.call(json!({"pattern": "needle"})).expect_err("cancelled");
+    fixture.cancel.cancel();
+    let error = fixture.call(json!({"pattern": "needle"})).expect_err("cancelled");
     assert_eq!(error.category(), Category::Cancelled);
 }
 
@@ -38,9 +38,9 @@ impl EventSink for Ends<'_> {
 
 #[test]
 fn a_search_ends_in_the_middle_of_a_huge_file() {
-    let story = Story::new(&[("a", b"needle\n")]);
+    let fixture = Fixture::new(&[("a", b"needle\n")]);
     // Sparse: all NUL, but behind a first line, so it takes long only where NULs are no end.
-    let endless = fs::File::create(story.root.join("b")).unwrap();
+    let endless = fs::File::create(fixture.root.join("b")).unwrap();
     let text = b"some hay, and more of it, line after line\n".repeat(1 << 20);
     std::io::Write::write_all(&mut &endless, &text).unwrap();
     let Value::Object(arguments) = json!({"pattern": "needle"}) else { unreachable!() };
@@ -49,7 +49,7 @@ fn a_search_ends_in_the_middle_of_a_huge_file() {
         let sink = Ends { cancel: cancel.as_ref(), until };
         let (phase, token) = (Phase::default(), cancel.clone().unwrap_or_default());
         let context = Context {
-            state: &story.files,
+            state: &fixture.files,
             session_id: "",
             working_directory: None,
             sink: &sink,
@@ -76,12 +76,12 @@ const ENDLESS: [(&str, bool); 2] =
 fn a_search_ends_in_the_middle_of_a_line() {
     let mut text = b"needle\n".to_vec();
     text.extend(noise(4 * 1024 * 1024));
-    let story = Story::new(&[("a", b"needle\n"), ("b", &text)]);
+    let fixture = Fixture::new(&[("a", b"needle\n"), ("b", &text)]);
     for (pattern, multiline) in ENDLESS {
         for mode in ["content", "files", "count"] {
             let arguments = json!({"pattern": pattern, "multiline": multiline, "mode": mode});
             let deadline = Instant::now() + Duration::from_millis(500);
-            match story.call_until(arguments, Some(deadline)) {
+            match fixture.call_until(arguments, Some(deadline)) {
                 // One hit is enough of a file; on a busy machine time is up before the second one.
                 Ok(result) if result.get("files") == Some(&json!(["a", "b"])) => {}
                 Ok(result) => {
@@ -136,13 +136,13 @@ fn what_was_found_before_a_stop_is_told() {
 
 #[test]
 fn a_pattern_that_takes_long_to_compile_does_not_hold_a_call_up() {
-    let story = Story::new(&[("a", b"needle\n")]);
+    let fixture = Fixture::new(&[("a", b"needle\n")]);
     let pattern = "[\\p{L}&&k]".repeat(1300);
     let arguments = json!({"pattern": pattern, "ignore_case": true});
     let deadline = Instant::now() + Duration::from_millis(5);
-    let error = story.call_until(arguments.clone(), Some(deadline)).unwrap_err();
+    let error = fixture.call_until(arguments.clone(), Some(deadline)).unwrap_err();
     assert_eq!(error.category(), Category::Timeout);
     assert!(error.message().contains("compiled"), "{error}");
-    story.cancel.cancel();
-    assert_eq!(story.call(arguments).unwrap_err().category(), Category::Cancelled);
+    fixture.cancel.cancel();
+    assert_eq!(fixture.call(arguments).unwrap_err().category(), Category::Cancelled);
 }

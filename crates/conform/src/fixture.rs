@@ -38,7 +38,7 @@ const MOST_CONTENT: u64 = 1 << 20;
 /// A provider may put a link in the place of either. What is removed is removed through a handle
 /// that follows none, so that it is never anything outside.
 #[derive(Debug)]
-pub(crate) struct Ground {
+pub(crate) struct Fixture {
     folder: PathBuf,
     handle: OwnedFd,
     /// What is the provider's own in `work`: its state, which it relies on finding again.
@@ -58,7 +58,7 @@ struct Entry {
     content: Option<Vec<u8>>,
 }
 
-impl Ground {
+impl Fixture {
     pub(crate) fn new() -> io::Result<Self> {
         let mut base = std::env::temp_dir();
         if base.as_os_str().len() > MOST_PATH {
@@ -66,10 +66,10 @@ impl Ground {
         }
         let folder = fresh_folder(&base)?;
         let handle = open_folder(CWD, &folder)?;
-        let ground = Self { folder, handle, own: Vec::new() };
-        fs::create_dir(ground.tmp())?;
-        ground.reset()?;
-        Ok(ground)
+        let fixture = Self { folder, handle, own: Vec::new() };
+        fs::create_dir(fixture.tmp())?;
+        fixture.reset()?;
+        Ok(fixture)
     }
 
     /// The folder that the provider works on.
@@ -171,7 +171,7 @@ impl Ground {
     }
 }
 
-impl Drop for Ground {
+impl Drop for Fixture {
     fn drop(&mut self) {
         // What cannot be removed is left in the temporary folder.
         let _ = fs::remove_dir_all(&self.folder);
@@ -268,35 +268,35 @@ mod tests {
 
     #[test]
     fn every_kind_of_change_is_seen_and_a_reset_undoes_it() {
-        let ground = Ground::new().unwrap();
-        let before = ground.state().unwrap();
-        assert_eq!(before.changes(&ground.state().unwrap()), [""; 0]);
-        fs::write(ground.work().join("new"), "").unwrap();
-        fs::write(ground.work().join(KNOWN), "x").unwrap();
-        fs::remove_file(ground.work().join(INNER).join(INNER_FILE)).unwrap();
-        let changes = before.changes(&ground.state().unwrap());
+        let fixture = Fixture::new().unwrap();
+        let before = fixture.state().unwrap();
+        assert_eq!(before.changes(&fixture.state().unwrap()), [""; 0]);
+        fs::write(fixture.work().join("new"), "").unwrap();
+        fs::write(fixture.work().join(KNOWN), "x").unwrap();
+        fs::remove_file(fixture.work().join(INNER).join(INNER_FILE)).unwrap();
+        let changes = before.changes(&fixture.state().unwrap());
         assert_eq!(changes.iter().filter(|change| change.ends_with("was made")).count(), 1);
         assert_eq!(changes.iter().filter(|change| change.ends_with("was removed")).count(), 1);
         assert!(changes.iter().any(|change| change.ends_with("known.txt was changed")));
-        assert_eq!(before.differences(&ground.state().unwrap()).len(), 3);
-        ground.reset().unwrap();
-        assert_eq!(before.differences(&ground.state().unwrap()), [""; 0]);
-        assert!(ground.work().join(INNER).join(INNER_FILE).is_file());
-        let folder = ground.folder.clone();
-        drop(ground);
+        assert_eq!(before.differences(&fixture.state().unwrap()).len(), 3);
+        fixture.reset().unwrap();
+        assert_eq!(before.differences(&fixture.state().unwrap()), [""; 0]);
+        assert!(fixture.work().join(INNER).join(INNER_FILE).is_file());
+        let folder = fixture.folder.clone();
+        drop(fixture);
         assert!(!folder.exists());
     }
 
     #[test]
     fn what_a_provider_made_when_it_was_configured_stays() {
-        let mut ground = Ground::new().unwrap();
-        fs::write(ground.work().join("state.db"), "").unwrap();
-        ground.adopt().unwrap();
-        fs::write(ground.work().join("of-a-call"), "").unwrap();
-        fs::remove_file(ground.work().join(KNOWN)).unwrap();
-        ground.reset().unwrap();
-        assert!(ground.work().join("state.db").exists() && ground.work().join(KNOWN).exists());
-        assert!(!ground.work().join("of-a-call").exists());
+        let mut fixture = Fixture::new().unwrap();
+        fs::write(fixture.work().join("state.db"), "").unwrap();
+        fixture.adopt().unwrap();
+        fs::write(fixture.work().join("of-a-call"), "").unwrap();
+        fs::remove_file(fixture.work().join(KNOWN)).unwrap();
+        fixture.reset().unwrap();
+        assert!(fixture.work().join("state.db").exists() && fixture.work().join(KNOWN).exists());
+        assert!(!fixture.work().join("of-a-call").exists());
     }
 
     #[test]
@@ -305,29 +305,29 @@ mod tests {
         let other = other.path();
         fs::write(other.join("precious"), "x").unwrap();
         let _socket = std::os::unix::net::UnixListener::bind(other.join("socket")).unwrap();
-        let ground = Ground::new().unwrap();
+        let fixture = Fixture::new().unwrap();
         for name in [WORK, TMP] {
-            fs::rename(ground.folder.join(name), ground.folder.join(format!("{name}-away")))
+            fs::rename(fixture.folder.join(name), fixture.folder.join(format!("{name}-away")))
                 .unwrap();
-            std::os::unix::fs::symlink(other, ground.folder.join(name)).unwrap();
+            std::os::unix::fs::symlink(other, fixture.folder.join(name)).unwrap();
         }
-        assert!(ground.sockets().is_err() && ground.clear_sockets().is_err());
-        assert!(ground.state().is_err());
-        ground.reset().unwrap();
+        assert!(fixture.sockets().is_err() && fixture.clear_sockets().is_err());
+        assert!(fixture.state().is_err());
+        fixture.reset().unwrap();
         assert!(other.join("precious").exists() && other.join("socket").exists());
-        assert!(!other.join(KNOWN).exists() && ground.work().join(KNOWN).exists());
-        drop(ground);
+        assert!(!other.join(KNOWN).exists() && fixture.work().join(KNOWN).exists());
+        drop(fixture);
         assert!(other.join("precious").exists());
     }
 
     #[test]
     fn a_file_of_any_size_is_compared_in_bounded_memory() {
-        let ground = Ground::new().unwrap();
-        let path = ground.work().join("huge");
+        let fixture = Fixture::new().unwrap();
+        let path = fixture.work().join("huge");
         fs::File::create(&path).unwrap().set_len(1 << 40).unwrap();
-        let before = ground.state().unwrap();
+        let before = fixture.state().unwrap();
         assert_eq!(before.0[&path].content.as_ref().unwrap().len() as u64, MOST_CONTENT);
         fs::File::options().write(true).open(&path).unwrap().set_len(1 << 39).unwrap();
-        assert_eq!(before.changes(&ground.state().unwrap()).len(), 1);
+        assert_eq!(before.changes(&fixture.state().unwrap()).len(), 1);
     }
 }

@@ -1,4 +1,4 @@
-//! What every story stands on: a root, a place outside it, a jail, and a listener.
+//! The fixture of every story: a root, a directory outside it, a jail, and a listener.
 
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::{Receiver, channel};
@@ -20,7 +20,7 @@ use workspace_tools::{Bash, BashSettings, Context, Files};
 /// Long enough for anything that is not stuck, on a loaded machine too.
 pub(crate) const TEST_TIMEOUT: Duration = Duration::from_secs(60);
 
-pub(crate) struct Ground {
+pub(crate) struct Fixture {
     pub(crate) root: PathBuf,
     pub(crate) outside: PathBuf,
     jail: Arc<Jail>,
@@ -51,12 +51,12 @@ pub(crate) struct Collector {
     more: Condvar,
 }
 
-impl Ground {
+impl Fixture {
     pub(crate) fn new() -> Self {
         Self::with(|_| {})
     }
 
-    /// A ground whose settings `change` adapts.
+    /// A fixture whose settings `change` adapts.
     pub(crate) fn with(change: impl FnOnce(&mut BashSettings)) -> Self {
         let folders = [TempDir::new().unwrap(), TempDir::new().unwrap()];
         let [root, outside] =

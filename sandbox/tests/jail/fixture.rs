@@ -1,4 +1,4 @@
-//! A place with something to guard, a jail around a part of it, and commands in that jail.
+//! Directories with something to guard, a jail around a part of them, and commands in that jail.
 
 use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
@@ -21,8 +21,8 @@ pub(crate) const SECRET: &str = "the-secret-of-the-outside";
 /// that a loaded machine fails none.
 pub(crate) const TEST_TIMEOUT: Duration = Duration::from_secs(240);
 
-/// Folders of a story's own: a root, and an outside with a secret in it.
-pub(crate) struct Place {
+/// The directories of a story: a root, and an outside with a secret in it.
+pub(crate) struct Directories {
     pub(crate) root: PathBuf,
     pub(crate) outside: PathBuf,
     private: PathBuf,
@@ -30,9 +30,9 @@ pub(crate) struct Place {
     _base: TempDir,
 }
 
-/// A place and a jail whose one root is the place's.
-pub(crate) struct Arena {
-    pub(crate) place: Place,
+/// Directories, and a jail whose one root is theirs.
+pub(crate) struct Fixture {
+    pub(crate) dirs: Directories,
     pub(crate) jail: Jail,
     pub(crate) level: Level,
     /// `HOME` of commands.
@@ -54,25 +54,25 @@ pub(crate) struct Call {
     stderr: JoinHandle<String>,
 }
 
-impl Place {
+impl Directories {
     pub(crate) fn new() -> Self {
         let base = tempfile::Builder::new().prefix("jail-story-").tempdir().unwrap();
         // Both the system's folder for temporary files and a root may be reached by links; the
         // stories about that make their own.
         let at = base.path().canonicalize().unwrap();
-        let place = Self {
+        let dirs = Self {
             root: at.join("root"),
             outside: at.join("outside"),
             private: at.join("private"),
             home: at.join("home"),
             _base: base,
         };
-        for folder in [&place.root, &place.outside, &place.private, &place.home] {
+        for folder in [&dirs.root, &dirs.outside, &dirs.private, &dirs.home] {
             fs::create_dir(folder).unwrap();
         }
-        fs::write(place.secret(), SECRET).unwrap();
-        fs::write(place.root.join("own"), "own").unwrap();
-        place
+        fs::write(dirs.secret(), SECRET).unwrap();
+        fs::write(dirs.root.join("own"), "own").unwrap();
+        dirs
     }
 
     /// The file outside that holds [`SECRET`].
@@ -118,32 +118,32 @@ impl Place {
     }
 }
 
-impl Arena {
+impl Fixture {
     /// A jail of the usual policy.
     pub(crate) fn new(level: Level) -> Self {
         Self::with(level, |_, _| {})
     }
 
     /// A jail whose policy `change` has adapted.
-    pub(crate) fn with(level: Level, change: impl FnOnce(&Place, &mut Policy)) -> Self {
-        let place = Place::new();
-        let mut policy = place.policy(level);
-        change(&place, &mut policy);
-        Self::of(place, &policy, level)
+    pub(crate) fn with(level: Level, change: impl FnOnce(&Directories, &mut Policy)) -> Self {
+        let dirs = Directories::new();
+        let mut policy = dirs.policy(level);
+        change(&dirs, &mut policy);
+        Self::of(dirs, &policy, level)
     }
 
-    pub(crate) fn of(place: Place, policy: &Policy, level: Level) -> Self {
+    pub(crate) fn of(dirs: Directories, policy: &Policy, level: Level) -> Self {
         let jail = Jail::build(policy).unwrap();
         assert_eq!(jail.enforcement().level, level, "{:#?}", jail.enforcement());
         let of_policy = policy.home.clone().map(PathBuf::into_os_string);
         let private = jail.private().home.clone().map(PathBuf::into_os_string);
         let home = private.or(of_policy).or_else(|| std::env::var_os("HOME")).unwrap_or_default();
-        Self { place, jail, level, home }
+        Self { dirs, jail, level, home }
     }
 
     /// Runs a script in the root to its end.
     pub(crate) fn bash(&self, script: &str) -> Outcome {
-        self.bash_in(&self.place.root, script)
+        self.bash_in(&self.dirs.root, script)
     }
 
     pub(crate) fn bash_in(&self, cwd: &Path, script: &str) -> Outcome {
@@ -156,12 +156,12 @@ impl Arena {
     }
 
     /// Runs a command to its end.
-    pub(crate) fn run(&self, line: &Line) -> Outcome {
+    pub(crate) fn run(&self, line: &CommandLine) -> Outcome {
         self.start(line).outcome()
     }
 
     /// Starts a command whose output the story reads while it runs.
-    pub(crate) fn start(&self, line: &Line) -> Call {
+    pub(crate) fn start(&self, line: &CommandLine) -> Call {
         let (stdout, out) = std::io::pipe().unwrap();
         let (stderr, err) = std::io::pipe().unwrap();
         let running = self.start_with(line, [out.into(), err.into()]).unwrap();
@@ -169,12 +169,12 @@ impl Arena {
     }
 
     pub(crate) fn start_bash(&self, script: &str) -> Call {
-        self.start(&self.command(&self.place.root, &["/bin/bash", "-c", script]))
+        self.start(&self.command(&self.dirs.root, &["/bin/bash", "-c", script]))
     }
 
     pub(crate) fn start_with(
         &self,
-        line: &Line,
+        line: &CommandLine,
         [stdout, stderr]: [OwnedFd; 2],
     ) -> Result<Running, StartError> {
         self.jail.start(Command {
@@ -190,7 +190,7 @@ impl Arena {
     }
 
     /// A command with the environment that a provider gives.
-    pub(crate) fn command<S: AsRef<OsStr>>(&self, cwd: &Path, argv: &[S]) -> Line {
+    pub(crate) fn command<S: AsRef<OsStr>>(&self, cwd: &Path, argv: &[S]) -> CommandLine {
         let private = self.jail.private();
         let env = [
             ("PATH", std::env::var_os("PATH").unwrap_or_default()),
@@ -201,7 +201,7 @@ impl Arena {
             ("XDG_CACHE_HOME", private.cache.clone().into_os_string()),
             ("GIT_TERMINAL_PROMPT", "0".into()),
         ];
-        Line {
+        CommandLine {
             argv: argv.iter().map(|word| word.as_ref().to_owned()).collect(),
             env: env.into_iter().map(|(name, value)| (name.into(), value)).collect(),
             cwd: cwd.to_owned(),
@@ -212,7 +212,7 @@ impl Arena {
 
 /// What to start and where.
 #[derive(Clone, Debug)]
-pub(crate) struct Line {
+pub(crate) struct CommandLine {
     pub(crate) argv: Vec<OsString>,
     pub(crate) env: Vec<(OsString, OsString)>,
     pub(crate) cwd: PathBuf,

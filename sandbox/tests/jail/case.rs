@@ -1,4 +1,4 @@
-//! What a story is, and how it becomes one trial for each level.
+//! A test case, and how it becomes one trial for each level.
 
 use std::fs;
 use std::path::PathBuf;
@@ -7,11 +7,11 @@ use std::sync::OnceLock;
 use libtest_mimic::{Completion, Trial};
 use sandbox::{Jail, Level};
 
-use crate::arena::Place;
+use crate::fixture::Directories;
 
-/// A story, told at one level at a time. It fails by a panic.
+/// A story to run at one level at a time. It fails by a panic.
 #[derive(Clone, Copy)]
-pub(crate) struct Story {
+pub(crate) struct Case {
     pub(crate) name: &'static str,
     pub(crate) body: Body,
     pub(crate) needs: &'static [Need],
@@ -32,7 +32,7 @@ pub(crate) enum Need {
     Tracing,
 }
 
-/// How a story is told.
+/// What runs a story.
 #[derive(Clone, Copy)]
 pub(crate) enum Body {
     /// At the level that it is given.
@@ -44,9 +44,9 @@ pub(crate) enum Body {
 /// Lists stories: `stories!["subject": first, second needs [Need::Root]]`.
 macro_rules! stories {
     ($subject:literal: $($name:ident $(needs [$($need:expr),+])?),+ $(,)?) => {
-        vec![$($crate::story::Story {
+        vec![$($crate::case::Case {
             name: concat!($subject, "::", stringify!($name)),
-            body: $crate::story::Body::At($name),
+            body: $crate::case::Body::At($name),
             needs: &[$($($need),+)?],
         }),+]
     };
@@ -56,9 +56,9 @@ pub(crate) use stories;
 /// Lists stories that choose their levels.
 macro_rules! tests {
     ($subject:literal: $($name:ident $(needs [$($need:expr),+])?),+ $(,)?) => {
-        vec![$($crate::story::Story {
+        vec![$($crate::case::Case {
             name: concat!($subject, "::", stringify!($name)),
-            body: $crate::story::Body::Once($name),
+            body: $crate::case::Body::Once($name),
             needs: &[$($($need),+)?],
         }),+]
     };
@@ -66,9 +66,9 @@ macro_rules! tests {
 pub(crate) use tests;
 
 /// The trials of `stories`, at both levels where they leave that open.
-pub(crate) fn trials(stories: &[Story]) -> Vec<Trial> {
+pub(crate) fn trials(stories: &[Case]) -> Vec<Trial> {
     let mut trials = Vec::new();
-    for &Story { name, body, needs } in stories {
+    for &Case { name, body, needs } in stories {
         match body {
             Body::At(body) => trials.extend([Level::Full, Level::Kernel].map(|level| {
                 let name = format!("{name}::{level}");
@@ -97,7 +97,7 @@ fn trial(
     })
 }
 
-/// Why a story cannot be told here.
+/// Why a story cannot run here.
 enum Lack {
     /// The machine has to have it where `CI` is set.
     Machine(String),
@@ -144,8 +144,8 @@ fn strace_traces() -> bool {
 pub(crate) fn granted() -> Level {
     static GRANTED: OnceLock<Level> = OnceLock::new();
     *GRANTED.get_or_init(|| {
-        let place = Place::new();
-        let jail = Jail::build(&place.policy(Level::Full)).unwrap();
+        let dirs = Directories::new();
+        let jail = Jail::build(&dirs.policy(Level::Full)).unwrap();
         let level = jail.enforcement().level;
         let expected = std::env::var("SANDBOX_LEVEL").unwrap_or_else(|_| "full".to_owned());
         assert!(
