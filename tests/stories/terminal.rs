@@ -15,6 +15,7 @@ pub(crate) fn trials() -> Vec<Trial> {
     trials![
         ctrl_c_ends_the_call_and_everything_that_it_started needs [SCRIPT],
         ctrl_c_twice_ends_at_once_and_leaves_nothing needs [SCRIPT],
+        ctrl_c_ends_a_check_of_a_provider needs [SCRIPT, Need::Built("provider-workspace-conform")],
         apply_shows_asks_and_does_what_the_answer_says needs [SCRIPT],
         nobody_is_asked_about_a_call_that_would_fail needs [SCRIPT],
         what_was_shown_is_what_is_written_or_nothing needs [SCRIPT],
@@ -129,6 +130,14 @@ fn ctrl_c_twice_ends_at_once_and_leaves_nothing() {
     let (seen, code, _folder) = terminal.end();
     assert_eq!(code, Some(130), "{seen}");
     wait_until_gone(&marker);
+}
+
+fn ctrl_c_ends_a_check_of_a_provider() {
+    let mut terminal = Terminal::start(&format!("conform {PROGRAM}"));
+    terminal.wait_for("checking…");
+    terminal.type_in(CTRL_C);
+    let (seen, code, _folder) = terminal.end();
+    assert_eq!(code, Some(130), "{seen}");
 }
 
 fn apply_shows_asks_and_does_what_the_answer_says() {

@@ -3,8 +3,7 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use clap::Parser;
-use provider_workspace::cli::{ColorChoice, seconds};
+use clap::{ColorChoice, Parser};
 
 /// Check any tool provider against the protocol, as a host launches it.
 #[derive(Debug, Parser)]
@@ -46,6 +45,11 @@ pub(crate) struct Options {
     pub(crate) color: ColorChoice,
 }
 
+fn seconds(text: &str) -> Result<Duration, &'static str> {
+    let seconds = text.parse().ok().and_then(|seconds| Duration::try_from_secs_f64(seconds).ok());
+    seconds.filter(|limit| !limit.is_zero()).ok_or("must be a number of seconds greater than 0")
+}
+
 #[cfg(test)]
 mod tests {
     use clap::CommandFactory as _;
@@ -55,5 +59,9 @@ mod tests {
     #[test]
     fn the_command_line_holds_together() {
         Options::command().debug_assert();
+        assert_eq!(seconds("1.5"), Ok(Duration::from_millis(1500)));
+        for text in ["0", "-1", "nan", "inf", "x"] {
+            seconds(text).expect_err(text);
+        }
     }
 }

@@ -25,20 +25,13 @@ mod settings;
 mod shapes;
 mod trial;
 
-use std::ffi::OsString;
 use std::process::ExitCode;
 
-use provider_workspace::cli::{self, Output};
+use clap::Parser as _;
 
 use args::Options;
 
-fn main() -> ExitCode {
-    let arguments: Vec<OsString> = std::env::args_os().collect();
-    let options: Options = match cli::parse(&arguments) {
-        Ok(options) => options,
-        Err(code) => return code,
-    };
-    let output = Output::of_this_process(options.color);
-    let is_for_programs = options.json;
-    output.exit_code(cli::block_on(run::run(options, output)), is_for_programs)
+#[tokio::main(flavor = "current_thread")]
+async fn main() -> ExitCode {
+    run::run(&Options::parse()).await
 }

@@ -1,25 +1,46 @@
 //! The report for a person.
 
+use clap::builder::styling::{AnsiColor, Effects, Style};
+
 use super::checks::Check;
 use super::report::{Finding, Report, Verdict};
-use provider_workspace::cli::{Escape, Ink, Paint};
 
 /// How wide the column of ids is.
 const ID_WIDTH: usize = 26;
 
+const RED: Style = AnsiColor::Red.on_default();
+const GREEN: Style = AnsiColor::Green.on_default();
+const YELLOW: Style = AnsiColor::Yellow.on_default();
+const DIM: Style = Style::new().effects(Effects::DIMMED);
+
+/// Decides for this process whether colours reach its standard output and standard error.
+pub(crate) fn choose_colours(choice: clap::ColorChoice) {
+    match choice {
+        clap::ColorChoice::Auto => anstream::ColorChoice::Auto,
+        clap::ColorChoice::Always => anstream::ColorChoice::Always,
+        clap::ColorChoice::Never => anstream::ColorChoice::Never,
+    }
+    .write_global();
+}
+
+/// Why there is no report.
+pub(crate) fn untestable(why: &str) -> String {
+    format!("{} {}\n", styled(RED, "could not be tested:"), escape(why))
+}
+
 /// The whole report.
-pub(crate) fn text(report: &Report, paint: Paint, escape: Escape) -> String {
+pub(crate) fn text(report: &Report) -> String {
     let mut text = String::new();
     for (check, verdict) in report.verdicts() {
-        text.push_str(&one(check, &verdict, report.remarks(check), paint, escape));
+        text.push_str(&one(check, &verdict, report.remarks(check)));
     }
     let counts = report.counts();
     let kept = counts.passed + counts.remarked;
     let total = kept + counts.failed + counts.not_reached;
-    let ink = match (counts.failed, counts.not_reached) {
-        (1.., _) => Ink::Red,
-        (0, 1..) => Ink::Yellow,
-        (0, 0) => Ink::Green,
+    let style = match (counts.failed, counts.not_reached) {
+        (1.., _) => RED,
+        (0, 1..) => YELLOW,
+        (0, 0) => GREEN,
     };
     let remarked = match counts.remarked {
         0 => String::new(),
@@ -29,28 +50,22 @@ pub(crate) fn text(report: &Report, paint: Paint, escape: Escape) -> String {
         "{total} checks: {kept} passed{remarked}, {} failed, {} not reached",
         counts.failed, counts.not_reached
     );
-    text.push_str(&format!("\n{}\n", paint.ink(ink, &summary)));
+    text.push_str(&format!("\n{}\n", styled(style, &summary)));
     text
 }
 
-fn one(
-    check: Check,
-    verdict: &Verdict,
-    remarks: &[Finding],
-    paint: Paint,
-    escape: Escape,
-) -> String {
-    let (mark, ink) = match verdict {
-        Verdict::Pass(_) | Verdict::Remark(_) => ("pass", Ink::Green),
-        Verdict::Fail(_) => ("FAIL", Ink::Red),
-        Verdict::NotReached(_) => ("----", Ink::Yellow),
+fn one(check: Check, verdict: &Verdict, remarks: &[Finding]) -> String {
+    let (mark, style) = match verdict {
+        Verdict::Pass(_) | Verdict::Remark(_) => ("pass", GREEN),
+        Verdict::Fail(_) => ("FAIL", RED),
+        Verdict::NotReached(_) => ("----", YELLOW),
     };
-    let mark = paint.ink(ink, mark);
+    let mark = styled(style, mark);
     let mut text = format!("{mark}  {:ID_WIDTH$} {}\n", check.id(), check.title());
     let mut line = |label: &str, said: &str| {
-        // What a provider said may be more than a line, and what a terminal would obey.
-        let said = escape.apply(said).replace('\n', "\n                ");
-        text.push_str(&format!("      {} {said}\n", paint.ink(Ink::Dim, &format!("{label:9}"))));
+        // What a provider said may be more than a line.
+        let said = escape(said).replace('\n', "\n                ");
+        text.push_str(&format!("      {} {said}\n", styled(DIM, &format!("{label:9}"))));
     };
     match verdict {
         Verdict::Pass(notes) => notes.iter().for_each(|note| line("note", note)),
@@ -74,6 +89,22 @@ fn one(
     text
 }
 
+fn styled(style: Style, text: &str) -> String {
+    format!("{style}{text}{style:#}")
+}
+
+/// What a provider said, safe on a terminal: what steers one, and what cannot be seen, is spelled out.
+fn escape(said: &str) -> String {
+    let mut shown = String::with_capacity(said.len());
+    for c in said.replace("\r\n", "\n").chars() {
+        match c {
+            '\n' | '\t' | '"' | '\'' | '\\' => shown.push(c),
+            _ => shown.extend(c.escape_debug()),
+        }
+    }
+    shown
+}
+
 #[cfg(test)]
 mod tests {
     use super::super::report::Selection;
@@ -84,9 +115,9 @@ mod tests {
         let only = vec!["launch.line".to_owned(), "launch.std".to_owned()];
         let mut report = Report::new(Selection { only, skip: Vec::new() });
         report.pass(Check::Line);
-        report.fail(Check::Stdout, "\u{1b}[2J\nmore", "nothing");
+        report.fail(Check::Stdout, "\u{1b}[2J\nmore '\u{202e}é'", "nothing");
         report.remark(Check::Line, "allowed", "best");
-        let text = text(&report, Paint::Plain, Escape::Controls);
+        let text = anstream::adapter::strip_str(&text(&report)).to_string();
         let expected = "\
 pass  launch.line                prints a handshake line that a host can use
       rule      go-plugin: the first line is 1|VERSION|unix or tcp|ADDRESS|grpc|, with a certificate or a seventh field only when asked for
@@ -95,7 +126,7 @@ pass  launch.line                prints a handshake line that a host can use
 FAIL  launch.stdout              prints nothing else on stdout, ever
       rule      go-plugin: standard output belongs to the handshake; a host throws away what follows, and stops reading at a line of 64 KiB
       seen      \\u{1b}[2J
-                more
+                more '\\u{202e}é'
       expected  nothing
 ----  launch.stderr              writes nothing on stderr that crashes a host
       rule      hclog: in a JSON line the keys @level, @message and @timestamp are strings; another type panics a Go host

@@ -1,6 +1,7 @@
 //! From the command line to the report.
 
 use std::collections::BTreeSet;
+use std::io::{self, IsTerminal as _, Write as _};
 use std::process::ExitCode;
 use std::time::Duration;
 
@@ -15,7 +16,6 @@ use super::settings::Settings;
 use super::trial::Trial;
 use super::{paint, probes, processes};
 use goplugin::Signals;
-use provider_workspace::cli::{CliError, INTERRUPTED, Ink, Output};
 use tool_provider::error::chain;
 
 /// How long what was left running may take to be gone once it is killed.
@@ -24,30 +24,45 @@ const LAST_SWEEP: Duration = Duration::from_secs(2);
 /// The exit code where the binary could not be tested.
 const UNTESTABLE: u8 = 2;
 
+/// The exit codes of programs that SIGINT and SIGPIPE end: 128 and the signal's number.
+const INTERRUPTED: u8 = 130;
+const READER_GONE: u8 = 141;
+
 /// Checks a provider. The exit code is 0 when nothing failed, however much was not reached; 1 when
 /// something failed; 2 when the binary could not be tested.
-pub(crate) async fn run(options: Options, output: Output) -> Result<ExitCode, CliError> {
-    match tried(&options, output).await {
-        Ok(report) => {
-            let failed = report.counts().failed > 0;
-            let text = if options.json {
-                format!("{:#}\n", report.as_json(&options.binary.display().to_string()))
-            } else {
-                paint::text(&report, output.paint(), output.escape())
-            };
-            output.print(&text)?;
-            Ok(if failed { ExitCode::FAILURE } else { ExitCode::SUCCESS })
+pub(crate) async fn run(options: &Options) -> ExitCode {
+    paint::choose_colours(options.color);
+    let (written, code) = match tried(options).await {
+        Ok(report) => (print_report(&report, options), u8::from(report.counts().failed > 0)),
+        Err(Ended::Interrupted) => (Ok(()), INTERRUPTED),
+        Err(Ended::Untestable(why)) => (print_untestable(&why, options), UNTESTABLE),
+    };
+    match written {
+        Ok(()) => ExitCode::from(code),
+        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => ExitCode::from(READER_GONE),
+        Err(error) => {
+            // Where standard error is gone, too, the exit code has to do.
+            let _ = writeln!(io::stderr(), "cannot write the report: {error}");
+            ExitCode::from(UNTESTABLE)
         }
-        Err(Ended::Interrupted) => Ok(ExitCode::from(INTERRUPTED)),
-        Err(Ended::Untestable(why)) => {
-            if options.json {
-                let binary = options.binary.display().to_string();
-                output.print(&format!("{:#}\n", json!({"binary": binary, "untestable": why})))?;
-            } else {
-                output.note("could not be tested", Ink::Red, &why);
-            }
-            Ok(ExitCode::from(UNTESTABLE))
-        }
+    }
+}
+
+fn print_report(report: &Report, options: &Options) -> io::Result<()> {
+    if options.json {
+        let binary = options.binary.display().to_string();
+        writeln!(io::stdout(), "{:#}", report.as_json(&binary))
+    } else {
+        anstream::stdout().write_all(paint::text(report).as_bytes())
+    }
+}
+
+fn print_untestable(why: &str, options: &Options) -> io::Result<()> {
+    if options.json {
+        let binary = options.binary.display().to_string();
+        writeln!(io::stdout(), "{:#}", json!({"binary": binary, "untestable": why}))
+    } else {
+        anstream::stderr().write_all(paint::untestable(why).as_bytes())
     }
 }
 
@@ -57,11 +72,11 @@ enum Ended {
     Interrupted,
 }
 
-async fn tried(options: &Options, output: Output) -> Result<Report, Ended> {
+async fn tried(options: &Options) -> Result<Report, Ended> {
     let mut trial = prepared(options).map_err(Ended::Untestable)?;
     let mut interrupts = Signals::take(&[SIGINT])
         .map_err(|error| Ended::Untestable(format!("Ctrl-C cannot be listened for: {error}")))?;
-    output.progress("checking…");
+    show_progress("checking…");
     let ended = tokio::select! {
         ended = probes::all(&mut trial) => {
             ended.map_err(|error| Ended::Untestable(chain(&error)))
@@ -70,7 +85,16 @@ async fn tried(options: &Options, output: Output) -> Result<Report, Ended> {
     };
     // Nothing that was started outlives the trial, however it ended.
     processes::kill_all(LAST_SWEEP).await;
+    show_progress("");
     ended.map(|()| trial.report)
+}
+
+/// Replaces the line on the terminal that says what goes on, where somebody watches.
+fn show_progress(line: &str) {
+    if io::stderr().is_terminal() {
+        // A line of progress that is lost is no loss.
+        let _ = write!(io::stderr(), "\r\x1b[K{line}");
+    }
 }
 
 fn prepared(options: &Options) -> Result<Trial, String> {

@@ -21,9 +21,12 @@ use crate::observe::{
 };
 use goplugin::Cookie;
 use goplugin::host::{Environment, Launch, LaunchError, OutputChunk, Plugin};
-use provider_workspace::plugin::{COOKIE, HOST_CALLBACKS, PROTOCOL_VERSION};
 use tool_provider::Payload;
+use tool_provider::grpc::handshake::{COOKIE_KEY, COOKIE_VALUE, HOST_CALLBACKS, PROTOCOL_VERSION};
 use tool_provider::grpc::host_callbacks_keeping;
+
+/// By which a provider knows that a host launched it.
+pub(crate) const COOKIE: Cookie = Cookie { key: COOKIE_KEY, value: COOKIE_VALUE };
 
 pub(crate) const RESOURCE: i32 = 1;
 pub(crate) const DATA_SOURCE: i32 = 2;

@@ -8,11 +8,10 @@ use rustix::process::{Pid, Signal, kill_process};
 use super::super::checks::Check;
 use super::super::processes::{self, Process};
 use super::super::session::{SESSION, Said, Session};
-use super::super::trial::{Callbacks, Trial};
+use super::super::trial::{COOKIE, Callbacks, Trial};
 use super::{Life, cancel, launch};
 use crate::observe::Refusal;
 use goplugin::host::{Exit, Shutdown};
-use provider_workspace::plugin::COOKIE;
 
 /// What sockets that stay behind count as.
 #[derive(Clone, Copy, PartialEq)]

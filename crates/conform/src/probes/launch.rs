@@ -6,13 +6,13 @@ use super::super::checks::Check;
 use super::super::fixture;
 use super::super::processes;
 use super::super::session::Session;
-use super::super::trial::{Callbacks, Trial};
+use super::super::trial::{COOKIE, Callbacks, Trial};
 use super::{Life, config, ends};
 use crate::observe::{Observer, Refusal};
 use goplugin::host::{LaunchError, Multiplex, Plugin, Security};
 use goplugin::{Address, Cookie, LineError, MultiplexField};
-use provider_workspace::plugin::{COOKIE, PROTOCOL_VERSION};
 use tool_provider::error::chain;
+use tool_provider::grpc::handshake::PROTOCOL_VERSION;
 
 /// A version that no tool provider speaks.
 const NO_VERSION: u32 = 1_000_000;

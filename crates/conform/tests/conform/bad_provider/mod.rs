@@ -13,16 +13,18 @@ use std::error::Error;
 use std::io::Write as _;
 use std::process::{Command, ExitCode, Stdio};
 
-use goplugin::Services;
 use goplugin::server::{
     CookieCheck, HandshakeEnvironment, HostWatch, Settings, StandardStreams, serve,
 };
-use provider_workspace::plugin::COOKIE;
+use goplugin::{Cookie, Services};
+use tool_provider::grpc::handshake::{COOKIE_KEY, COOKIE_VALUE};
 
 pub(crate) use fault::VARIABLE;
 
 use answers::Provider;
 use fault::Fault;
+
+const COOKIE: Cookie = Cookie { key: COOKIE_KEY, value: COOKIE_VALUE };
 
 /// Serves, where the checker launched this process as its provider.
 pub(crate) fn run_if_asked() -> Option<ExitCode> {
