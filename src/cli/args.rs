@@ -37,7 +37,7 @@ const TRY: &str = "Try: provider-workspace call read_file README.md";
 
 /// When colours are used.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
-pub enum ColorChoice {
+pub(crate) enum ColorChoice {
     /// Where the environment and the terminal take them.
     #[default]
     Auto,
@@ -48,8 +48,7 @@ pub enum ColorChoice {
 }
 
 /// The command line, for help, manual pages and completions.
-#[must_use]
-pub fn command() -> clap::Command {
+pub(crate) fn command() -> clap::Command {
     Options::command()
 }
 
@@ -88,8 +87,6 @@ pub(crate) enum Command {
         /// The folder to write to; it must exist. Without it the main page goes to standard output.
         folder: Option<PathBuf>,
     },
-    /// Write the reference pages of docs/ anew, from the code's own schemas and tables.
-    Docs(DocsOptions),
 }
 
 impl Command {
@@ -102,10 +99,7 @@ impl Command {
             Command::Render(options) => options.json,
             Command::Doctor(options) => options.json,
             Command::Conform { arguments } => checker::prints_json(arguments),
-            Command::Serve
-            | Command::Completions { .. }
-            | Command::Man { .. }
-            | Command::Docs(_) => false,
+            Command::Serve | Command::Completions { .. } | Command::Man { .. } => false,
         }
     }
 }
@@ -192,17 +186,6 @@ pub(crate) struct DoctorOptions {
     pub(crate) roots: RootOptions,
 }
 
-/// What `docs` writes.
-#[derive(Debug, Args)]
-pub(crate) struct DocsOptions {
-    /// The folder that the pages are in; it must exist.
-    #[arg(default_value = "docs")]
-    pub(crate) folder: PathBuf,
-    /// Write nothing, and fail where a page is not as it would be written.
-    #[arg(long)]
-    pub(crate) check: bool,
-}
-
 /// The configuration.
 #[derive(Debug, Args)]
 pub(crate) struct RootOptions {
@@ -237,15 +220,9 @@ impl LaunchOptions {
 }
 
 /// A time of the command line.
-///
-/// # Errors
-/// What is wrong with it, for a person.
-pub fn seconds(text: &str) -> Result<Duration, String> {
-    let seconds: f64 = text.parse().map_err(|_| "not a number of seconds".to_owned())?;
-    match Duration::try_from_secs_f64(seconds) {
-        Ok(duration) if !duration.is_zero() => Ok(duration),
-        _ => Err("must be finite and greater than 0".to_owned()),
-    }
+fn seconds(text: &str) -> Result<Duration, &'static str> {
+    let seconds = text.parse().ok().and_then(|seconds| Duration::try_from_secs_f64(seconds).ok());
+    seconds.filter(|time| !time.is_zero()).ok_or("must be a number of seconds greater than 0")
 }
 
 #[cfg(test)]

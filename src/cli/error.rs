@@ -12,8 +12,7 @@ use tool_provider::grpc::ClientError;
 
 /// Why a command failed.
 #[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
-pub enum CliError {
+pub(crate) enum CliError {
     /// What should be a JSON object is not one.
     #[error("{what}: not a JSON object: {source}")]
     Json {
@@ -72,12 +71,6 @@ pub enum CliError {
     /// Ctrl-C.
     #[error("cancelled by Ctrl-C")]
     Interrupted,
-    /// A page of the documents is not as the code would write it.
-    #[error("not current: {}", .pages.join(", "))]
-    Outdated {
-        /// The pages.
-        pages: Vec<String>,
-    },
     /// A file of the person's cannot be read or written.
     #[error("cannot {action} {}", path.display())]
     File {
@@ -112,8 +105,7 @@ pub enum CliError {
 
 /// Where a piece of JSON was taken from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum Place {
+pub(crate) enum Place {
     /// The command line.
     Line,
     /// A file, or standard input.
@@ -122,8 +114,7 @@ pub enum Place {
 
 impl CliError {
     /// What can be done about it, where that is known.
-    #[must_use]
-    pub fn hint(&self) -> Option<String> {
+    pub(crate) fn hint(&self) -> Option<String> {
         match self {
             CliError::Json { place: Place::Elsewhere, .. } => Some(
                 "a file behind @, and standard input for -, hold one JSON object and nothing else"
@@ -158,7 +149,6 @@ impl CliError {
                     .to_owned(),
             ),
             CliError::NobodyToAsk => Some("--yes applies without asking".to_owned()),
-            CliError::Outdated { .. } => Some("write them anew: cargo run -- docs".to_owned()),
             _ => None,
         }
     }

@@ -16,13 +16,14 @@ pub(crate) const FAILED: u8 = 1;
 pub(crate) const USAGE: u8 = 2;
 
 /// The exit code of a program that Ctrl-C ended: 128 and the number of SIGINT.
-pub const INTERRUPTED: u8 = 130;
+const INTERRUPTED: u8 = 130;
 
 /// The exit code of a program that SIGPIPE ended: 128 and its number.
 pub(crate) const READER_GONE: u8 = 141;
 
 /// The exit code of a call that failed.
-pub(crate) const fn of_category(category: Category) -> u8 {
+#[must_use]
+pub const fn of_category(category: Category) -> u8 {
     match category {
         Category::InvalidArguments => USAGE,
         Category::NotFound => 3,
@@ -66,7 +67,8 @@ pub(crate) fn of_error(error: &CliError) -> ExitCode {
 }
 
 /// Every exit code and what it means, in the order of their numbers.
-pub(crate) fn table() -> Vec<(String, String)> {
+#[must_use]
+pub fn table() -> Vec<(String, String)> {
     let mut rows: Vec<(u8, String)> = vec![
         (0, "Success. A command that bash ran, too, ended with 0.".to_owned()),
         (

@@ -1,4 +1,4 @@
-//! The commands for a person. All but `doctor`, `completions`, `man` and `docs` launch this very
+//! The commands for a person. All but `doctor`, `completions` and `man` launch this very
 //! program as a plugin and ask it through the real handshake, so what a person sees is what a kernel
 //! gets.
 
@@ -6,10 +6,9 @@ mod apply;
 mod args;
 mod call;
 mod checker;
-mod docs;
 mod doctor;
 mod error;
-mod exit;
+pub mod exit;
 mod files;
 mod follow;
 mod host;
@@ -22,17 +21,13 @@ mod refusal;
 mod schema;
 mod tool_args;
 
-pub use args::{ColorChoice, command, seconds};
-pub use error::{CliError, Place};
-pub use exit::INTERRUPTED;
-pub use output::Output;
-pub use paint::{Escape, Ink, Paint};
-pub use refusal::parse;
-
 use std::ffi::OsString;
 use std::process::ExitCode;
 
-use args::{Command, Options};
+use args::{ColorChoice, Command, Options, command};
+use error::CliError;
+use output::Output;
+use refusal::parse;
 
 /// Runs the command line and returns the process's exit code.
 pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
@@ -62,7 +57,6 @@ fn dispatch(command: Command, color: ColorChoice, output: Output) -> Result<Exit
         Command::Serve => host::serve(),
         Command::Completions { shell } => pages::completions(shell, output),
         Command::Man { folder } => pages::man(folder.as_deref(), output),
-        Command::Docs(options) => docs::run(&options, output),
     }
 }
 
@@ -70,9 +64,7 @@ fn dispatch(command: Command, color: ColorChoice, output: Output) -> Result<Exit
 ///
 /// # Errors
 /// Those of `work`; [`CliError::Io`] when there can be no runtime.
-pub fn block_on(
-    work: impl Future<Output = Result<ExitCode, CliError>>,
-) -> Result<ExitCode, CliError> {
+fn block_on(work: impl Future<Output = Result<ExitCode, CliError>>) -> Result<ExitCode, CliError> {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()

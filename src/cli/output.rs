@@ -5,6 +5,8 @@ use std::io::{self, Write as _};
 use std::process::ExitCode;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use anstream::AutoStream;
+use anstream::stream::RawStream;
 use rustix::fs::FileType;
 use rustix::termios::tcgetwinsize;
 
@@ -16,7 +18,7 @@ use tool_provider::OutputStream;
 
 /// Standard output and standard error.
 #[derive(Clone, Copy)]
-pub struct Output {
+pub(crate) struct Output {
     stdout: Stream,
     stderr: Stream,
 }
@@ -47,7 +49,7 @@ enum Target {
 }
 
 impl Stream {
-    fn of(stream: &(impl io::IsTerminal + std::os::fd::AsFd), color: ColorChoice) -> Self {
+    fn of(stream: &(impl RawStream + std::os::fd::AsFd), color: ColorChoice) -> Self {
         let is_pipe = || {
             let stat = rustix::fs::fstat(stream);
             stat.is_ok_and(|stat| FileType::from_raw_mode(stat.st_mode) == FileType::Fifo)
@@ -57,12 +59,16 @@ impl Stream {
             false if is_pipe() => Target::Pipe,
             false => Target::Elsewhere,
         };
+        let is_coloured = match color {
+            ColorChoice::Always => true,
+            ColorChoice::Never => false,
+            ColorChoice::Auto => AutoStream::choice(stream) == anstream::ColorChoice::Always,
+        };
+        let paint = if is_coloured { Paint::Colours } else { Paint::Plain };
         let size = tcgetwinsize(stream).ok().filter(|size| size.ws_col > 0);
         Self {
             target,
-            paint: paint(color, target, |name| {
-                std::env::var_os(name).map(|value| value.to_string_lossy().into_owned())
-            }),
+            paint,
             width: size.filter(|_| target == Target::Terminal).map(|size| size.ws_col.into()),
         }
     }
@@ -77,40 +83,10 @@ impl Stream {
     }
 }
 
-/// Whether a stream gets colours: `--color` decides, else `NO_COLOR`, else `CLICOLOR_FORCE`, else
-/// `CLICOLOR`, `TERM` and whether it is a terminal.
-fn paint(color: ColorChoice, target: Target, variable: impl Fn(&str) -> Option<String>) -> Paint {
-    let is_set = |name: &str| variable(name).is_some_and(|value| !value.is_empty());
-    let is = |name: &str, value: &str| variable(name).is_some_and(|found| found == value);
-    let is_wanted = match color {
-        ColorChoice::Always => true,
-        ColorChoice::Never => false,
-        ColorChoice::Auto if is_set("NO_COLOR") => false,
-        ColorChoice::Auto if is_set("CLICOLOR_FORCE") && !is("CLICOLOR_FORCE", "0") => true,
-        ColorChoice::Auto => {
-            target == Target::Terminal && !is("CLICOLOR", "0") && !is("TERM", "dumb")
-        }
-    };
-    if is_wanted { Paint::Colours } else { Paint::Plain }
-}
-
 impl Output {
     /// Those of this process, coloured as `color` says.
-    #[must_use]
-    pub fn of_this_process(color: ColorChoice) -> Self {
+    pub(crate) fn of_this_process(color: ColorChoice) -> Self {
         Self { stdout: Stream::of(&io::stdout(), color), stderr: Stream::of(&io::stderr(), color) }
-    }
-
-    /// Whether standard output gets colours.
-    #[must_use]
-    pub fn paint(&self) -> Paint {
-        self.stdout.paint
-    }
-
-    /// What has to be done to text from elsewhere before it is written to standard output.
-    #[must_use]
-    pub fn escape(&self) -> Escape {
-        self.stdout.escape()
     }
 
     /// What paints for standard output.
@@ -133,7 +109,7 @@ impl Output {
     }
 
     /// Writes text to standard output.
-    pub fn print(&self, text: &str) -> Result<(), CliError> {
+    pub(crate) fn print(&self, text: &str) -> Result<(), CliError> {
         self.bytes(text.as_bytes())
     }
 
@@ -173,7 +149,7 @@ impl Output {
     }
 
     /// Shows what goes on, on one line of a terminal that the next replaces.
-    pub fn progress(&self, message: &str) {
+    pub(crate) fn progress(&self, message: &str) {
         // A pager that reads what we print draws where the line would be.
         let is_alone = self.stdout.target != Target::Pipe;
         if !self.is_watched() || !is_alone || IN_A_LINE.load(Ordering::Relaxed) {
@@ -195,7 +171,7 @@ impl Output {
     }
 
     /// Tells of something on standard error.
-    pub fn note(&self, label: &str, ink: Ink, text: &str) {
+    pub(crate) fn note(&self, label: &str, ink: Ink, text: &str) {
         self.end_progress();
         let text = self.stderr.escape().apply(text);
         let label = self.stderr.paint.ink(ink, &format!("{label}:"));
@@ -211,7 +187,7 @@ impl Output {
     }
 
     /// The exit code of a command. Tells why it failed, as JSON where a program reads it.
-    pub fn exit_code(
+    pub(crate) fn exit_code(
         &self,
         outcome: Result<ExitCode, CliError>,
         is_for_programs: bool,
@@ -282,31 +258,6 @@ fn written(result: io::Result<()>) -> Result<(), CliError> {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn the_flag_decides_on_colours_then_the_environment_then_the_terminal() {
-        use ColorChoice::{Always, Auto, Never};
-        type Case<'a> = (ColorChoice, Target, &'a [(&'a str, &'a str)], Paint);
-        let cases: [Case<'_>; 10] = [
-            (Auto, Target::Terminal, &[], Paint::Colours),
-            (Auto, Target::Elsewhere, &[], Paint::Plain),
-            (Auto, Target::Terminal, &[("NO_COLOR", "1")], Paint::Plain),
-            (Auto, Target::Terminal, &[("NO_COLOR", "")], Paint::Colours),
-            (Auto, Target::Elsewhere, &[("CLICOLOR_FORCE", "1")], Paint::Colours),
-            (Auto, Target::Elsewhere, &[("CLICOLOR_FORCE", "0")], Paint::Plain),
-            (Auto, Target::Terminal, &[("NO_COLOR", "1"), ("CLICOLOR_FORCE", "1")], Paint::Plain),
-            (Auto, Target::Terminal, &[("TERM", "dumb")], Paint::Plain),
-            (Always, Target::Elsewhere, &[("NO_COLOR", "1")], Paint::Colours),
-            (Never, Target::Terminal, &[("CLICOLOR_FORCE", "1")], Paint::Plain),
-        ];
-        for (color, target, variables, expected) in cases {
-            let found = paint(color, target, |name| {
-                let found = variables.iter().find(|(known, _)| *known == name);
-                found.map(|(_, value)| (*value).to_owned())
-            });
-            assert_eq!(found, expected, "{color:?} {variables:?}");
-        }
-    }
 
     #[test]
     fn what_is_coloured_is_escaped_also_in_a_pipe() {

@@ -37,7 +37,7 @@ fn color_in(arguments: &[OsString]) -> ColorChoice {
 ///
 /// # Errors
 /// The exit code, where there is nothing left to do.
-pub fn parse<T: clap::Parser>(arguments: &[OsString]) -> Result<T, ExitCode> {
+pub(crate) fn parse<T: clap::Parser>(arguments: &[OsString]) -> Result<T, ExitCode> {
     T::try_parse_from(arguments)
         .map_err(|error| answer(&error, arguments, Output::of_this_process(color_in(arguments))))
 }

@@ -1,5 +1,5 @@
-//! The documents: the pages that are made from the code are current, and every command that a
-//! document shows is run as it is written.
+//! The documents: every command that one shows is run as it is written. (That the pages which are made
+//! from the code are current is a test of xtask.)
 //!
 //! - A block marked `sh` is a script: each of its commands has to succeed.
 //! - A block marked `console` is a session: what stands behind `$ ` is run, and the lines below are
@@ -19,7 +19,6 @@ use crate::trials::Trial;
 
 pub(crate) fn trials() -> Vec<Trial> {
     trials![
-        the_reference_pages_are_current,
         every_command_that_a_document_shows_works_as_written,
         the_checks_of_sessions_see_what_they_should,
     ]
@@ -27,29 +26,6 @@ pub(crate) fn trials() -> Vec<Trial> {
 
 fn checkout() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR"))
-}
-
-fn the_reference_pages_are_current() {
-    let output = Command::new(PROGRAM)
-        .args(["docs", "--check"])
-        .arg(checkout().join("docs"))
-        .output()
-        .unwrap();
-    let printed = String::from_utf8_lossy(&output.stderr);
-    assert!(output.status.success(), "run `cargo run -- docs`: {printed}");
-
-    // And the check sees what it should.
-    let folder = tempfile::tempdir().unwrap();
-    let run = |more: &[&str]| {
-        let mut command = Command::new(PROGRAM);
-        command.arg("docs").args(more).arg(folder.path()).stdout(Stdio::null());
-        command.output().unwrap().status.code()
-    };
-    assert_eq!(run(&["--check"]), Some(1));
-    assert_eq!(run(&[]), Some(0));
-    assert_eq!(run(&["--check"]), Some(0));
-    write(folder.path().join("errors.md"), "old").unwrap();
-    assert_eq!(run(&["--check"]), Some(1));
 }
 
 fn every_command_that_a_document_shows_works_as_written() {

@@ -1,20 +1,30 @@
 //! Chores of this repository. They are a crate of their own, so that no build of the product needs
 //! what they need.
 //!
-//! `cargo run -p xtask -- messages` writes the Rust of all `.proto` files.
+//! - `cargo run -p xtask -- messages` writes the Rust of all `.proto` files. With
+//!   `--no-default-features` it builds nothing of the product, which may not compile without it.
+//! - `cargo run -p xtask -- docs` writes the reference pages of docs/; with `--check` it fails where one
+//!   is not as it would be written.
 #![forbid(unsafe_code)]
 
 use std::error::Error;
 use std::io::Write as _;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
+#[cfg(feature = "docs")]
+mod docs;
 mod messages;
 
 fn main() -> ExitCode {
     let chores: Vec<String> = std::env::args().skip(1).collect();
     let done = match chores.iter().map(String::as_str).collect::<Vec<_>>()[..] {
         ["messages"] => messages::write(),
-        _ => Err("usage: cargo run -p xtask -- messages".into()),
+        #[cfg(feature = "docs")]
+        ["docs"] => docs::write(),
+        #[cfg(feature = "docs")]
+        ["docs", "--check"] => docs::check(),
+        _ => Err("usage: cargo run -p xtask -- messages | docs [--check]".into()),
     };
     match done {
         Ok(()) => ExitCode::SUCCESS,
@@ -24,6 +34,12 @@ fn main() -> ExitCode {
             ExitCode::FAILURE
         }
     }
+}
+
+/// The repository's root.
+fn root() -> PathBuf {
+    let own = Path::new(env!("CARGO_MANIFEST_DIR"));
+    own.parent().unwrap_or(own).to_path_buf()
 }
 
 /// An error with its sources.

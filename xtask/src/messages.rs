@@ -10,6 +10,8 @@ use std::path::{Path, PathBuf};
 
 use tonic_prost_build::Builder;
 
+use crate::root;
+
 /// What one module's messages are made of, and where they go.
 struct Module {
     /// The directory of the `.proto` files, from the repository's root.
@@ -98,12 +100,6 @@ impl Module {
         let directory = root().join(self.generated);
         if directory.is_dir() { read(&directory) } else { Ok(Files::new()) }
     }
-}
-
-/// The repository's root.
-fn root() -> PathBuf {
-    let own = Path::new(env!("CARGO_MANIFEST_DIR"));
-    own.parent().unwrap_or(own).to_path_buf()
 }
 
 fn read(directory: &Path) -> Result<Files, Box<dyn Error>> {

@@ -4,7 +4,7 @@ use workspace_fs::text::hidden::visible;
 
 /// What is done to text from files and commands before it is shown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Escape {
+pub(crate) enum Escape {
     /// What is hidden is spelt out, control characters above all.
     Controls,
     /// Nothing: a program reads it.
@@ -13,8 +13,7 @@ pub enum Escape {
 
 impl Escape {
     /// `text` as it may be shown.
-    #[must_use]
-    pub fn apply(self, text: &str) -> String {
+    pub(crate) fn apply(self, text: &str) -> String {
         match self {
             Escape::Controls => escape(text),
             Escape::Nothing => text.to_owned(),

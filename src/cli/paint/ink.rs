@@ -2,7 +2,7 @@
 
 /// Whether text may be coloured.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Paint {
+pub(crate) enum Paint {
     /// Yes.
     Colours,
     /// No.
@@ -10,9 +10,8 @@ pub enum Paint {
 }
 
 /// How a piece of text is coloured.
-#[expect(missing_docs, reason = "each is what it is called")]
 #[derive(Clone, Copy, Debug)]
-pub enum Ink {
+pub(crate) enum Ink {
     Bold,
     Italic,
     Dim,
@@ -47,7 +46,7 @@ impl Ink {
 
 impl Paint {
     /// `text` in a colour, where colours are wanted. The text must be escaped already.
-    pub fn ink(self, ink: Ink, text: &str) -> String {
+    pub(crate) fn ink(self, ink: Ink, text: &str) -> String {
         match self {
             Paint::Colours if !text.is_empty() => format!("\x1b[{}m{text}\x1b[0m", ink.code()),
             _ => text.to_owned(),

@@ -12,9 +12,9 @@ mod tests;
 mod tree;
 mod wrap;
 
-pub use escape::Escape;
+pub(crate) use escape::Escape;
 pub(crate) use escape::escape;
 pub(crate) use hits::{Hits, Layout};
-pub use ink::{Ink, Paint};
+pub(crate) use ink::{Ink, Paint};
 pub(crate) use tree::Painter;
 pub(crate) use wrap::cut;

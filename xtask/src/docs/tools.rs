@@ -3,7 +3,7 @@
 use super::MADE;
 use super::markdown::{block, code, table};
 use super::properties::rows;
-use crate::cli::tool_args::specs;
+use provider_workspace::backend::provider;
 use tool_provider::schema::{Kind, Presence, Schema};
 use tool_provider::{Concurrency, RiskClass, ToolKind, ToolSpec};
 
@@ -40,7 +40,7 @@ const EXAMPLES: &[(&str, &str)] = &[
 ];
 
 pub(super) fn page() -> String {
-    let specs = specs();
+    let specs = provider().schema();
     let mut page = format!(
         "# Tools\n{MADE}\nWhat a model gets, under the default configuration. By hand each argument \
          is a flag, `old_string` as `--old-string`; `provider-workspace call TOOL --help` lists \
@@ -124,7 +124,7 @@ mod tests {
 
     #[test]
     fn every_tool_has_something_to_try() {
-        for spec in specs() {
+        for spec in provider().schema() {
             assert!(EXAMPLES.iter().any(|(tool, _)| *tool == spec.name), "{}", spec.name);
         }
     }

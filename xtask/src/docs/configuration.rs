@@ -3,8 +3,8 @@
 use super::MADE;
 use super::markdown::{code, table};
 use super::properties::rows;
-use crate::config::properties;
-use crate::plugin::LOG_VARIABLE;
+use provider_workspace::config::properties;
+use provider_workspace::plugin::LOG_VARIABLE;
 use tool_provider::schema::Presence;
 
 pub(super) fn page() -> String {

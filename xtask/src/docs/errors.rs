@@ -2,7 +2,7 @@
 
 use super::MADE;
 use super::markdown::{code, prose, table};
-use crate::cli::exit;
+use provider_workspace::cli::exit;
 use tool_provider::grpc::grpc_code;
 use tool_provider::taxonomy::{Failing, TAXONOMY};
 
