@@ -34,8 +34,8 @@ pub(crate) async fn run(options: &Options) -> ExitCode {
     paint::choose_colours(options.color);
     let (written, code) = match tried(options).await {
         Ok(report) => (print_report(&report, options), u8::from(report.counts().failed > 0)),
-        Err(Ended::Interrupted) => (Ok(()), INTERRUPTED),
-        Err(Ended::Untestable(why)) => (print_untestable(&why, options), UNTESTABLE),
+        Err(StopReason::Interrupted) => (Ok(()), INTERRUPTED),
+        Err(StopReason::Untestable(why)) => (print_untestable(&why, options), UNTESTABLE),
     };
     match written {
         Ok(()) => ExitCode::from(code),
@@ -67,21 +67,21 @@ fn print_untestable(why: &str, options: &Options) -> io::Result<()> {
 }
 
 /// Why there is no report.
-enum Ended {
+enum StopReason {
     Untestable(String),
     Interrupted,
 }
 
-async fn tried(options: &Options) -> Result<Report, Ended> {
-    let mut trial = prepared(options).map_err(Ended::Untestable)?;
+async fn tried(options: &Options) -> Result<Report, StopReason> {
+    let mut trial = prepared(options).map_err(StopReason::Untestable)?;
     let mut interrupts = Signals::take(&[SIGINT])
-        .map_err(|error| Ended::Untestable(format!("Ctrl-C cannot be listened for: {error}")))?;
+        .map_err(|error| StopReason::Untestable(format!("Ctrl-C cannot be listened for: {error}")))?;
     show_progress("checking…");
     let ended = tokio::select! {
         ended = probes::all(&mut trial) => {
-            ended.map_err(|error| Ended::Untestable(chain(&error)))
+            ended.map_err(|error| StopReason::Untestable(chain(&error)))
         }
-        () = interrupts.recv() => Err(Ended::Interrupted),
+        () = interrupts.recv() => Err(StopReason::Interrupted),
     };
     // Nothing that was started outlives the trial, however it ended.
     processes::kill_all(LAST_SWEEP).await;

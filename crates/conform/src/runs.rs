@@ -16,12 +16,12 @@ const MOST_BYTES: usize = 128 << 20;
 #[derive(Debug)]
 pub(crate) struct Run {
     pub(crate) events: Vec<ObservedEvent>,
-    pub(crate) ending: Ending,
+    pub(crate) outcome: StreamOutcome,
 }
 
 /// How a stream of events ended.
 #[derive(Debug)]
-pub(crate) enum Ending {
+pub(crate) enum StreamOutcome {
     /// In order.
     Closed,
     /// With a status, or there was no stream at all.
@@ -42,8 +42,8 @@ impl Run {
         let mut events = Vec::new();
         let mut stream = match timeout_at(end, observer.invoke(call, deadline)).await {
             Ok(Ok(stream)) => stream,
-            Ok(Err(refusal)) => return Self { events, ending: Ending::Refused(refusal) },
-            Err(_) => return Self { events, ending: Ending::Open },
+            Ok(Err(refusal)) => return Self { events, outcome: StreamOutcome::Refused(refusal) },
+            Err(_) => return Self { events, outcome: StreamOutcome::Open },
         };
         let mut bytes = 0;
         while events.len() < MOST_EVENTS && bytes < MOST_BYTES {
@@ -53,13 +53,13 @@ impl Run {
                     events.push(event);
                 }
                 Ok(Some(Err(refusal))) => {
-                    return Self { events, ending: Ending::Refused(refusal) };
+                    return Self { events, outcome: StreamOutcome::Refused(refusal) };
                 }
-                Ok(None) => return Self { events, ending: Ending::Closed },
+                Ok(None) => return Self { events, outcome: StreamOutcome::Closed },
                 Err(_) => break,
             }
         }
-        Self { events, ending: Ending::Open }
+        Self { events, outcome: StreamOutcome::Open }
     }
 
     /// The payload of its result, if it is one.
@@ -91,12 +91,14 @@ impl Run {
 
     /// How it ended, in words.
     pub(crate) fn outcome(&self) -> String {
-        let last = match (self.error(), &self.ending) {
-            (Some(error), Ending::Closed) => return format!("an error: {}", shown(error)),
-            (_, Ending::Refused(refusal)) => format!("{refusal}"),
-            (_, Ending::Open) => "a stream that stays open".to_owned(),
-            (None, Ending::Closed) if self.result().is_some() => return "a result".to_owned(),
-            (None, Ending::Closed) => "the end of the stream".to_owned(),
+        let last = match (self.error(), &self.outcome) {
+            (Some(error), StreamOutcome::Closed) => return format!("an error: {}", shown(error)),
+            (_, StreamOutcome::Refused(refusal)) => format!("{refusal}"),
+            (_, StreamOutcome::Open) => "a stream that stays open".to_owned(),
+            (None, StreamOutcome::Closed) if self.result().is_some() => {
+                return "a result".to_owned();
+            }
+            (None, StreamOutcome::Closed) => "the end of the stream".to_owned(),
         };
         format!("{} events, then {last}", self.events.len())
     }

@@ -12,7 +12,7 @@ use super::derive::Shell;
 use super::fixture::Fixture;
 use super::processes;
 use super::report::Report;
-use super::runs::{self, Ending, Run};
+use super::runs::{self, Run, StreamOutcome};
 use super::session::{Said, Session};
 use super::settings::{Samples, Settings};
 use super::shapes;
@@ -277,7 +277,7 @@ impl Trial {
         run: &Run,
     ) {
         let wanted = "an error event, or at least a status that says what is wrong";
-        if let Ending::Refused(refusal) = &run.ending
+        if let StreamOutcome::Refused(refusal) = &run.outcome
             && run.events.is_empty()
         {
             self.refused(what, refusal);
@@ -303,8 +303,8 @@ impl Trial {
             matches!(event, ObservedEvent::Result(_) | ObservedEvent::Error(_))
         };
         let ends = run.events.iter().filter(is_last).count();
-        match &run.ending {
-            Ending::Refused(refusal) => {
+        match &run.outcome {
+            StreamOutcome::Refused(refusal) => {
                 self.status(what, refusal);
                 if refusal.origin == Origin::Provider {
                     let seen = format!("{what}: {}", run.outcome());
@@ -313,11 +313,11 @@ impl Trial {
                     self.report.fail(Check::Failures, seen, wanted);
                 }
             }
-            Ending::Open => {
+            StreamOutcome::Open => {
                 let seen = format!("{what}: {} after {} s", run.outcome(), self.limit.as_secs());
                 self.report.fail(Check::OneEnd, seen, wanted);
             }
-            Ending::Closed => {
+            StreamOutcome::Closed => {
                 self.report.pass(Check::Failures);
                 let ends_last = run.events.last().as_ref().is_some_and(is_last);
                 let problem = (ends != 1 || !ends_last).then(|| {

@@ -152,8 +152,8 @@ async fn run(
                     tracing::warn!("a yamux stream that nobody waits for was closed");
                 }
             }
-            Event::End(None) => return,
-            Event::End(Some(error)) => {
+            Event::Closed(None) => return,
+            Event::Closed(Some(error)) => {
                 tracing::debug!(%error, "the yamux session ended");
                 return;
             }
@@ -181,7 +181,7 @@ enum Handles {
 enum Event {
     Inbound(yamux::Stream),
     Outbound(yamux::Stream),
-    End(Option<yamux::ConnectionError>),
+    Closed(Option<yamux::ConnectionError>),
 }
 
 impl<'a> Session<'a> {
@@ -212,19 +212,19 @@ impl<'a> Session<'a> {
         }
         if self.waiting.is_empty() {
             if self.handles == Handles::Gone && matches!(self.side, Side::Host) {
-                return Poll::Ready(Event::End(None));
+                return Poll::Ready(Event::Closed(None));
             }
         } else {
             match self.yamux.poll_new_outbound(context) {
                 Poll::Ready(Ok(stream)) => return Poll::Ready(Event::Outbound(stream)),
-                Poll::Ready(Err(error)) => return Poll::Ready(Event::End(Some(error))),
+                Poll::Ready(Err(error)) => return Poll::Ready(Event::Closed(Some(error))),
                 Poll::Pending => {}
             }
         }
         self.yamux.poll_next_inbound(context).map(|inbound| match inbound {
             Some(Ok(stream)) => Event::Inbound(stream),
-            Some(Err(error)) => Event::End(Some(error)),
-            None => Event::End(None),
+            Some(Err(error)) => Event::Closed(Some(error)),
+            None => Event::Closed(None),
         })
     }
 }

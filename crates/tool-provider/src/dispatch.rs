@@ -147,7 +147,7 @@ impl<S: State> Work<S> {
         });
         let outcome = self.settle(outcome);
         let bytes = producer.sent_bytes();
-        let end = End::of(&outcome);
+        let summary = OutcomeSummary::of(&outcome);
         // A configuration cleans up with its last owner. A provider that shuts down waits for the
         // slot, and is to be that owner.
         drop((self.active, self.tool));
@@ -160,7 +160,7 @@ impl<S: State> Work<S> {
             None
         };
         let delivery = producer.finish(outcome);
-        id.log(&end, self.started.elapsed(), bytes);
+        id.log(&summary, self.started.elapsed(), bytes);
         if let Delivery::Unwanted(outcome) = delivery {
             id.log_unwanted(&outcome, self.started.elapsed());
         }
@@ -237,12 +237,12 @@ fn timing(now: Instant, deadline: Instant) -> Timing {
 }
 
 /// How a call ended, for the log.
-struct End {
+struct OutcomeSummary {
     outcome: &'static str,
     kind: Option<&'static str>,
 }
 
-impl End {
+impl OutcomeSummary {
     fn of(outcome: &Outcome) -> Self {
         match outcome {
             Ok(_) => Self { outcome: "result", kind: None },
@@ -281,14 +281,14 @@ impl CallId {
         }
     }
 
-    fn log(&self, end: &End, duration: Duration, bytes: u64) {
+    fn log(&self, summary: &OutcomeSummary, duration: Duration, bytes: u64) {
         tracing::debug!(
             tool = self.tool,
             session_id = self.session_id,
             call_id = self.call_id,
             duration_ms = millis(duration),
-            outcome = end.outcome,
-            error_kind = end.kind,
+            outcome = summary.outcome,
+            error_kind = summary.kind,
             bytes,
             "call ended"
         );

@@ -30,7 +30,7 @@ pub enum StreamItem {
     /// An event before the last.
     Event(Event),
     /// The last one. The stream yields exactly one of these, and ends.
-    End(Outcome),
+    Outcome(Outcome),
 }
 
 /// Most bytes that wait in a queue. One event that is larger than this waits alone.
@@ -74,7 +74,7 @@ pub(crate) fn channel(
         state: Mutex::new(State {
             queue: VecDeque::new(),
             bytes: 0,
-            ending: Ending::Open,
+            terminal: Terminal::Pending,
             reader: Reader::Present(None),
             exit_seen: false,
             waiting: 0,
@@ -93,7 +93,7 @@ pub(crate) fn channel(
 /// Called with an outcome that the reader did not wait for.
 type Undelivered = Box<dyn FnOnce(Outcome) + Send>;
 
-/// The events of one call, ending with [`StreamItem::End`].
+/// The events of one call, ending with [`StreamItem::Outcome`].
 ///
 /// Dropping it before the end cancels the call at once, whether or not anything is being sent.
 pub struct EventStream {
@@ -120,7 +120,7 @@ struct Shared {
 struct State {
     queue: VecDeque<Event>,
     bytes: usize,
-    ending: Ending,
+    terminal: Terminal,
     reader: Reader,
     exit_seen: bool,
     /// Producers that wait for room. Waking a condition variable is a system call even where
@@ -128,8 +128,8 @@ struct State {
     waiting: usize,
 }
 
-enum Ending {
-    Open,
+enum Terminal {
+    Pending,
     Ready(Outcome),
     Taken,
 }
@@ -147,7 +147,7 @@ impl Shared {
 
 impl State {
     fn is_closed(&self) -> bool {
-        matches!(self.reader, Reader::Gone) || !matches!(self.ending, Ending::Open)
+        matches!(self.reader, Reader::Gone) || !matches!(self.terminal, Terminal::Pending)
     }
 
     fn has_room(&self, cost: usize) -> bool {
@@ -190,7 +190,7 @@ impl EventStream {
             return;
         }
         let mut state = self.shared.lock();
-        if matches!(state.ending, Ending::Open) {
+        if matches!(state.terminal, Terminal::Pending) {
             let error = ToolError::timeout("the call's time is up and the tool has not ended")
                 .with_hint("try again with less to do, or with a longer deadline");
             // The phase was stopped in time: nothing was changed, and nothing will be.
@@ -198,7 +198,7 @@ impl EventStream {
                 ToolKind::Resource => error.with_detail("applied", false),
                 ToolKind::DataSource => error,
             };
-            state.ending = Ending::Ready(Err(error));
+            state.terminal = Terminal::Ready(Err(error));
         }
         drop(state);
         self.shared.space.notify_all();
@@ -223,10 +223,10 @@ impl Stream for EventStream {
                 }
                 return Poll::Ready(Some(StreamItem::Event(event)));
             }
-            match std::mem::replace(&mut state.ending, Ending::Taken) {
-                Ending::Ready(outcome) => return Poll::Ready(Some(StreamItem::End(outcome))),
-                Ending::Taken => return Poll::Ready(None),
-                Ending::Open => state.ending = Ending::Open,
+            match std::mem::replace(&mut state.terminal, Terminal::Taken) {
+                Terminal::Ready(outcome) => return Poll::Ready(Some(StreamItem::Outcome(outcome))),
+                Terminal::Taken => return Poll::Ready(None),
+                Terminal::Pending => state.terminal = Terminal::Pending,
             }
             if let Reader::Present(waker) = &mut state.reader {
                 match waker {
@@ -250,20 +250,20 @@ impl Stream for EventStream {
 
 impl Drop for EventStream {
     fn drop(&mut self) {
-        let ending = {
+        let terminal = {
             let mut state = self.shared.lock();
             state.reader = Reader::Gone;
             state.queue.clear();
             state.bytes = 0;
-            std::mem::replace(&mut state.ending, Ending::Taken)
+            std::mem::replace(&mut state.terminal, Terminal::Taken)
         };
-        match ending {
-            Ending::Taken => {}
-            Ending::Open => {
+        match terminal {
+            Terminal::Taken => {}
+            Terminal::Pending => {
                 self.shared.cancel.cancel();
                 self.shared.space.notify_all();
             }
-            Ending::Ready(outcome) => {
+            Terminal::Ready(outcome) => {
                 if let Some(report) = self.undelivered.take() {
                     report(outcome);
                 }
@@ -332,7 +332,7 @@ fn end(shared: &Shared, outcome: Outcome) -> Delivery {
     if state.is_closed() {
         return Delivery::Unwanted(outcome);
     }
-    state.ending = Ending::Ready(outcome);
+    state.terminal = Terminal::Ready(outcome);
     let waker = state.take_waker();
     drop(state);
     if let Some(waker) = waker {

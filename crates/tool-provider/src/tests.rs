@@ -99,7 +99,7 @@ async fn collect(mut stream: EventStream) -> (Vec<Event>, Outcome) {
     loop {
         match stream.next().await.expect("a stream ends with its terminal event") {
             StreamItem::Event(event) => events.push(event),
-            StreamItem::End(outcome) => {
+            StreamItem::Outcome(outcome) => {
                 assert!(stream.next().await.is_none(), "nothing follows the terminal event");
                 return (events, outcome);
             }

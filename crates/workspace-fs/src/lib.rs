@@ -35,7 +35,7 @@ pub use error::plain_reason;
 pub use error::{Action, Fault, Link, WorkspaceError};
 pub use journal::{Journal, Kept, Recovered};
 pub use locks::{Guard, LONGEST_WAIT, LockKey, LockTable, Mode, Wait};
-pub use open::{AccessTime, Ended, OpenFile};
+pub use open::{AccessTime, Eof, OpenFile};
 pub use replace::{How, InPlace, Replacement, Staged, Written};
 pub use resolve::{PathArgument, Place, Target};
 pub use roots::lexically_clean;

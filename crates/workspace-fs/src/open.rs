@@ -123,11 +123,11 @@ fn irregular(kind: FileKind) -> Fault {
 
 /// Whether reading came to a file's end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Ended {
+pub enum Eof {
     /// There is nothing behind what was read.
-    Yes,
+    Reached,
     /// There may be more.
-    NotSeen,
+    NotReached,
 }
 
 impl OpenFile {
@@ -204,20 +204,20 @@ impl OpenFile {
     ///
     /// # Errors
     /// When the system fails to read.
-    pub fn append(&self, buffer: &mut Vec<u8>) -> Result<Ended, WorkspaceError> {
+    pub fn append(&self, buffer: &mut Vec<u8>) -> Result<Eof, WorkspaceError> {
         while buffer.len() < buffer.capacity() {
             let before = buffer.len();
             match rustix::io::read(&self.handle, spare_capacity(buffer)) {
-                Ok(0) => return Ok(Ended::Yes),
+                Ok(0) => return Ok(Eof::Reached),
                 // As in `fill`: the size has told where the end is.
                 Ok(count) if before == 0 && count as u64 == self.stat.size => {
-                    return Ok(Ended::Yes);
+                    return Ok(Eof::Reached);
                 }
                 Ok(_) | Err(Errno::INTR) => {}
                 Err(errno) => return Err(self.error(errno)),
             }
         }
-        Ok(Ended::NotSeen)
+        Ok(Eof::NotReached)
     }
 
     /// Goes to a place in the file, in bytes from its start.

@@ -13,7 +13,7 @@ use serde_json::Value;
 
 use workspace_fs::text::name;
 use workspace_fs::{
-    AccessTime, Action, Ended, Guard, Knowledge, Mode, OpenFile, PathArgument, Place, Replacement,
+    AccessTime, Action, Eof, Guard, Knowledge, Mode, OpenFile, PathArgument, Place, Replacement,
     Stamp, Target, Version, VersionHasher, Written,
 };
 
@@ -61,7 +61,7 @@ impl Base {
         loop {
             let more = capacity - content.len();
             reserve(&mut content, more, action, path)?;
-            if file.append(&mut content).classified()? == Ended::Yes {
+            if file.append(&mut content).classified()? == Eof::Reached {
                 break;
             }
             // It grew, or is one of those whose size is not known before they are read.

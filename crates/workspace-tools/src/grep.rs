@@ -30,7 +30,7 @@ use search::Search;
 use tool_provider::view::View;
 use tool_provider::{Payload, Tool, ToolError, ToolSpec};
 use workspace_fs::tree::{
-    self, Counts, Ended, Named, Options, Selection, Skip, Start, StopCondition,
+    self, Counts, Named, Options, Selection, Skip, Start, StopCondition, StopReason,
 };
 use workspace_fs::{Action, PathArgument};
 
@@ -91,20 +91,22 @@ impl Tool<Files> for Grep {
             return Err(ToolError::cancelled("the search was cancelled"));
         }
         let listed = pages.finish();
-        let end = match (listed.full, summary.ended) {
-            (Some(full), _) => End::Full(full),
-            (None, Ended::Stopped) => End::Stopped(summary.open),
-            (None, Ended::All | Ended::Enough) if listed.is_cut => End::Stopped(None),
-            (None, Ended::All | Ended::Enough) => End::All,
+        let outcome = match (listed.full, summary.stop_reason) {
+            (Some(full), _) => SearchOutcome::Full(full),
+            (None, StopReason::Stopped) => SearchOutcome::Stopped(summary.open),
+            (None, StopReason::All | StopReason::Enough) if listed.is_cut => {
+                SearchOutcome::Stopped(None)
+            }
+            (None, StopReason::All | StopReason::Enough) => SearchOutcome::All,
         };
-        let counts = match &end {
-            End::Full(full) => full.counts,
-            End::Stopped(_) | End::All => summary.counts,
+        let counts = match &outcome {
+            SearchOutcome::Full(full) => full.counts,
+            SearchOutcome::Stopped(_) | SearchOutcome::All => summary.counts,
         };
-        if let (End::Stopped(_), true) = (&end, listed.list.is_empty()) {
+        if let (SearchOutcome::Stopped(_), true) = (&outcome, listed.list.is_empty()) {
             return Err(nothing_in_time(counts));
         }
-        Ok(result(listed, &arguments, &end, counts, &summary.named))
+        Ok(result(listed, &arguments, &outcome, counts, &summary.named))
     }
 
     fn preview(&self, arguments: &Payload, context: &Context<'_>) -> Result<View, ToolError> {
@@ -126,7 +128,7 @@ impl Tool<Files> for Grep {
 }
 
 /// How a search ended.
-enum End {
+enum SearchOutcome {
     /// All was searched.
     All,
     /// The page is full, and there is more.
@@ -177,12 +179,12 @@ fn nothing_in_time(counts: Counts) -> ToolError {
 fn result(
     mut listed: Listed,
     arguments: &Arguments<'_>,
-    end: &End,
+    outcome: &SearchOutcome,
     counts: Counts,
     named: &Named,
 ) -> Payload {
     let next = arguments.page.offset.saturating_add(listed.list.len());
-    let notice = SearchReport { listed: &listed, arguments, end, counts, named, next }.notice();
+    let notice = SearchReport { listed: &listed, arguments, outcome, counts, named, next }.notice();
     let mut payload = Payload::new();
     let to = &mut payload;
     spec::PATTERN.put(to, arguments.wanted.pattern);
@@ -190,11 +192,11 @@ fn result(
         spec::START.put(to, arguments.path);
     }
     listed.field().put(to, std::mem::take(&mut listed.list));
-    spec::TRUNCATED.put(to, !matches!(end, End::All));
-    match end {
-        End::All => spec::TOTAL_MATCHES.put(to, listed.matches),
-        End::Full(_) => spec::NEXT_OFFSET.put(to, next),
-        End::Stopped(_) => {}
+    spec::TRUNCATED.put(to, !matches!(outcome, SearchOutcome::All));
+    match outcome {
+        SearchOutcome::All => spec::TOTAL_MATCHES.put(to, listed.matches),
+        SearchOutcome::Full(_) => spec::NEXT_OFFSET.put(to, next),
+        SearchOutcome::Stopped(_) => {}
     }
     spec::FILES_SEARCHED.put(to, counts.searched);
     let mut skipped = Payload::new();

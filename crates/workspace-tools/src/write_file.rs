@@ -9,7 +9,7 @@ pub mod spec;
 
 use workspace_fs::text::diff::{self, Diff, Side};
 use workspace_fs::text::encoding::{Detected, Encoding, detect};
-use workspace_fs::text::lines::{Ending, Unit};
+use workspace_fs::text::lines::{LineEnding, Unit};
 use workspace_fs::text::name;
 use workspace_fs::text::patch::Patch;
 use workspace_fs::{Extent, OpenFile, Version};
@@ -211,14 +211,14 @@ impl<'a> Prepared<'a> {
             }
         }
         let unit = Unit::of(self.side().old);
-        let only = |text: &[u8], unit: Unit, wanted: Ending| {
+        let only = |text: &[u8], unit: Unit, wanted: LineEnding| {
             let mut endings = endings(text, unit).take(10_000).peekable();
             endings.peek().is_some() && endings.all(|ending| ending == wanted)
         };
         let new = self.content.as_bytes();
         for (was, is, text) in [
-            (Ending::CrLf, Ending::Lf, "Line endings were CR LF; they are LF now."),
-            (Ending::Lf, Ending::CrLf, "Line endings were LF; they are CR LF now."),
+            (LineEnding::CrLf, LineEnding::Lf, "Line endings were CR LF; they are LF now."),
+            (LineEnding::Lf, LineEnding::CrLf, "Line endings were LF; they are CR LF now."),
         ] {
             if only(self.old(), unit, was) && only(new, Unit::Byte, is) {
                 notes.push(text.to_owned());
@@ -228,7 +228,7 @@ impl<'a> Prepared<'a> {
     }
 }
 
-fn endings(text: &[u8], unit: Unit) -> impl Iterator<Item = Ending> {
+fn endings(text: &[u8], unit: Unit) -> impl Iterator<Item = LineEnding> {
     let mut from = 0;
     std::iter::from_fn(move || {
         let lf = unit.find_lf(text, from)?;

@@ -52,7 +52,7 @@ async fn searched_under_attack(sandbox: &str) {
     thread::scope(|scope| {
         scope.spawn(|| attack.swap(&folder, &link));
         // The attack ends with the story, also where that fails.
-        let _end = End(&attack.is_over);
+        let _set = SetOnDrop(&attack.is_over);
         tokio::task::block_in_place(|| {
             tokio::runtime::Handle::current().block_on(searches(&mut fixture, &attack));
         });
@@ -88,9 +88,9 @@ struct Attack {
     swaps: AtomicUsize,
 }
 
-struct End<'a>(&'a AtomicBool);
+struct SetOnDrop<'a>(&'a AtomicBool);
 
-impl Drop for End<'_> {
+impl Drop for SetOnDrop<'_> {
     fn drop(&mut self) {
         self.0.store(true, Ordering::Relaxed);
     }

@@ -70,7 +70,7 @@ impl Entries {
 }
 
 /// How a call came to its end.
-enum Ended {
+enum Outcome {
     Result(Vec<Event>, Payload),
     Failure(Failure),
     /// Its caller let go of it.
@@ -123,21 +123,21 @@ impl Caller {
             Shared::No => format!("own-{}", self.number),
         };
         let edit = json!({"path": path, "old_string": "\nend\n", "new_string": format!("\n{entry}\nend\n")});
-        let ended = self.run("edit_file", edit).await;
+        let outcome = self.run("edit_file", edit).await;
         let entries = match shared {
             Shared::Yes => &mut self.soaked.shared,
             Shared::No => &mut self.soaked.own,
         };
-        let kept = match ended {
-            Ended::Result(..) => &mut entries.made,
-            Ended::Failure(failure) => match failure.details.get("applied") {
+        let kept = match outcome {
+            Outcome::Result(..) => &mut entries.made,
+            Outcome::Failure(failure) => match failure.details.get("applied") {
                 Some(Value::Bool(true)) => &mut entries.made,
                 Some(Value::Bool(false)) => &mut entries.refused,
                 // Refused before anything was begun.
                 _ if failure.category != "cancelled" => &mut entries.refused,
                 _ => &mut entries.open,
             },
-            Ended::Cancelled | Ended::OutOfTime => &mut entries.open,
+            Outcome::Cancelled | Outcome::OutOfTime => &mut entries.open,
         };
         kept.insert(entry);
     }
@@ -145,9 +145,9 @@ impl Caller {
     /// A command whose output has to come whole and in order.
     async fn command(&mut self) {
         let count = *self.dice.pick(&[1, 10, 1000, 20_000]);
-        let ended =
+        let outcome =
             self.run("bash", json!({"command": format!("seq {count}; echo err >&2; exit 3")}));
-        if let Ended::Result(events, result) = ended.await {
+        if let Outcome::Result(events, result) = outcome.await {
             let whole: String = (1..=count).map(|number| format!("{number}\n")).collect();
             assert_eq!(streamed(&events, OutputStream::Stdout), whole.as_bytes());
             assert_eq!(streamed(&events, OutputStream::Stderr), b"err\n");
@@ -162,7 +162,7 @@ impl Caller {
     /// A command that leaves a process behind in a session of its own.
     async fn hiding_command(&mut self) {
         let command = "setsid sleep 1000 </dev/null >/dev/null 2>&1 & echo left";
-        if let Ended::Result(_, result) = self.run("bash", json!({"command": command})).await {
+        if let Outcome::Result(_, result) = self.run("bash", json!({"command": command})).await {
             assert_eq!(result["output"], "left\n");
             assert_eq!(result["processes_killed"], 1);
         }
@@ -177,7 +177,7 @@ impl Caller {
 
     async fn read(&mut self) {
         let path = format!("own-{}", self.dice.below(super::CALLERS));
-        if let Ended::Result(_, result) = self.run("read_file", json!({"path": path})).await {
+        if let Outcome::Result(_, result) = self.run("read_file", json!({"path": path})).await {
             // Whoever reads sees a whole file.
             let content = result["content"].as_str().unwrap();
             assert!(result["truncated"] == true || content.ends_with("end\n"), "{content}");
@@ -212,12 +212,12 @@ impl Caller {
             ("nothing", json!({})),
         ];
         let (tool, arguments) = self.dice.pick(&wrong).clone();
-        let ended = self.run(tool, arguments).await;
-        assert!(!matches!(ended, Ended::Result(..)), "{tool} did what it cannot");
+        let outcome = self.run(tool, arguments).await;
+        assert!(!matches!(outcome, Outcome::Result(..)), "{tool} did what it cannot");
     }
 
     /// Runs a call, mostly to its end.
-    async fn run(&mut self, tool: &str, arguments: Value) -> Ended {
+    async fn run(&mut self, tool: &str, arguments: Value) -> Outcome {
         let wait_for = match self.dice.below(6) {
             0 => WaitFor::CancelAfter(Duration::from_micros(self.dice.throw() % 30_000)),
             1 => WaitFor::Deadline(Duration::from_millis(1 + self.dice.throw() % 60)),
@@ -233,10 +233,10 @@ impl Caller {
             WaitFor::CancelAfter(limit) => limit,
             WaitFor::Outcome | WaitFor::Deadline(_) => TEST_TIMEOUT * 4,
         };
-        let ended =
+        let outcome =
             match (tokio::time::timeout(limit, listen(&mut self.client, asked)).await, wait_for) {
-                (Ok(Ok(ended)), _) => ended,
-                (Err(_), WaitFor::CancelAfter(_)) => Ended::Cancelled,
+                (Ok(Ok(outcome)), _) => outcome,
+                (Err(_), WaitFor::CancelAfter(_)) => Outcome::Cancelled,
                 (Err(_), _) => panic!("{tool}: no end in {limit:?}"),
                 // The transport watches the deadline as well.
                 (Ok(Err(ClientError::Status(status))), WaitFor::Deadline(_))
@@ -244,26 +244,26 @@ impl Caller {
                 {
                     let codes = [tonic::Code::DeadlineExceeded, tonic::Code::Cancelled];
                     assert!(codes.contains(&status.code()), "{tool}: {status:?}");
-                    Ended::OutOfTime
+                    Outcome::OutOfTime
                 }
                 (Ok(Err(error)), _) => panic!("{tool}: {error:?}"),
             };
-        match &ended {
-            Ended::Result(events, _) => {
+        match &outcome {
+            Outcome::Result(events, _) => {
                 self.soaked.succeeded += 1;
                 self.soaked.events += events.len();
             }
-            Ended::Failure(failure) => {
+            Outcome::Failure(failure) => {
                 assert_ne!(failure.category, "unknown", "{tool}: {failure:?}");
                 match &*failure.category {
                     "timeout" => self.soaked.out_of_time += 1,
                     _ => self.soaked.failed += 1,
                 }
             }
-            Ended::Cancelled => self.soaked.cancelled += 1,
-            Ended::OutOfTime => self.soaked.out_of_time += 1,
+            Outcome::Cancelled => self.soaked.cancelled += 1,
+            Outcome::OutOfTime => self.soaked.out_of_time += 1,
         }
-        ended
+        outcome
     }
 }
 
@@ -274,21 +274,21 @@ enum Shared {
 }
 
 /// Every event of a call up to its only last one.
-async fn listen(client: &mut ToolClient, call: Call) -> Result<Ended, ClientError> {
+async fn listen(client: &mut ToolClient, call: Call) -> Result<Outcome, ClientError> {
     let mut stream = client.invoke(call).await?;
     let mut events = Vec::new();
-    let mut ended = None;
+    let mut outcome = None;
     while let Some(item) = stream.next().await {
-        assert!(ended.is_none(), "an event after the last");
+        assert!(outcome.is_none(), "an event after the last");
         match item? {
             InvokeItem::Event(event) => events.push(event),
             InvokeItem::Result(result) => {
-                ended = Some(Ended::Result(std::mem::take(&mut events), result))
+                outcome = Some(Outcome::Result(std::mem::take(&mut events), result))
             }
-            InvokeItem::Failure(failure) => ended = Some(Ended::Failure(failure)),
+            InvokeItem::Failure(failure) => outcome = Some(Outcome::Failure(failure)),
         }
     }
-    ended.ok_or(ClientError::Unfinished)
+    outcome.ok_or(ClientError::Unfinished)
 }
 
 fn streamed(events: &[Event], wanted: OutputStream) -> Vec<u8> {

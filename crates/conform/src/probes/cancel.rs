@@ -10,7 +10,7 @@ use super::super::checks::Check;
 use super::super::derive;
 use super::super::fixture::TICKS;
 use super::super::processes::{self, Process};
-use super::super::runs::{self, Ending, Run};
+use super::super::runs::{self, Run, StreamOutcome};
 use super::super::session::{Session, call};
 use super::super::trial::{Operation, Trial};
 use crate::observe::{ObservedEvent, Observer, Sent};
@@ -79,7 +79,7 @@ pub(super) async fn begin(
     let sent = call(&operation.tool.name, arguments, &trial.folder());
     // A server in Go sends the headers of an answer with its first event, which may never come: what
     // the call does is all that can be waited for.
-    let mut begun = Begun { reading: tokio::spawn(ending(observer.clone(), sent)), before };
+    let mut begun = Begun { reading: tokio::spawn(last_event(observer.clone(), sent)), before };
     // A call that makes no file grow has begun when it goes on for a while.
     let ticks = operation.samples.long.is_none()
         || serde_json::Value::Object(arguments.clone()).to_string().contains(TICKS);
@@ -95,7 +95,7 @@ pub(super) async fn begin(
     }
 }
 
-async fn ending(mut observer: Observer, sent: Sent) -> String {
+async fn last_event(mut observer: Observer, sent: Sent) -> String {
     let mut stream = match observer.invoke(Some(sent), None).await {
         Ok(stream) => stream,
         Err(refusal) => return refusal.to_string(),
@@ -150,12 +150,12 @@ async fn overdue(trial: &mut Trial, session: &Session, operation: &Operation, ar
     let run = session.run(sent, Some(DEADLINE), DEADLINE + trial.limit).await;
     let what = format!("{name} past its deadline");
     // At the deadline either side may cut the stream: that is no fault, and so it is not judged.
-    let is_cut = matches!(&run.ending, Ending::Refused(refusal)
+    let is_cut = matches!(&run.outcome, StreamOutcome::Refused(refusal)
         if matches!(refusal.code, "DEADLINE_EXCEEDED" | "CANCELLED"));
     let is_timeout =
         run.error().is_some_and(|error| matches!(error.category, runs::TIMEOUT | runs::CANCELLED));
     // It may finish a little before with what there is.
-    let is_result = run.result().is_some() && matches!(run.ending, Ending::Closed);
+    let is_result = run.result().is_some() && matches!(run.outcome, StreamOutcome::Closed);
     let seen = format!("{what} of one second: {}", run.outcome());
     if is_result {
         let better = "a timeout, or a result that tells that it is not all";
@@ -166,7 +166,7 @@ async fn overdue(trial: &mut Trial, session: &Session, operation: &Operation, ar
         trial.report.judge(Check::Deadline, seen, wanted);
     }
     if is_timeout {
-        let run = Run { events: run.events, ending: Ending::Closed };
+        let run = Run { events: run.events, outcome: StreamOutcome::Closed };
         trial.judge(&what, Some(operation), &run);
     }
     is_over(trial, Check::Deadline, name, &before).await;

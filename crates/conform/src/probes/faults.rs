@@ -1,7 +1,7 @@
 //! Calls that a provider has to refuse.
 
 use super::super::checks::Check;
-use super::super::runs::{self, Ending, Run};
+use super::super::runs::{self, Run, StreamOutcome};
 use super::super::session::{Session, bare, call};
 use super::super::shapes;
 use super::super::trial::{Operation, Trial, is_broken};
@@ -41,13 +41,13 @@ pub(super) async fn refusals(trial: &mut Trial, session: &Session, operations: &
 async fn sparse(trial: &mut Trial, session: &Session, operations: &[Operation]) {
     let run = Run::of(session.observer.clone(), None, None, trial.limit).await;
     // There is no call that an event could belong to: a status is as good.
-    let is_answered = match &run.ending {
-        Ending::Refused(refusal) => {
+    let is_answered = match &run.outcome {
+        StreamOutcome::Refused(refusal) => {
             trial.refused("a request without a call", refusal);
             !is_broken(refusal)
         }
-        Ending::Closed => run.error().is_some(),
-        Ending::Open => false,
+        StreamOutcome::Closed => run.error().is_some(),
+        StreamOutcome::Open => false,
     };
     let seen = (!is_answered).then(|| format!("a request without a call: {}", run.outcome()));
     trial.report.judge(Check::Sparse, seen, "a failure, by an event or a status");

@@ -26,7 +26,7 @@ impl Operation {
 
 /// How a call ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Ending {
+pub enum CallOutcome {
     /// With a result.
     Result,
     /// With an error of this category and kind.
@@ -45,7 +45,7 @@ pub enum Ending {
 pub struct CallSpan {
     span: Span,
     sent: u64,
-    ending: Ending,
+    outcome: CallOutcome,
 }
 
 /// What a request says of a call. Each is asked for only where somebody observes.
@@ -83,7 +83,7 @@ pub fn call_span(operation: Operation, request: &impl CallRequest) -> CallSpan {
         outcome = Empty,
         error_kind = Empty,
     );
-    CallSpan { span, sent: 0, ending: Ending::Cancelled }
+    CallSpan { span, sent: 0, outcome: CallOutcome::Cancelled }
 }
 
 impl CallSpan {
@@ -95,8 +95,8 @@ impl CallSpan {
     }
 
     /// Says how the call ended. A span that is dropped without was cancelled.
-    pub fn ended(&mut self, ending: Ending) {
-        self.ending = ending;
+    pub fn ended(&mut self, outcome: CallOutcome) {
+        self.outcome = outcome;
     }
 }
 
@@ -105,10 +105,10 @@ impl Drop for CallSpan {
         if self.span.is_disabled() {
             return;
         }
-        let (outcome, kind) = match self.ending {
-            Ending::Result => ("result", None),
-            Ending::Error { category, kind } => (category, Some(kind)),
-            Ending::Cancelled => ("cancelled", Some("internal")),
+        let (outcome, kind) = match self.outcome {
+            CallOutcome::Result => ("result", None),
+            CallOutcome::Error { category, kind } => (category, Some(kind)),
+            CallOutcome::Cancelled => ("cancelled", Some("internal")),
         };
         self.span.record("response_bytes", self.sent);
         self.span.record("outcome", outcome);
@@ -153,7 +153,7 @@ mod tests {
             let mut span = call_span(Operation::Invoke, &Unseen);
             assert!(span.span.is_disabled());
             span.sent(|| unreachable!("measured"));
-            span.ended(Ending::Result);
+            span.ended(CallOutcome::Result);
         });
     }
 }

@@ -3,7 +3,7 @@
 use prost::Message;
 use tonic::metadata::MetadataMap;
 
-use super::call_span::{CallRequest, Ending};
+use super::call_span::{CallOutcome, CallRequest};
 use crate::Outcome;
 use crate::ToolError;
 
@@ -67,11 +67,11 @@ impl CallRequest for RequestSpan<'_> {
 }
 
 /// How a call ended that ended with this.
-pub(crate) fn ending(outcome: &Outcome) -> Ending {
-    outcome.as_ref().map_or_else(failure, |_| Ending::Result)
+pub(crate) fn call_outcome(outcome: &Outcome) -> CallOutcome {
+    outcome.as_ref().map_or_else(failure, |_| CallOutcome::Result)
 }
 
 /// How a call ended that failed.
-pub(crate) fn failure(error: &ToolError) -> Ending {
-    Ending::Error { category: error.category().name(), kind: error.kind().name() }
+pub(crate) fn failure(error: &ToolError) -> CallOutcome {
+    CallOutcome::Error { category: error.category().name(), kind: error.kind().name() }
 }

@@ -11,7 +11,7 @@ use tokio::sync::oneshot;
 use tonic::metadata::MetadataMap;
 use tonic::{Request, Response, Status};
 
-use super::call_span::{CallSpan, Ending, Operation, call_span};
+use super::call_span::{CallOutcome, CallSpan, Operation, call_span};
 use crate::ToolError;
 use crate::{Call, EventStream, Provider, State, StreamItem};
 
@@ -19,7 +19,7 @@ use super::convert::{ConvertError, call, config_schema, payload, tool_event, too
 use super::pb::common::v1::{Category, ProducerRef};
 use super::pb::tool::v1::tool_service_server as server;
 use super::pb::tool::v1::{self as wire};
-use super::request_span::{RequestSpan, ending, failure};
+use super::request_span::{RequestSpan, call_outcome, failure};
 use super::status::{configure_status, status};
 use super::typed_server::TypedServer;
 use super::{HostLog, MOST_MESSAGE_BYTES, persisted, timeout};
@@ -156,7 +156,7 @@ impl<S: State> server::ToolService for ToolService<S> {
         })?;
         let answer = wire::PreviewResponse { preview: Some(tree(view)) };
         span.sent(|| answer.encoded_len());
-        span.ended(Ending::Result);
+        span.ended(CallOutcome::Result);
         Ok(Response::new(answer))
     }
 
@@ -190,8 +190,8 @@ pub struct Events {
 
 impl Events {
     fn recorded(&mut self, item: StreamItem) -> wire::InvokeResponse {
-        if let StreamItem::End(outcome) = &item {
-            self.span.ended(ending(outcome));
+        if let StreamItem::Outcome(outcome) = &item {
+            self.span.ended(call_outcome(outcome));
         }
         let response = wire::InvokeResponse { event: Some(tool_event(item)) };
         self.span.sent(|| response.encoded_len());

@@ -45,6 +45,6 @@ async fn an_end_that_comes_later_wakes_the_reader() {
     // The only thread of this runtime polls both.
     let end = async { producer.finish(Ok(Payload::new())) };
     let (item, delivery) = tokio::join!(stream.next(), end);
-    assert!(matches!(item, Some(StreamItem::End(Ok(_)))), "{item:?}");
+    assert!(matches!(item, Some(StreamItem::Outcome(Ok(_)))), "{item:?}");
     assert!(matches!(delivery, Delivery::Queued));
 }

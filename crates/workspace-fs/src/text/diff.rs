@@ -71,30 +71,30 @@ pub struct Diff<'a> {
     pub first_changed_line: Option<usize>,
     /// Lines that come or go and are not among the hunks, because there are too many.
     pub left_out: usize,
-    /// How the old text ends.
-    pub old_end: End,
-    /// How the new text ends.
-    pub new_end: End,
+    /// Whether the old text ends in a newline.
+    pub old_end: FinalNewline,
+    /// Whether the new text ends in a newline.
+    pub new_end: FinalNewline,
     /// Whether the last hunk reaches the end of both texts.
     pub reach: Reach,
 }
 
-/// How a text ends.
+/// Whether a text ends in a newline.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum End {
-    /// It is empty.
-    Empty,
-    /// With a newline.
-    Newline,
-    /// In the middle of a line.
-    NoNewline,
+pub enum FinalNewline {
+    /// The text is empty.
+    EmptyText,
+    /// It does.
+    Present,
+    /// It ends in the middle of a line.
+    Missing,
 }
 
 /// Whether hunks reach the end of the text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Reach {
     /// The last hunk holds the last line.
-    End,
+    LastLine,
     /// There are lines behind the last hunk, or hunks were left out.
     Short,
 }
@@ -105,7 +105,7 @@ pub const CONTEXT: usize = 3;
 /// What `patch` does to `old`, both in `unit`, in at most `max_lines` lines of hunks.
 #[must_use]
 pub fn of_patch<'a>(old: &'a [u8], patch: &Patch<'_>, unit: Unit, max_lines: usize) -> Diff<'a> {
-    let ends = (End::of(old, unit), new_end(old, patch, unit));
+    let ends = (FinalNewline::of(old, unit), new_end(old, patch, unit));
     let blocks = if is_aligned(patch, unit) {
         blocks::of_patch(old, patch, unit, ends, max_lines)
     } else {
@@ -126,7 +126,7 @@ pub fn of_rewrite<'a>(
     (new, new_unit): (&[u8], Unit),
     max_lines: usize,
 ) -> Diff<'a> {
-    let ends = (End::of(old, old_unit), End::of(new, new_unit));
+    let ends = (FinalNewline::of(old, old_unit), FinalNewline::of(new, new_unit));
     let blocks = blocks::of_rewrite((old, old_unit), (new, new_unit), ends, max_lines);
     hunks::build(old, old_unit, blocks, ends, max_lines)
 }
@@ -139,19 +139,19 @@ fn is_aligned(patch: &Patch<'_>, unit: Unit) -> bool {
     })
 }
 
-impl End {
+impl FinalNewline {
     fn of(text: &[u8], unit: Unit) -> Self {
         match text {
-            [] => End::Empty,
+            [] => FinalNewline::EmptyText,
             text if text.ends_with(unit.lf()) && text.len().is_multiple_of(unit.width()) => {
-                End::Newline
+                FinalNewline::Present
             }
-            _ => End::NoNewline,
+            _ => FinalNewline::Missing,
         }
     }
 }
 
-fn new_end(old: &[u8], patch: &Patch<'_>, unit: Unit) -> End {
+fn new_end(old: &[u8], patch: &Patch<'_>, unit: Unit) -> FinalNewline {
     let length = patch.new_len(old.len());
     // The last unit may lie across pieces.
     let mut tail = Vec::new();
@@ -163,9 +163,9 @@ fn new_end(old: &[u8], patch: &Patch<'_>, unit: Unit) -> End {
         tail.splice(0..0, last.iter().copied());
     }
     match (length, tail.ends_with(unit.lf())) {
-        (0, _) => End::Empty,
-        (_, true) if length.is_multiple_of(unit.width()) => End::Newline,
-        _ => End::NoNewline,
+        (0, _) => FinalNewline::EmptyText,
+        (_, true) if length.is_multiple_of(unit.width()) => FinalNewline::Present,
+        _ => FinalNewline::Missing,
     }
 }
 

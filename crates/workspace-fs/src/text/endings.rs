@@ -11,8 +11,8 @@ use std::time::{Duration, Instant};
 use similar::{Algorithm, DiffOp, capture_diff_slices_deadline};
 
 use super::encoding::{Encoding, Unencodable};
-use super::lines::{Ending, Unit};
-use super::matching::Endings;
+use super::lines::{LineEnding, Unit};
+use super::matching::LfMatch;
 
 /// How long lines may be paired up in a match whose endings are mixed; then they are paired in order.
 const PAIRING_TIME: Duration = Duration::from_millis(50);
@@ -34,7 +34,7 @@ pub struct Replacement<'a> {
 #[derive(Debug, Default)]
 struct Neighbour {
     line_end: usize,
-    ending: Option<Ending>,
+    ending: Option<LineEnding>,
 }
 
 impl<'a> Replacement<'a> {
@@ -45,14 +45,14 @@ impl<'a> Replacement<'a> {
     pub fn new(
         old: &'a str,
         new: &'a str,
-        endings: Endings,
+        endings: LfMatch,
         encoding: Encoding,
     ) -> Result<Self, Unencodable> {
         let with_lf = encoding.encode(new)?;
         let follows = has_bare_lf(new)
-            && (endings == Endings::Either || (old.contains("\r\n") && !converts(old, new)));
+            && (endings == LfMatch::Either || (old.contains("\r\n") && !converts(old, new)));
         let with_crlf = if follows {
-            Some(encoding.encode(&with_endings(new, |_| Ending::CrLf))?)
+            Some(encoding.encode(&with_endings(new, |_| LineEnding::CrLf))?)
         } else {
             None
         };
@@ -77,8 +77,8 @@ impl<'a> Replacement<'a> {
             }
         };
         Ok(Cow::Borrowed(match uniform {
-            Ending::Lf => &self.with_lf,
-            Ending::CrLf => with_crlf,
+            LineEnding::Lf => &self.with_lf,
+            LineEnding::CrLf => with_crlf,
         }))
     }
 }
@@ -86,14 +86,14 @@ impl<'a> Replacement<'a> {
 impl Neighbour {
     /// How the line ends that holds `found`; the last line of a text that lacks an ending goes by
     /// the line before.
-    fn ending(&mut self, unit: Unit, text: &[u8], found: &Range<usize>) -> Ending {
+    fn ending(&mut self, unit: Unit, text: &[u8], found: &Range<usize>) -> LineEnding {
         match self.ending {
             Some(known) if found.end <= self.line_end => known,
             _ => {
                 let next = unit.find_lf(text, found.end);
                 self.line_end = next.unwrap_or(text.len());
                 let lf = next.or_else(|| unit.rfind_lf(text, found.start));
-                let ending = lf.map_or(Ending::Lf, |lf| unit.ending_at(text, lf));
+                let ending = lf.map_or(LineEnding::Lf, |lf| unit.ending_at(text, lf));
                 self.ending = Some(ending);
                 ending
             }
@@ -101,7 +101,7 @@ impl Neighbour {
     }
 }
 
-fn endings_in(unit: Unit, text: &[u8], range: &Range<usize>) -> Vec<Ending> {
+fn endings_in(unit: Unit, text: &[u8], range: &Range<usize>) -> Vec<LineEnding> {
     let text = &text[..range.end];
     let mut from = range.start;
     std::iter::from_fn(|| {
@@ -114,10 +114,10 @@ fn endings_in(unit: Unit, text: &[u8], range: &Range<usize>) -> Vec<Ending> {
 
 /// An ending for each LF of `new`: a line that both have keeps its own, a changed line takes that of
 /// the line in its place, a line more takes that of the line before it.
-fn paired_endings(old: &str, new: &str, endings: &[Ending]) -> Vec<Ending> {
+fn paired_endings(old: &str, new: &str, endings: &[LineEnding]) -> Vec<LineEnding> {
     let (old, new): (Vec<&str>, Vec<&str>) = (lines(old), lines(new));
     let deadline = Instant::now() + PAIRING_TIME;
-    let mut paired: Vec<Option<Ending>> = vec![None; new.len()];
+    let mut paired: Vec<Option<LineEnding>> = vec![None; new.len()];
     for op in capture_diff_slices_deadline(Algorithm::Myers, &old, &new, Some(deadline)) {
         let (old, new) = match op {
             DiffOp::Equal { .. } | DiffOp::Replace { .. } => (op.old_range(), op.new_range()),
@@ -127,7 +127,7 @@ fn paired_endings(old: &str, new: &str, endings: &[Ending]) -> Vec<Ending> {
             paired[new] = endings.get(old).copied();
         }
     }
-    let mut before = endings.first().copied().unwrap_or(Ending::Lf);
+    let mut before = endings.first().copied().unwrap_or(LineEnding::Lf);
     let filled = paired.into_iter().map(|own| {
         before = own.unwrap_or(before);
         before
@@ -149,7 +149,7 @@ fn has_bare_lf(text: &str) -> bool {
 }
 
 /// `text` with the n-th of its LFs turned into the given ending, those of a CR LF left alone.
-fn with_endings(text: &str, ending: impl Fn(usize) -> Ending) -> String {
+fn with_endings(text: &str, ending: impl Fn(usize) -> LineEnding) -> String {
     let mut adapted = String::with_capacity(text.len() + text.len() / 16);
     for (number, line) in text.split('\n').enumerate() {
         if number > 0 {
@@ -166,7 +166,7 @@ mod tests {
     use super::*;
 
     fn replaced(text: &str, old: &str, new: &str, found: Range<usize>) -> String {
-        let endings = if old.contains("\r\n") { Endings::Exact } else { Endings::Either };
+        let endings = if old.contains("\r\n") { LfMatch::Exact } else { LfMatch::Either };
         let mut replacement = Replacement::new(old, new, endings, Encoding::Utf8).unwrap();
         let bytes = replacement.at(text.as_bytes(), &found).unwrap();
         String::from_utf8(bytes.into_owned()).unwrap()

@@ -23,7 +23,7 @@ pub enum Unit {
 
 /// How a line ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Ending {
+pub enum LineEnding {
     /// LF.
     Lf,
     /// CR LF.
@@ -32,7 +32,7 @@ pub enum Ending {
 
 /// The line endings of a text.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum LineEnding {
+pub enum LineEndings {
     /// No line ends.
     #[default]
     None,
@@ -44,13 +44,13 @@ pub enum LineEnding {
     Mixed,
 }
 
-impl Ending {
+impl LineEnding {
     /// The ending as text.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {
-            Ending::Lf => "\n",
-            Ending::CrLf => "\r\n",
+            LineEnding::Lf => "\n",
+            LineEnding::CrLf => "\r\n",
         }
     }
 }
@@ -172,11 +172,11 @@ impl Unit {
 
     /// The kind of the line ending whose LF begins at `lf`.
     #[must_use]
-    pub fn ending_at(self, bytes: &[u8], lf: usize) -> Ending {
+    pub fn ending_at(self, bytes: &[u8], lf: usize) -> LineEnding {
         if bytes[..lf].ends_with(self.cr()) && lf.is_multiple_of(self.width()) {
-            Ending::CrLf
+            LineEnding::CrLf
         } else {
-            Ending::Lf
+            LineEnding::Lf
         }
     }
 
@@ -216,15 +216,15 @@ impl Iterator for Segments<'_> {
     }
 }
 
-impl LineEnding {
+impl LineEndings {
     /// The name to show: `none`, `lf`, `crlf` or `mixed`.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
-            LineEnding::None => "none",
-            LineEnding::Lf => "lf",
-            LineEnding::Crlf => "crlf",
-            LineEnding::Mixed => "mixed",
+            LineEndings::None => "none",
+            LineEndings::Lf => "lf",
+            LineEndings::Crlf => "crlf",
+            LineEndings::Mixed => "mixed",
         }
     }
 
@@ -232,9 +232,9 @@ impl LineEnding {
     #[must_use]
     pub fn and(self, other: Self) -> Self {
         match (self, other) {
-            (LineEnding::None, any) | (any, LineEnding::None) => any,
+            (LineEndings::None, any) | (any, LineEndings::None) => any,
             (one, two) if one == two => one,
-            _ => LineEnding::Mixed,
+            _ => LineEndings::Mixed,
         }
     }
 }
@@ -268,7 +268,7 @@ mod tests {
         let text = b"a\r\nb\n\r\n";
         let lfs: Vec<_> =
             memchr_iter(b'\n', text).map(|lf| Unit::Byte.ending_at(text, lf)).collect();
-        assert_eq!(lfs, [Ending::CrLf, Ending::Lf, Ending::CrLf]);
+        assert_eq!(lfs, [LineEnding::CrLf, LineEnding::Lf, LineEnding::CrLf]);
         assert_eq!(Unit::Byte.line_start(text, 3), 3);
         assert_eq!(Unit::Byte.line_start(text, 2), 0);
         assert_eq!(Unit::Byte.line_end(text, 3), 4);
@@ -295,9 +295,9 @@ mod tests {
 
     #[test]
     fn endings_add_up() {
-        use LineEnding::{Crlf, Lf, Mixed, None};
-        assert_eq!([Lf, Lf, None].into_iter().fold(None, LineEnding::and), Lf);
-        assert_eq!([Lf, Crlf, Lf].into_iter().fold(None, LineEnding::and), Mixed);
+        use LineEndings::{Crlf, Lf, Mixed, None};
+        assert_eq!([Lf, Lf, None].into_iter().fold(None, LineEndings::and), Lf);
+        assert_eq!([Lf, Crlf, Lf].into_iter().fold(None, LineEndings::and), Mixed);
         assert_eq!(None.and(Crlf).name(), "crlf");
     }
 }

@@ -18,12 +18,12 @@ pub struct Needle {
     bytes: Vec<u8>,
     encoding: Encoding,
     unit: Unit,
-    endings: Endings,
+    endings: LfMatch,
 }
 
 /// What an LF of a needle matches.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Endings {
+pub enum LfMatch {
     /// Itself only.
     Exact,
     /// LF and CR LF.
@@ -46,14 +46,14 @@ impl Needle {
     /// [`Unencodable`] where the encoding has no bytes for it, so that it stands nowhere.
     pub fn new(text: &str, encoding: Encoding) -> Result<Self, Unencodable> {
         let spelled_out = text.contains("\r\n") || text.ends_with('\r');
-        let endings = if spelled_out { Endings::Exact } else { Endings::Either };
+        let endings = if spelled_out { LfMatch::Exact } else { LfMatch::Either };
         let bytes = encoding.encode(text)?;
         Ok(Self { bytes, encoding, unit: Unit::of(encoding), endings })
     }
 
     /// What its LFs match.
     #[must_use]
-    pub fn endings(&self) -> Endings {
+    pub fn endings(&self) -> LfMatch {
         self.endings
     }
 
@@ -68,7 +68,7 @@ impl Needle {
         if self.bytes.is_empty() {
             return;
         }
-        let licensed = self.endings == Endings::Either
+        let licensed = self.endings == LfMatch::Either
             && self.unit.find_lf(&self.bytes, 0).is_some()
             && memchr::memchr(b'\r', text).is_some();
         let mut characters = Characters::of(self.encoding);
@@ -81,7 +81,7 @@ impl Needle {
             }
         };
         if licensed || self.unit != Unit::Byte {
-            let endings = if licensed { Endings::Either } else { Endings::Exact };
+            let endings = if licensed { LfMatch::Either } else { LfMatch::Exact };
             self.each_by_unit(text, overlaps, endings, &mut visit);
         } else {
             self.each_by_byte(text, overlaps, &mut visit);
@@ -120,7 +120,7 @@ impl Needle {
         &self,
         text: &[u8],
         overlaps: Overlaps,
-        endings: Endings,
+        endings: LfMatch,
         visit: &mut Visit<'_>,
     ) {
         let width = self.unit.width();
@@ -135,7 +135,7 @@ impl Needle {
         while at < stretch.end {
             let Some(mut value) = self.unit.at(text, at) else { return };
             at += width;
-            if endings == Endings::Either && value == CR && self.unit.at(text, at) == Some(LF) {
+            if endings == LfMatch::Either && value == CR && self.unit.at(text, at) == Some(LF) {
                 value = LF;
                 at += width;
             }
@@ -178,13 +178,13 @@ impl Needle {
         Some(start..(last + reach + width).min(text.len()))
     }
 
-    fn start_of_match(&self, text: &[u8], end: usize, needle: &[u16], endings: Endings) -> usize {
+    fn start_of_match(&self, text: &[u8], end: usize, needle: &[u16], endings: LfMatch) -> usize {
         let width = self.unit.width();
         let mut start = end;
         for value in needle.iter().rev() {
             start -= width;
             let after_cr = start >= width && self.unit.at(text, start - width) == Some(CR);
-            if endings == Endings::Either && *value == LF && after_cr {
+            if endings == LfMatch::Either && *value == LF && after_cr {
                 start -= width;
             }
         }

@@ -7,7 +7,7 @@ use std::borrow::Cow;
 use std::fmt::Write;
 
 use super::encoding::Encoding;
-use super::lines::{LineEnding, Unit};
+use super::lines::{LineEndings, Unit};
 
 /// The most that a window shows, in bytes of UTF-8.
 pub const MAX_CONTENT: usize = 64 * 1024;
@@ -49,7 +49,7 @@ pub struct Window {
     /// How many of them were cut because they are too long.
     pub cut_lines: u64,
     /// How their ends are written in the file.
-    pub ending: LineEnding,
+    pub ending: LineEndings,
     /// Whether bytes that are not text in the encoding are shown as U+FFFD.
     pub has_invalid_bytes: bool,
     /// Why the window holds no more; absent where the bytes ended first.
@@ -103,7 +103,7 @@ impl Collector {
             };
             self.line.take(&rest[..end], self.encoding, self.unit);
             taken += end + self.unit.width();
-            let ending = if self.line.ends_in_cr { LineEnding::Crlf } else { LineEnding::Lf };
+            let ending = if self.line.ends_in_cr { LineEndings::Crlf } else { LineEndings::Lf };
             self.end_line(ending);
         }
         taken
@@ -119,7 +119,7 @@ impl Collector {
     #[must_use]
     pub fn finish(mut self) -> Window {
         if self.window.full.is_none() && self.line.bytes > 0 {
-            self.end_line(LineEnding::None);
+            self.end_line(LineEndings::None);
             if self.window.full == Some(Full::Lines) {
                 self.window.full = None;
             }
@@ -127,7 +127,7 @@ impl Collector {
         self.window
     }
 
-    fn end_line(&mut self, ending: LineEnding) {
+    fn end_line(&mut self, ending: LineEndings) {
         let kept = self.window.content.len();
         if self.numbering == Numbering::On {
             push_number(
@@ -136,7 +136,7 @@ impl Collector {
             );
         }
         let shown = self.line.show(self.encoding, self.unit, ending, &mut self.window.content);
-        if ending != LineEnding::None {
+        if ending != LineEndings::None {
             self.window.content.push('\n');
         }
         if self.window.content.len() > MAX_CONTENT && kept > 0 {
@@ -200,12 +200,12 @@ impl Line {
         &self,
         encoding: Encoding,
         unit: Unit,
-        ending: LineEnding,
+        ending: LineEndings,
         content: &mut String,
     ) -> Shown {
         let is_whole = self.kept.len() as u64 == self.bytes;
         let length = match ending {
-            LineEnding::Crlf if is_whole => unit.without_cr(&self.kept),
+            LineEndings::Crlf if is_whole => unit.without_cr(&self.kept),
             _ => self.kept.len(),
         };
         let text = encoding.decode(&self.kept[..length]);
@@ -216,7 +216,7 @@ impl Line {
         content.push_str(shown);
         if end.is_some() {
             let all = characters(&self.kept, encoding) + self.beyond;
-            let length = all - u64::from(ending == LineEnding::Crlf);
+            let length = all - u64::from(ending == LineEndings::Crlf);
             let unit = if counts_bytes(encoding) { "bytes" } else { "characters" };
             let _ = write!(content, "… [cut: {MAX_LINE} characters of a line of {length} {unit}]");
         }
@@ -278,9 +278,9 @@ mod tests {
         assert!(collector.is_full());
         let window = collector.finish();
         assert_eq!(window.content, "     9\tnine\n    10\tten\n");
-        assert_eq!((window.lines, window.ending), (2, LineEnding::Mixed));
+        assert_eq!((window.lines, window.ending), (2, LineEndings::Mixed));
         let last = collect(b"no end", Encoding::Utf8, 1, 100);
-        assert_eq!((&*last.content, last.ending, last.full), ("no end", LineEnding::None, None));
+        assert_eq!((&*last.content, last.ending, last.full), ("no end", LineEndings::None, None));
         let number = |number| {
             let mut content = String::new();
             push_number(&mut content, number);
@@ -309,7 +309,7 @@ mod tests {
                 let window = collect(&bytes, encoding, 9, piece);
                 let cut = "… [cut: 2000 characters of a line of 5000 characters]";
                 assert_eq!(window.content, format!("{}{cut}\nnext\n", text.repeat(2000)));
-                assert_eq!((window.cut_lines, window.ending), (1, LineEnding::Mixed));
+                assert_eq!((window.cut_lines, window.ending), (1, LineEndings::Mixed));
             }
         }
         let exact = format!("{}\r\n", "é".repeat(MAX_LINE));

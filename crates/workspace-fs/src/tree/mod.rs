@@ -31,7 +31,7 @@ pub use rules::{MOST_RULE_BYTES, MOST_RULES, RuleBytes};
 pub use selection::{GlobError, IgnoreRules, PathGlob, Selection};
 pub use start::Start;
 pub use stop::{Stop, StopCondition};
-pub use threads::{Ended, Options, Report, Summary, Visit, walk};
+pub use threads::{Options, Report, StopReason, Summary, Visit, walk};
 
 #[cfg(test)]
 #[expect(clippy::disallowed_methods, reason = "tests set up real trees")]

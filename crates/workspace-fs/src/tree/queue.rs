@@ -13,7 +13,7 @@ use std::time::Duration;
 use super::folder::{Folder, LeftOut};
 use super::order::Key;
 use super::stop::Stop;
-use super::threads::Ended;
+use super::threads::StopReason;
 
 /// The result of visiting one entry.
 #[derive(Debug)]
@@ -192,7 +192,7 @@ struct State<F> {
     last: Option<Key>,
     weight: usize,
     idle: usize,
-    ended: Option<Ended>,
+    stop_reason: Option<StopReason>,
 }
 
 /// How much may be found, in bytes, before it can go out.
@@ -213,7 +213,7 @@ impl<F> Queue<F> {
             last: None,
             weight: 0,
             idle: 0,
-            ended: None,
+            stop_reason: None,
         };
         let stops = (0..threads).map(|_| Stop::default()).collect();
         Self { state: Mutex::new(state), work: Condvar::new(), news: Condvar::new(), stops }
@@ -229,15 +229,15 @@ impl<F> Queue<F> {
         if let Some(done) = done {
             state.running[thread] = None;
             state.take_in(done, &self.stops);
-            if !state.ready.is_empty() || state.ended.is_some() {
+            if !state.ready.is_empty() || state.stop_reason.is_some() {
                 self.news.notify_one();
             }
-            if state.ended.is_some() {
+            if state.stop_reason.is_some() {
                 self.work.notify_all();
             }
         }
         loop {
-            if state.ended.is_some() {
+            if state.stop_reason.is_some() {
                 return None;
             }
             if state.may_go_on()
@@ -252,7 +252,7 @@ impl<F> Queue<F> {
                 return Some((key, item));
             }
             if state.pending.is_empty() && state.running.iter().all(Option::is_none) {
-                state.ended = Some(Ended::All);
+                state.stop_reason = Some(StopReason::All);
                 self.work.notify_all();
                 self.news.notify_one();
                 return None;
@@ -265,9 +265,9 @@ impl<F> Queue<F> {
 
     /// Waits until something is settled, the walk is over or `most` has passed. Returns what is to
     /// be told, and whether the walk is over.
-    pub(super) fn news(&self, most: Duration) -> (Vec<Found<F>>, Option<Ended>) {
+    pub(super) fn news(&self, most: Duration) -> (Vec<Found<F>>, Option<StopReason>) {
         let mut state = self.lock();
-        if state.ready.is_empty() && state.ended.is_none() {
+        if state.ready.is_empty() && state.stop_reason.is_none() {
             let woken = self.news.wait_timeout(state, most);
             state = woken.unwrap_or_else(PoisonError::into_inner).0;
         }
@@ -276,13 +276,13 @@ impl<F> Queue<F> {
         if !ready.is_empty() && state.idle > 0 {
             self.work.notify_all();
         }
-        (ready, state.ended)
+        (ready, state.stop_reason)
     }
 
     /// Ends the walk before its work is done.
-    pub(super) fn end(&self, ended: Ended) {
+    pub(super) fn end(&self, stop_reason: StopReason) {
         let mut state = self.lock();
-        state.end(ended, &self.stops);
+        state.end(stop_reason, &self.stops);
         drop(state);
         self.work.notify_all();
         self.news.notify_one();
@@ -351,7 +351,7 @@ impl<F> State<F> {
     }
 
     fn take_in(&mut self, done: Done<F>, stops: &[Stop]) {
-        if matches!(self.ended, Some(Ended::All | Ended::Enough)) {
+        if matches!(self.stop_reason, Some(StopReason::All | StopReason::Enough)) {
             return;
         }
         if !done.is_whole {
@@ -368,7 +368,7 @@ impl<F> State<F> {
         self.hits += done.record.hits();
         self.weight += done.record.weight();
         self.records.insert(done.key, done.record);
-        if self.ended.is_none() {
+        if self.stop_reason.is_none() {
             self.drop_needless(stops);
             self.advance(stops);
         }
@@ -414,7 +414,7 @@ impl<F> State<F> {
             let record = first.remove();
             self.settle(record);
             if self.settled >= self.want {
-                return self.end(Ended::Enough, stops);
+                return self.end(StopReason::Enough, stops);
             }
         }
     }
@@ -444,12 +444,12 @@ impl<F> State<F> {
         self.counts.searched = before + record.searched;
     }
 
-    fn end(&mut self, ended: Ended, stops: &[Stop]) {
-        if self.ended.is_some() {
+    fn end(&mut self, stop_reason: StopReason, stops: &[Stop]) {
+        if self.stop_reason.is_some() {
             return;
         }
-        self.ended = Some(ended);
-        if ended == Ended::Enough {
+        self.stop_reason = Some(stop_reason);
+        if stop_reason == StopReason::Enough {
             self.pending.clear();
             self.records.clear();
         }

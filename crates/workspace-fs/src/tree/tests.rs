@@ -105,8 +105,8 @@ fn files_come_in_the_order_of_paths_and_no_more_than_wanted() {
     assert_eq!(tree.files(".", &all()), ["a/b/c", "a/z", "a-b", "a.txt", "b/x"]);
     let (paths, summary) = tree.walk(".", &all(), 2);
     assert_eq!(
-        (paths, summary.ended, summary.counts.searched),
-        (vec!["a/b/c".to_owned(), "a/z".to_owned()], Ended::Enough, 2)
+        (paths, summary.stop_reason, summary.counts.searched),
+        (vec!["a/b/c".to_owned(), "a/z".to_owned()], StopReason::Enough, 2)
     );
     assert_eq!(tree.files("a", &all()), ["b/c", "z"]);
     assert_eq!(tree.files("a/z", &all()), [""]);

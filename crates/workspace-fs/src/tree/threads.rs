@@ -64,7 +64,7 @@ pub struct Options {
 
 /// Why a walk ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Ended {
+pub enum StopReason {
     /// Everything was looked at.
     All,
     /// Enough was found.
@@ -77,7 +77,7 @@ pub enum Ended {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Summary {
     /// Why it ended.
-    pub ended: Ended,
+    pub stop_reason: StopReason,
     /// What was counted, up to the entry with the last hit that was wanted.
     pub counts: Counts,
     /// Some of what was skipped.
@@ -130,9 +130,9 @@ pub fn walk<V: Visit>(
         visited: AtomicU64::new(0),
     };
     if until.is_over() {
-        queue.end(Ended::Stopped);
+        queue.end(StopReason::Stopped);
     }
-    let ended = thread::scope(|scope| {
+    let stop_reason = thread::scope(|scope| {
         let (pool, mut started) = (&pool, 0);
         for thread in 0..threads {
             let builder = thread::Builder::new().name("walk".to_owned());
@@ -151,10 +151,10 @@ pub fn walk<V: Visit>(
         let _ = report.found(rest.ready);
     }
     Ok(Summary {
-        ended,
+        stop_reason,
         counts: rest.counts,
         named: rest.named,
-        open: rest.open.filter(|_| ended == Ended::Stopped),
+        open: rest.open.filter(|_| stop_reason == StopReason::Stopped),
     })
 }
 
@@ -163,22 +163,22 @@ fn report_found<V: Visit>(
     pool: &WorkerPool<'_, V>,
     until: StopCondition<'_>,
     report: &mut dyn Report<V::Found>,
-) -> Ended {
+) -> StopReason {
     let mut next = Instant::now() + PROGRESS;
     loop {
         let now = Instant::now();
         let wake = until.deadline.map_or(next, |deadline| deadline.min(next));
-        let (ready, ended) =
+        let (ready, stop_reason) =
             pool.queue.news(wake.saturating_duration_since(now).min(LONGEST_SLEEP));
-        let is_done = ended.is_some();
+        let is_done = stop_reason.is_some();
         if !ready.is_empty() && report.found(ready).is_break() {
-            pool.queue.end(Ended::Stopped);
+            pool.queue.end(StopReason::Stopped);
         }
-        if let (Some(ended), true) = (ended, is_done) {
-            return ended;
+        if let (Some(stop_reason), true) = (stop_reason, is_done) {
+            return stop_reason;
         }
         if until.is_over() {
-            pool.queue.end(Ended::Stopped);
+            pool.queue.end(StopReason::Stopped);
         } else if Instant::now() >= next {
             next = Instant::now() + PROGRESS;
             report.progress(pool.visited.load(Ordering::Relaxed));
@@ -201,7 +201,7 @@ struct Guard<'a, F>(&'a Queue<F>);
 impl<F> Drop for Guard<'_, F> {
     fn drop(&mut self) {
         if thread::panicking() {
-            self.0.end(Ended::Stopped);
+            self.0.end(StopReason::Stopped);
         }
     }
 }

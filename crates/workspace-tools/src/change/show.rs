@@ -4,7 +4,7 @@ use crate::field::{self, Declared, Field, NOTICE, PATH, Text, Whole, text, whole
 use tool_provider::schema::Schema;
 use tool_provider::view::{DiffLine, DiffOp, Hunk, Style, View};
 use tool_provider::{Payload, ToolError};
-use workspace_fs::text::diff::{self, Diff, End, Shown, Side, parse_unified, unified};
+use workspace_fs::text::diff::{self, Diff, FinalNewline, Shown, Side, parse_unified, unified};
 use workspace_fs::text::encoding::Encoding;
 use workspace_fs::text::name;
 use workspace_fs::{How, Version};
@@ -100,11 +100,15 @@ pub(crate) fn rendered<'a>(make: impl Fn(usize) -> Diff<'a>, side: Side) -> (Dif
 pub(crate) fn notes(diff: &Diff<'_>, shown: &Shown, side: Side) -> Vec<String> {
     let mut notes = Vec::new();
     match (diff.old_end, diff.new_end) {
-        (End::NoNewline, End::Newline) => notes.push("A newline is added at the end.".to_owned()),
-        (End::Newline, End::NoNewline) => {
+        (FinalNewline::Missing, FinalNewline::Present) => {
+            notes.push("A newline is added at the end.".to_owned())
+        }
+        (FinalNewline::Present, FinalNewline::Missing) => {
             notes.push("The newline at the end is removed.".to_owned())
         }
-        (End::Empty, End::NoNewline) => notes.push("There is no newline at the end.".to_owned()),
+        (FinalNewline::EmptyText, FinalNewline::Missing) => {
+            notes.push("There is no newline at the end.".to_owned())
+        }
         _ => {}
     }
     if diff.left_out > 0 {

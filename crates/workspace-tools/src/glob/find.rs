@@ -10,8 +10,8 @@ use crate::prefix::Prefix;
 use tool_provider::ToolError;
 use workspace_fs::FileKind;
 use workspace_fs::tree::{
-    self, Counts, Ended, Entry, Options, PathGlob, Selection, Skip, Start, Stop, StopCondition,
-    Visit, VisitResult,
+    self, Counts, Entry, Options, PathGlob, Selection, Skip, Start, Stop, StopCondition,
+    StopReason, Visit, VisitResult,
 };
 
 /// In which order paths are listed.
@@ -79,20 +79,20 @@ impl Search<'_> {
         let found = list.found();
         let Listed { paths, left_out } = list.finish();
         let next = self.page.offset.saturating_add(paths.len());
-        let more = match (summary.ended, self.sort) {
-            (Ended::Stopped, Sort::Modified) => More::Unknown(None),
+        let more = match (summary.stop_reason, self.sort) {
+            (StopReason::Stopped, Sort::Modified) => More::Unknown(None),
             _ if left_out > 0 => More::From(next),
-            (Ended::Stopped, Sort::Path) => More::Unknown(Some(next)),
-            (Ended::All | Ended::Enough, _) => More::Nothing,
+            (StopReason::Stopped, Sort::Path) => More::Unknown(Some(next)),
+            (StopReason::All | StopReason::Enough, _) => More::Nothing,
         };
-        let total = (summary.ended == Ended::All).then_some(found);
+        let total = (summary.stop_reason == StopReason::All).then_some(found);
         if context.cancel.is_cancelled() {
             return Err(ToolError::cancelled(
                 "the search was cancelled; what it found was told before",
             )
             .with_detail("found", paths.len()));
         }
-        if summary.ended == Ended::Stopped && paths.is_empty() {
+        if summary.stop_reason == StopReason::Stopped && paths.is_empty() {
             return Err(ToolError::timeout(format!(
                 "the search's time is up: nothing found among the {} names that were looked at \
                  until then",

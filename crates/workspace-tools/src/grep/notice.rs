@@ -3,7 +3,7 @@
 use super::arguments::{Arguments, Mode};
 use super::report::{FullBy, Listed};
 use super::search::{MOST_LINE, MOST_MULTILINE};
-use super::{Counts, End, Named, Skip};
+use super::{Counts, Named, SearchOutcome, Skip};
 use crate::ignore_files;
 use workspace_fs::text::hidden::one_line;
 
@@ -11,7 +11,7 @@ use workspace_fs::text::hidden::one_line;
 pub(super) struct SearchReport<'a> {
     pub(super) listed: &'a Listed,
     pub(super) arguments: &'a Arguments<'a>,
-    pub(super) end: &'a End,
+    pub(super) outcome: &'a SearchOutcome,
     pub(super) counts: Counts,
     pub(super) named: &'a Named,
     pub(super) next: usize,
@@ -22,7 +22,7 @@ impl SearchReport<'_> {
     pub(super) fn notice(&self) -> Option<String> {
         let mut notices = Vec::new();
         notices.extend(self.end());
-        if matches!(self.end, End::All) {
+        if matches!(self.outcome, SearchOutcome::All) {
             notices.extend(self.nothing());
             notices.extend(self.ignored());
         }
@@ -42,15 +42,15 @@ impl SearchReport<'_> {
     }
 
     fn end(&self) -> Option<String> {
-        match self.end {
-            End::All => None,
-            End::Full(full) => Some(match full.by {
+        match self.outcome {
+            SearchOutcome::All => None,
+            SearchOutcome::Full(full) => Some(match full.by {
                 FullBy::Limit => format!("There is more; go on with offset {}.", self.next),
                 FullBy::Bytes => {
                     format!("The result is as large as it may be; go on with offset {}.", self.next)
                 }
             }),
-            End::Stopped(open) => {
+            SearchOutcome::Stopped(open) => {
                 let searched = match open {
                     Some(path) if !path.is_empty() => {
                         let path = self.listed.prefix.join(path);

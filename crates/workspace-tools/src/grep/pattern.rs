@@ -44,12 +44,14 @@ impl Wanted<'_> {
         // anywhere for an end, which the description says. A pattern that is itself about CR is
         // taken as it is: it is refused by the first way to build it, or looked through where matches
         // go over lines, because one may then be about whole CRLFs.
-        let (ending, built) = match self.build(Ending::CrLf) {
+        let (ending, built) = match self.build(LineEnding::CrLf) {
             Err(error) if matches!(error.kind(), ErrorKind::NotAllowed(_)) => {
-                (Ending::Lf, self.build(Ending::Lf))
+                (LineEnding::Lf, self.build(LineEnding::Lf))
             }
-            Ok(_) if self.multiline && self.is_about_cr() => (Ending::Lf, self.build(Ending::Lf)),
-            built => (Ending::CrLf, built),
+            Ok(_) if self.multiline && self.is_about_cr() => {
+                (LineEnding::Lf, self.build(LineEnding::Lf))
+            }
+            built => (LineEnding::CrLf, built),
         };
         let plain = built.map_err(|error| self.explain(&error))?;
         let tree = self.tree(ending).map_err(|error| {
@@ -62,13 +64,15 @@ impl Wanted<'_> {
     fn is_about_cr(self) -> bool {
         let may_be = ["\r", "\\r", "\\x", "\\u", "\\U"];
         may_be.iter().any(|may_be| self.pattern.contains(may_be))
-            && self.tree(Ending::CrLf).is_ok_and(|tree| names(b'\r', &tree) && !names(b'\n', &tree))
+            && self
+                .tree(LineEnding::CrLf)
+                .is_ok_and(|tree| names(b'\r', &tree) && !names(b'\n', &tree))
     }
 
     /// What the plain matcher is made of, which does not tell it.
-    fn tree(self, ending: Ending) -> Result<Hir, Box<regex_syntax::Error>> {
+    fn tree(self, ending: LineEnding) -> Result<Hir, Box<regex_syntax::Error>> {
         let mut parser = regex_syntax::ParserBuilder::new();
-        parser.multi_line(true).crlf(matches!(ending, Ending::CrLf)).utf8(false);
+        parser.multi_line(true).crlf(matches!(ending, LineEnding::CrLf)).utf8(false);
         parser.case_insensitive(self.ignore_case).nest_limit(DEEPEST + 1);
         let tree = match (self.fixed_strings, self.ignore_case) {
             (true, false) => Hir::literal(self.pattern.as_bytes()),
@@ -77,13 +81,13 @@ impl Wanted<'_> {
         };
         let tree = match (self.multiline, ending) {
             (true, _) => tree,
-            (false, Ending::Lf) => without(b"\n", tree),
-            (false, Ending::CrLf) => without(b"\r\n", tree),
+            (false, LineEnding::Lf) => without(b"\n", tree),
+            (false, LineEnding::CrLf) => without(b"\r\n", tree),
         };
         Ok(if self.word { as_word(tree) } else { tree })
     }
 
-    fn build(self, ending: Ending) -> Result<RegexMatcher, grep_regex::Error> {
+    fn build(self, ending: LineEnding) -> Result<RegexMatcher, grep_regex::Error> {
         let mut builder = RegexMatcherBuilder::new();
         builder
             .multi_line(true)
@@ -95,8 +99,8 @@ impl Wanted<'_> {
             .dfa_size_limit(TABLES)
             .nest_limit(DEEPEST);
         match ending {
-            Ending::CrLf => builder.crlf(true),
-            Ending::Lf => builder.line_terminator(Some(b'\n')),
+            LineEnding::CrLf => builder.crlf(true),
+            LineEnding::Lf => builder.line_terminator(Some(b'\n')),
         };
         if self.multiline {
             builder.line_terminator(None);
@@ -158,7 +162,7 @@ impl Wanted<'_> {
 }
 
 #[derive(Clone, Copy)]
-enum Ending {
+enum LineEnding {
     Lf,
     CrLf,
 }

@@ -101,16 +101,16 @@ impl Search {
             }
             (Whole::No(_), Lines::Many) => return VisitResult::skipped(Skip::TooLarge),
             (Whole::No(length), Lines::One) => {
-                let seen = Cell::new(Reached::End);
+                let seen = Cell::new(Reached::Limit);
                 let text = Text::new(&bytes[..length], content, stop, &seen);
                 let searched = searcher.search_reader(&matcher, text, &mut collector);
                 match (seen.get(), searched) {
                     (Reached::Fault, _) => Some(Skip::Unreadable),
                     (Reached::Nul, _) => Some(Skip::Binary),
-                    (Reached::End, Ok(())) => None,
-                    (Reached::End, Err(_)) if stop.is_set() => None,
+                    (Reached::Limit, Ok(())) => None,
+                    (Reached::Limit, Err(_)) if stop.is_set() => None,
                     // The only fault of the searcher's own: a line for which there is no room.
-                    (Reached::End, Err(_)) => Some(Skip::TooLarge),
+                    (Reached::Limit, Err(_)) => Some(Skip::TooLarge),
                 }
             }
         };
@@ -202,7 +202,7 @@ fn byte_order_mark(bytes: &[u8]) -> Option<(&'static Encoding, usize)> {
 #[derive(Clone, Copy, PartialEq)]
 enum Reached {
     /// To the end, or to where it was expected to stop.
-    End,
+    Limit,
     /// To a NUL.
     Nul,
     /// To where the system failed.
@@ -283,7 +283,7 @@ impl<'a> Text<'a> {
 
 impl Read for Text<'_> {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        if self.reached.get() != Reached::End {
+        if self.reached.get() != Reached::Limit {
             return Ok(0);
         }
         let count = match self.decoder.take() {

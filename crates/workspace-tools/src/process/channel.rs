@@ -42,7 +42,7 @@ enum State {
     /// Everybody who should write has ended: at most this many bytes are still in the pipe.
     Last(usize),
     /// The pipe has ended; what is still held has to be passed on.
-    Ending,
+    Draining,
     Closed,
 }
 
@@ -85,12 +85,12 @@ impl Channel {
 
     /// Whether something waits to be passed on.
     pub(crate) fn is_waiting(&self) -> bool {
-        !self.fresh.is_empty() || self.state == State::Ending
+        !self.fresh.is_empty() || self.state == State::Draining
     }
 
     /// Whether waiting for more would not make the next piece much larger.
     pub(crate) fn is_full(&self) -> bool {
-        self.fresh.len() >= READ_BYTES / 2 || self.state == State::Ending
+        self.fresh.len() >= READ_BYTES / 2 || self.state == State::Draining
     }
 
     /// Reads what there is and finds room, once.
@@ -136,18 +136,18 @@ impl Channel {
     pub(crate) fn end(&mut self) {
         self.pipe = None;
         if self.state != State::Closed {
-            self.state = State::Ending;
+            self.state = State::Draining;
         }
     }
 
     /// Passes on what may be shown of what was read: secrets masked, no character split.
     pub(crate) fn take(&mut self) -> Bytes {
         let mut piece = self.masker.push(std::mem::take(&mut self.fresh));
-        if self.state == State::Ending {
+        if self.state == State::Draining {
             piece.extend(self.masker.finish());
         }
         let mut piece = self.gate.push(piece);
-        if self.state == State::Ending {
+        if self.state == State::Draining {
             piece.extend(self.gate.finish());
             self.state = State::Closed;
         }

@@ -75,7 +75,7 @@ impl Silence {
 enum Shell {
     Running,
     /// It has ended, and what it left behind has a moment to pass on its output.
-    Ended {
+    Exited {
         /// When nothing is waited for any more, because nothing can be added to the output.
         settle_at: Option<Instant>,
     },
@@ -153,7 +153,7 @@ impl<'a> Pump<'a> {
             }
             self.read(ready.channels, &mut transcript);
             if ready.shell && self.shell == Shell::Running {
-                self.shell = Shell::Ended { settle_at: None };
+                self.shell = Shell::Exited { settle_at: None };
             }
             if ready.control {
                 self.take_report();
@@ -257,7 +257,7 @@ impl<'a> Pump<'a> {
     /// Once the shell has ended, what it left behind is waited for only as long as it can still add
     /// to the output and the call has the time. Where SIGTERM was sent it has the whole grace.
     fn settle(&mut self) {
-        let Shell::Ended { settle_at } = self.shell else { return };
+        let Shell::Exited { settle_at } = self.shell else { return };
         if self.end.is_some() || self.stop.is_some_and(|stop| stop.signal != StopSignal::None) {
             return;
         }
@@ -268,7 +268,7 @@ impl<'a> Pump<'a> {
             self.shell = Shell::Settled;
             self.end_everything();
         } else {
-            self.shell = Shell::Ended { settle_at };
+            self.shell = Shell::Exited { settle_at };
         }
     }
 
@@ -329,7 +329,7 @@ impl<'a> Pump<'a> {
         let due = match (self.stop, self.shell) {
             _ if self.give_up_at.is_some() => self.give_up_at,
             (Some(stop), _) if stop.signal == StopSignal::Terminate => Some(stop.kill_at),
-            (None, Shell::Ended { settle_at: Some(at) }) => Some(at),
+            (None, Shell::Exited { settle_at: Some(at) }) => Some(at),
             _ => Some(self.budget.time_up),
         };
         let tell_at = self.may_tell_silence().then_some(self.silence.tell_at);

@@ -11,7 +11,7 @@ use std::ops::ControlFlow;
 use crate::Context;
 use tool_provider::ToolError;
 use workspace_fs::text::encoding::{Detected, Encoding, SAMPLE_BYTES, detect};
-use workspace_fs::text::lines::{Ending, LineEnding, Unit};
+use workspace_fs::text::lines::{LineEnding, LineEndings, Unit};
 use workspace_fs::text::window::{Collector, Full, Numbering, Window};
 use workspace_fs::{OpenFile, Version, VersionHasher};
 
@@ -40,7 +40,7 @@ pub(super) struct Text {
     /// Whether the file goes on after the window.
     pub(super) more: bool,
     /// How lines end in what was read of the file; in the window where it was sought from the end.
-    pub(super) ending: LineEnding,
+    pub(super) ending: LineEndings,
     /// The file's lines and bytes, where its end was seen.
     pub(super) total: Option<Total>,
     /// The content's version, where all of it was seen.
@@ -142,7 +142,7 @@ impl Scan<'_> {
             }
             if ahead >= LOOK_AHEAD { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
         })?;
-        let total = (end == End::Reached).then(|| count.total(self.encoding));
+        let total = (end == Eof::Reached).then(|| count.total(self.encoding));
         let version = total.and(count.hasher.take()).map(|hasher| hasher.finish());
         let window = collector.finish();
         more |= window.full == Some(Full::Content);
@@ -224,18 +224,18 @@ impl Scan<'_> {
         start: u64,
         until: u64,
         take: &mut dyn FnMut(&[u8], u64) -> ControlFlow<()>,
-    ) -> Result<End, ToolError> {
+    ) -> Result<Eof, ToolError> {
         let mut position = start;
         let known = self.head.len() as u64;
         if position < known {
             let from = usize::try_from(position).unwrap_or(0);
             if take(&self.head[from..], position).is_break() {
-                return Ok(if self.is_all { End::Reached } else { End::NotReached });
+                return Ok(if self.is_all { Eof::Reached } else { Eof::NotReached });
             }
             position = known;
         }
         if self.is_all {
-            return Ok(End::Reached);
+            return Ok(Eof::Reached);
         }
         let mut chunk = vec![0; CHUNK];
         while position < until {
@@ -244,14 +244,14 @@ impl Scan<'_> {
             let filled = self.read(position, &mut chunk[..length])?;
             let is_last = filled < length;
             if take(&chunk[..filled], position).is_break() && !is_last {
-                return Ok(End::NotReached);
+                return Ok(Eof::NotReached);
             }
             position += filled as u64;
             if is_last {
                 break;
             }
         }
-        Ok(End::Reached)
+        Ok(Eof::Reached)
     }
 
     /// Reads at `position`. Files that cannot seek can still be read in order.
@@ -275,7 +275,7 @@ impl Scan<'_> {
 
 /// Whether a file's end was seen.
 #[derive(PartialEq)]
-enum End {
+enum Eof {
     Reached,
     NotReached,
 }
@@ -293,7 +293,7 @@ struct Count {
     bytes: u64,
     ends_in_feed: bool,
     ends_in_cr: bool,
-    ending: LineEnding,
+    ending: LineEndings,
     hasher: Option<VersionHasher>,
 }
 
@@ -305,7 +305,7 @@ impl Count {
             bytes: 0,
             ends_in_feed: true,
             ends_in_cr: false,
-            ending: LineEnding::None,
+            ending: LineEndings::None,
             hasher,
         }
     }
@@ -317,7 +317,7 @@ impl Count {
         }
         let feeds = self.unit.count_lf(piece) as u64;
         self.line_feeds += feeds;
-        if feeds > 0 && self.ending != LineEnding::Mixed {
+        if feeds > 0 && self.ending != LineEndings::Mixed {
             self.ending = self.ending.and(self.endings(piece));
         }
         self.ends_in_cr = self.unit.without_cr(piece) < piece.len();
@@ -330,18 +330,18 @@ impl Count {
     }
 
     /// How the lines end whose line feeds are in the piece, which has some.
-    fn endings(&self, piece: &[u8]) -> LineEnding {
+    fn endings(&self, piece: &[u8]) -> LineEndings {
         if !self.ends_in_cr && memchr::memchr(b'\r', piece).is_none() {
-            return LineEnding::Lf;
+            return LineEndings::Lf;
         }
-        let (mut ending, mut from) = (LineEnding::None, 0);
+        let (mut ending, mut from) = (LineEndings::None, 0);
         while let Some(feed) = self.unit.find_lf(piece, from) {
             let is_crlf = match feed {
                 0 => self.ends_in_cr,
-                _ => self.unit.ending_at(piece, feed) == Ending::CrLf,
+                _ => self.unit.ending_at(piece, feed) == LineEnding::CrLf,
             };
-            ending = ending.and(if is_crlf { LineEnding::Crlf } else { LineEnding::Lf });
-            if ending == LineEnding::Mixed {
+            ending = ending.and(if is_crlf { LineEndings::Crlf } else { LineEndings::Lf });
+            if ending == LineEndings::Mixed {
                 break;
             }
             from = feed + self.unit.width();

@@ -11,10 +11,10 @@ use super::{ConvertError, payload, to_struct};
 pub(crate) fn tool_event(item: StreamItem) -> wire::ToolEvent {
     let event = match item {
         StreamItem::Event(event) => lead_event(event),
-        StreamItem::End(Ok(result)) => {
+        StreamItem::Outcome(Ok(result)) => {
             WireEvent::Result(wire::ToolResult { payload: Some(to_struct(result)) })
         }
-        StreamItem::End(Err(error)) => WireEvent::Error(tool_error(&error)),
+        StreamItem::Outcome(Err(error)) => WireEvent::Error(tool_error(&error)),
     };
     wire::ToolEvent { event: Some(event) }
 }

@@ -9,7 +9,7 @@ use similar::{Algorithm, DiffOp, capture_diff_slices_deadline};
 use crate::text::lines::Unit;
 use crate::text::patch::Patch;
 
-use super::End;
+use super::FinalNewline;
 
 /// How long lines are compared; then what is left counts as replaced as a whole.
 const COMPARE_TIME: Duration = Duration::from_millis(60);
@@ -58,7 +58,7 @@ pub(super) fn of_patch<'a>(
     old: &'a [u8],
     patch: &Patch<'_>,
     unit: Unit,
-    ends: (End, End),
+    ends: (FinalNewline, FinalNewline),
     max_lines: usize,
 ) -> Blocks<'a> {
     let deadline = Instant::now() + COMPARE_TIME;
@@ -102,7 +102,7 @@ pub(super) fn of_patch<'a>(
 pub(super) fn of_rewrite<'a>(
     (old, old_unit): (&'a [u8], Unit),
     (new, new_unit): (&[u8], Unit),
-    ends: (End, End),
+    ends: (FinalNewline, FinalNewline),
     max_lines: usize,
 ) -> Blocks<'a> {
     let mut stretch = Stretch {
@@ -133,21 +133,25 @@ enum LastLine {
 impl Stretch<'_, '_> {
     /// Leaves out the empty last lines that say nothing: those that both texts have, and that of an
     /// empty text. What is left of them says that the newline at the end comes or goes.
-    fn drop_last_lines(&mut self, ends: (End, End)) -> LastLine {
+    fn drop_last_lines(&mut self, ends: (FinalNewline, FinalNewline)) -> LastLine {
         match ends {
-            (End::Empty, End::Empty) | (End::NoNewline, End::NoNewline) => {}
-            (End::Newline | End::Empty, End::Newline | End::Empty) => {
+            (FinalNewline::EmptyText, FinalNewline::EmptyText)
+            | (FinalNewline::Missing, FinalNewline::Missing) => {}
+            (
+                FinalNewline::Present | FinalNewline::EmptyText,
+                FinalNewline::Present | FinalNewline::EmptyText,
+            ) => {
                 self.old_lines.pop();
                 self.new_lines.pop();
             }
-            (End::Empty, End::NoNewline) => {
+            (FinalNewline::EmptyText, FinalNewline::Missing) => {
                 self.old_lines.pop();
             }
-            (End::NoNewline, End::Empty) => {
+            (FinalNewline::Missing, FinalNewline::EmptyText) => {
                 self.new_lines.pop();
             }
-            (End::NoNewline, End::Newline) => return LastLine::Comes,
-            (End::Newline, End::NoNewline) => return LastLine::Goes,
+            (FinalNewline::Missing, FinalNewline::Present) => return LastLine::Comes,
+            (FinalNewline::Present, FinalNewline::Missing) => return LastLine::Goes,
         }
         LastLine::Kept
     }
@@ -220,7 +224,7 @@ impl<'a> Blocks<'a> {
     fn compare(
         &mut self,
         stretch: &mut Stretch<'a, '_>,
-        ends: Option<(End, End)>,
+        ends: Option<(FinalNewline, FinalNewline)>,
         deadline: Instant,
         max_lines: usize,
     ) {

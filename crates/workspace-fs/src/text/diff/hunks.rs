@@ -5,13 +5,13 @@ use std::borrow::Cow;
 use crate::text::lines::Unit;
 
 use super::blocks::{Block, Blocks};
-use super::{CONTEXT, Diff, End, Hunk, Line, Op, Reach};
+use super::{CONTEXT, Diff, FinalNewline, Hunk, Line, Op, Reach};
 
 pub(super) fn build<'a>(
     old: &'a [u8],
     unit: Unit,
     blocks: Blocks<'a>,
-    ends: (End, End),
+    ends: (FinalNewline, FinalNewline),
     max_lines: usize,
 ) -> Diff<'a> {
     let text = Text { old, unit };
@@ -48,7 +48,7 @@ pub(super) fn build<'a>(
     if let (Some(hunk), Some((at, _)), 0) = (hunks.last_mut(), behind, left_out) {
         let lines = text.lines_from(at, usize::MAX, CONTEXT + 1);
         if lines.len() <= CONTEXT {
-            reach = Reach::End;
+            reach = Reach::LastLine;
         }
         hunk.extend(lines.into_iter().take(CONTEXT), Op::Context);
     }

@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use crate::text::encoding::Encoding;
 
-use super::{Diff, End, Hunk, Line, Op, Reach};
+use super::{Diff, FinalNewline, Hunk, Line, Op, Reach};
 
 /// A diff as text.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -117,12 +117,14 @@ const NO_NEWLINE: &str = "\\ No newline at end of file\n";
 pub fn unified(diff: &Diff<'_>, shown: &Shown) -> String {
     let mut text = String::new();
     for (index, hunk) in shown.hunks.iter().enumerate() {
-        let at_end = diff.reach == Reach::End && index + 1 == shown.hunks.len();
+        let at_end = diff.reach == Reach::LastLine && index + 1 == shown.hunks.len();
         let mut hunk = hunk.clone();
         // Here a newline ends a line and does not begin one: nothing comes after the last.
         match (at_end, diff.old_end, diff.new_end) {
-            (true, End::NoNewline, End::Newline) => drop_last(&mut hunk, Op::Add),
-            (true, End::Newline, End::NoNewline) => drop_last(&mut hunk, Op::Remove),
+            (true, FinalNewline::Missing, FinalNewline::Present) => drop_last(&mut hunk, Op::Add),
+            (true, FinalNewline::Present, FinalNewline::Missing) => {
+                drop_last(&mut hunk, Op::Remove)
+            }
             _ => {}
         }
         let _ = writeln!(
@@ -134,8 +136,8 @@ pub fn unified(diff: &Diff<'_>, shown: &Shown) -> String {
         let last_old = hunk.lines.iter().rposition(|line| line.op != Op::Add);
         let last_new = hunk.lines.iter().rposition(|line| line.op != Op::Remove);
         for (at, line) in hunk.lines.iter().enumerate() {
-            let open_old = at_end && diff.old_end == End::NoNewline && Some(at) == last_old;
-            let open_new = at_end && diff.new_end == End::NoNewline && Some(at) == last_new;
+            let open_old = at_end && diff.old_end == FinalNewline::Missing && Some(at) == last_old;
+            let open_new = at_end && diff.new_end == FinalNewline::Missing && Some(at) == last_new;
             let body = &line.text;
             let both = line.op == Op::Context;
             match (open_old, open_new) {

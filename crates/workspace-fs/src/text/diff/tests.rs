@@ -36,10 +36,10 @@ fn patched(old: &[u8], diff: &Diff<'_>, unit: Unit) -> Vec<u8> {
         assert_eq!(hunk.new_lines as usize, count(Op::Remove));
     }
     new_lines.extend_from_slice(old_lines.get(at..).unwrap_or(&[]));
-    if diff.old_end == End::Empty && diff.new_end == End::Newline {
+    if diff.old_end == FinalNewline::EmptyText && diff.new_end == FinalNewline::Present {
         new_lines.push(Vec::new());
     }
-    if diff.new_end == End::Empty {
+    if diff.new_end == FinalNewline::EmptyText {
         // What a text without lines and a text of one empty line have in common: nothing.
         new_lines.retain(|line| !line.is_empty());
     }
@@ -98,7 +98,7 @@ fn endings_are_part_of_what_is_shown() {
 fn a_new_text_is_all_additions() {
     assert_eq!(rendered("", "a\nb\n"), "@0,1|+a|+b");
     assert_eq!(rendered("", "a"), "@0,1|+a");
-    assert_eq!(diff("", "a").new_end, End::NoNewline);
+    assert_eq!(diff("", "a").new_end, FinalNewline::Missing);
     assert_eq!(rendered("a\n", ""), "@1,0|-a");
     assert_eq!(rendered("a", ""), "@1,0|-a");
 }

@@ -15,12 +15,12 @@ fn a_cancelled_search_has_no_result_and_one_out_of_time_what_it_found() {
 }
 
 /// A sink whose first hit ends the call's time or cancels it.
-struct Ends<'a> {
+struct EndingSink<'a> {
     cancel: Option<&'a CancelToken>,
     until: Instant,
 }
 
-impl EventSink for Ends<'_> {
+impl EventSink for EndingSink<'_> {
     fn emit_until(&self, event: Event, _: Option<Instant>) -> Result<(), EmitError> {
         if matches!(event, Event::Partial(_)) {
             match self.cancel {
@@ -46,7 +46,7 @@ fn a_search_ends_in_the_middle_of_a_huge_file() {
     let Value::Object(arguments) = json!({"pattern": "needle"}) else { unreachable!() };
     for cancel in [None, Some(CancelToken::new())] {
         let until = Instant::now() + Duration::from_millis(300);
-        let sink = Ends { cancel: cancel.as_ref(), until };
+        let sink = EndingSink { cancel: cancel.as_ref(), until };
         let (phase, token) = (Phase::default(), cancel.clone().unwrap_or_default());
         let context = Context {
             state: &fixture.files,
