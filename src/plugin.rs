@@ -124,7 +124,7 @@ pub fn run<S: State>(
     let telemetry = telemetry(identity, &mut faults);
     log_to_host(identity.name, options.log_targets, &host_log, telemetry.as_ref())?;
     for fault in faults {
-        tracing::warn!("{fault}; spans and figures of calls go without it");
+        tracing::warn!("{fault}; spans and metrics of calls go without it");
     }
     // The work is done by file workers; this thread only moves bytes. With more than one, a call
     // would wake several of them in turn.
@@ -174,7 +174,7 @@ async fn serve_provider<S: State>(
     .await
 }
 
-/// Spans and figures, where the environment says where they go.
+/// Spans and metrics, where the environment says where they go.
 fn telemetry(identity: Identity, faults: &mut Vec<SettingsFault>) -> Option<Telemetry> {
     let variable = |name: &str| std::env::var(name).ok();
     let name = format!("provider-{}", identity.name);

@@ -14,7 +14,7 @@ use crate::trials::Trial;
 pub(crate) fn trials() -> Vec<Trial> {
     trials![
         a_call_is_a_span_below_the_kernel_s_own,
-        failures_previews_and_figures_are_told_and_a_caller_that_does_not_record_is_counted,
+        failures_previews_and_metrics_are_exported_and_a_caller_that_does_not_record_is_counted,
         what_is_left_is_sent_at_the_end,
         without_a_collector_or_switched_off_nothing_is_connected,
         a_collector_that_is_not_there_or_never_answers_costs_nothing_but_a_warning,
@@ -314,7 +314,7 @@ async fn a_call_is_a_span_below_the_kernel_s_own() {
     }
 }
 
-async fn failures_previews_and_figures_are_told_and_a_caller_that_does_not_record_is_counted() {
+async fn failures_previews_and_metrics_are_exported_and_a_caller_that_does_not_record_is_counted() {
     let (address, mut received) = http_collector();
     let mut fixture = told_to(address, &[("OTEL_METRIC_EXPORT_INTERVAL", "20")]).await;
     fixture.configure(json!({})).await.unwrap();

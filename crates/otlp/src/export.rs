@@ -1,4 +1,4 @@
-//! The task that carries spans and figures away. No call ever waits for it, and its end is bounded.
+//! The task that carries spans and metrics away. No call ever waits for it, and its end is bounded.
 
 use std::error::Error;
 use std::fmt;
@@ -50,7 +50,7 @@ impl Telemetry {
     pub fn new(settings: Settings, scope: Scope) -> Self {
         let queue = match settings.traces {
             Some(_) => Queue::default(),
-            None => Queue::of_figures_only(),
+            None => Queue::of_metrics_only(),
         };
         Self { scope, queue, settings: Mutex::new(Some(settings)), asks: Mutex::default() }
     }
@@ -104,12 +104,12 @@ fn held<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
 struct Export {
     queue: Queue,
     origin: Origin,
-    spans: Line,
-    figures: Line,
+    spans: Exporter,
+    metrics: Exporter,
 }
 
 /// One kind of message on its way to one collector.
-struct Line {
+struct Exporter {
     what: &'static str,
     sender: Option<Sender>,
     period: Duration,
@@ -121,8 +121,8 @@ impl Export {
     fn new(settings: Settings, scope: Scope, queue: Queue) -> Self {
         Self {
             origin: Origin::new(&settings.resource, scope),
-            spans: Line::new("spans", settings.traces, settings.span_delay),
-            figures: Line::new("figures", settings.metrics, settings.metric_interval),
+            spans: Exporter::new("spans", settings.traces, settings.span_delay),
+            metrics: Exporter::new("metrics", settings.metrics, settings.metric_interval),
             queue,
         }
     }
@@ -132,7 +132,7 @@ impl Export {
             let done = tokio::select! {
                 ask = asked.recv() => Some(ask),
                 () = sleep_until(self.spans.next) => None,
-                () = sleep_until(self.figures.next) => None,
+                () = sleep_until(self.metrics.next) => None,
                 // Not where the collector failed: then the pause counts.
                 () = self.queue.filled(), if self.spans.failures == 0 => {
                     self.spans.next = Instant::now();
@@ -143,8 +143,8 @@ impl Export {
             if is_last || self.spans.is_due() {
                 self.send_spans().await;
             }
-            if is_last || self.figures.is_due() {
-                self.send_figures().await;
+            if is_last || self.metrics.is_due() {
+                self.send_metrics().await;
             }
             if let Some(ask) = done {
                 if let Some(done) = ask {
@@ -178,20 +178,20 @@ impl Export {
         }
     }
 
-    async fn send_figures(&mut self) {
-        let figures = self.queue.figures();
-        let Some(sender) = self.figures.sender.as_ref().filter(|_| !figures.is_empty()) else {
-            return self.figures.put_off();
+    async fn send_metrics(&mut self) {
+        let metrics = self.queue.metrics();
+        let Some(sender) = self.metrics.sender.as_ref().filter(|_| !metrics.is_empty()) else {
+            return self.metrics.put_off();
         };
-        match sender.send(self.origin.figures(&figures)).await {
-            Ok(()) => self.figures.succeeded(),
+        match sender.send(self.origin.metrics(&metrics)).await {
+            Ok(()) => self.metrics.succeeded(),
             // They are sums since the start: the next message has them all again.
-            Err(error) => self.figures.failed(&error),
+            Err(error) => self.metrics.failed(&error),
         }
     }
 }
 
-impl Line {
+impl Exporter {
     fn new(what: &'static str, endpoint: Option<Endpoint>, period: Duration) -> Self {
         let sender = endpoint.map(Sender::new);
         Self { what, sender, period, next: Instant::now() + period, failures: 0 }

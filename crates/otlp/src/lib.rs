@@ -1,4 +1,4 @@
-//! Spans and figures of calls, sent to an OpenTelemetry collector over OTLP when the environment
+//! Spans and metrics of calls, sent to an OpenTelemetry collector over OTLP when the environment
 //! names one, and nothing at all when it does not.
 //!
 //! - [`Settings`]: what the `OTEL_*` variables say.
@@ -10,9 +10,9 @@
 //! is two small messages over the gRPC and HTTP that are here anyway.
 
 mod export;
-mod figures;
 mod layer;
 mod message;
+mod metrics;
 mod pb;
 mod queue;
 mod send;

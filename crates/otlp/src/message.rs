@@ -1,4 +1,4 @@
-//! Calls and figures as OTLP's messages.
+//! Calls and metrics as OTLP's messages.
 //!
 //! Names of attributes follow OpenTelemetry's conventions where there are any (`gen_ai.*`,
 //! `session.id`, `error.type`).
@@ -6,8 +6,8 @@
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use super::export::Scope;
-use super::figures::{BOUNDS, Figures, Series, Sums};
 use super::layer::Finished;
+use super::metrics::{BOUNDS, Metrics, Series, Sums};
 use super::pb::collector::metrics::v1 as metrics;
 use super::pb::collector::trace::v1 as trace;
 use super::pb::common::v1::{AnyValue, InstrumentationScope, KeyValue, Resource, any_value::Value};
@@ -50,15 +50,15 @@ impl Origin {
         }
     }
 
-    pub(super) fn figures(&self, figures: &Figures) -> metrics::ExportMetricsServiceRequest {
+    pub(super) fn metrics(&self, totals: &Metrics) -> metrics::ExportMetricsServiceRequest {
         let span = (nanoseconds(self.start), nanoseconds(SystemTime::now()));
         let sum = |name: &str, description: &str, unit: &str, of: &dyn Fn(&Sums) -> u64| {
-            let points = figures.iter().map(|(series, sums)| point(span, series, of(sums)));
+            let points = totals.iter().map(|(series, sums)| point(span, series, of(sums)));
             counted(name, description, unit, points.collect())
         };
-        let failed = figures.iter().filter(|(series, _)| !series.error_kind.is_empty());
+        let failed = totals.iter().filter(|(series, _)| !series.error_kind.is_empty());
         let errors = failed.map(|(series, sums)| point(span, series, sums.calls)).collect();
-        let durations = figures.iter().map(|(series, sums)| durations(span, series, sums));
+        let durations = totals.iter().map(|(series, sums)| durations(span, series, sums));
         let metrics = vec![
             sum("tool.calls", "Calls that ended", "{call}", &|sums| sums.calls),
             counted("tool.errors", "Calls that failed, by kind", "{call}", errors),

@@ -1,12 +1,12 @@
-//! What waits to be sent: spans in a bounded queue, figures added up. A call only ever pushes.
+//! What waits to be sent: spans in a bounded queue, metrics added up. A call only ever pushes.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tokio::sync::Notify;
 
-use super::figures::Figures;
 use super::layer::Finished;
+use super::metrics::Metrics;
 
 /// Spans that wait at most; what comes beyond is counted and lost. OpenTelemetry's own default.
 const MOST_WAITING: usize = 2048;
@@ -31,27 +31,27 @@ struct Shared {
 enum Keeps {
     #[default]
     SpansAndFigures,
-    Figures,
+    Metrics,
 }
 
 #[derive(Default)]
 struct State {
     spans: VecDeque<Finished>,
     lost: u64,
-    figures: Figures,
+    metrics: Metrics,
 }
 
 impl Queue {
     /// A queue of a process whose spans nobody wants.
-    pub(super) fn of_figures_only() -> Self {
-        Self { shared: Arc::new(Shared { keeps: Keeps::Figures, ..Shared::default() }) }
+    pub(super) fn of_metrics_only() -> Self {
+        Self { shared: Arc::new(Shared { keeps: Keeps::Metrics, ..Shared::default() }) }
     }
 
     /// Takes a call that has ended.
     pub(super) fn push(&self, call: Finished) {
         let mut state = self.lock();
-        state.figures.add(&call);
-        if !call.is_sampled || self.shared.keeps == Keeps::Figures {
+        state.metrics.add(&call);
+        if !call.is_sampled || self.shared.keeps == Keeps::Metrics {
             return;
         }
         if state.spans.len() >= MOST_WAITING {
@@ -96,8 +96,8 @@ impl Queue {
     }
 
     /// What was added up so far.
-    pub(super) fn figures(&self) -> Figures {
-        self.lock().figures.clone()
+    pub(super) fn metrics(&self) -> Metrics {
+        self.lock().metrics.clone()
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {

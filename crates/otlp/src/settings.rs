@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use http::{HeaderMap, HeaderName, HeaderValue, Uri};
 
-/// Where spans and figures go, and what they say of where they come from.
+/// Where spans and metrics go, and what they say of where they come from.
 #[derive(Clone, Debug)]
 pub struct Settings {
     pub(super) traces: Option<Endpoint>,
@@ -84,7 +84,7 @@ impl Settings {
     /// Reads the variables by `lookup`; empty ones count as not set. None where nothing is to be
     /// sent. `name` and `version` are said of this process where no variable says otherwise.
     ///
-    /// What is wrong goes to `faults`, and is left out: no call fails for its figures.
+    /// What is wrong goes to `faults`, and is left out: no call fails for its metrics.
     pub fn read(
         name: &str,
         version: &str,

@@ -6,9 +6,9 @@ use std::time::{Duration, SystemTime};
 use prost::Message as _;
 
 use super::export::Scope;
-use super::figures::{BOUNDS, Figures};
 use super::layer::{Finished, Said};
 use super::message::Origin;
+use super::metrics::{BOUNDS, Metrics};
 use super::pb::collector::metrics::v1::metric::Data;
 use super::queue::{BATCH, Queue};
 use super::settings::{Protocol, Settings, SettingsFault};
@@ -136,12 +136,12 @@ fn call(tool: &str, seconds: f64, error_kind: &str) -> Finished {
 }
 
 #[test]
-fn figures_add_up_by_series_and_a_bound_is_the_upper_end_of_its_bucket() {
-    let mut figures = Figures::default();
+fn metrics_add_up_by_series_and_a_bound_is_the_upper_end_of_its_bucket() {
+    let mut metrics = Metrics::default();
     for (seconds, kind) in [(0.001, ""), (0.0011, ""), (1e6, ""), (0.0, "auth")] {
-        figures.add(&call("bash", seconds, kind));
+        metrics.add(&call("bash", seconds, kind));
     }
-    let all: Vec<_> = figures.iter().collect();
+    let all: Vec<_> = metrics.iter().collect();
     let [(_, fine), (failed, _)] = all[..] else { panic!("{all:?}") };
     assert_eq!((fine.calls, fine.request_bytes), (3, 9));
     assert_eq!((fine.buckets[0], fine.buckets[1], fine.buckets[BOUNDS.len()]), (1, 1, 1));
@@ -150,12 +150,12 @@ fn figures_add_up_by_series_and_a_bound_is_the_upper_end_of_its_bucket() {
 
 #[test]
 fn a_caller_that_makes_up_tools_makes_no_endless_series() {
-    let mut figures = Figures::default();
+    let mut metrics = Metrics::default();
     for number in 0..10_000 {
-        figures.add(&call(&format!("tool-{number}"), 0.0, ""));
+        metrics.add(&call(&format!("tool-{number}"), 0.0, ""));
     }
-    assert!(figures.iter().count() < 200);
-    assert_eq!(figures.iter().map(|(_, sums)| sums.calls).sum::<u64>(), 10_000);
+    assert!(metrics.iter().count() < 200);
+    assert_eq!(metrics.iter().map(|(_, sums)| sums.calls).sum::<u64>(), 10_000);
 }
 
 #[test]
@@ -178,7 +178,7 @@ fn a_span_whose_caller_does_not_record_is_only_counted() {
     let queue = Queue::default();
     queue.push(Finished { is_sampled: false, ..call("bash", 0.0, "") });
     assert!(queue.take().is_empty());
-    assert_eq!(queue.figures().iter().count(), 1);
+    assert_eq!(queue.metrics().iter().count(), 1);
 }
 
 #[test]
@@ -192,20 +192,20 @@ fn the_end_of_a_span_follows_from_its_duration() {
 
 #[test]
 fn where_nobody_wants_spans_none_wait_and_none_are_lost() {
-    let queue = Queue::of_figures_only();
+    let queue = Queue::of_metrics_only();
     for _ in 0..5000 {
         queue.push(call("bash", 0.0, ""));
     }
     assert!(queue.take().is_empty());
     assert_eq!(queue.take_lost(), 0);
-    assert_eq!(queue.figures().iter().next().unwrap().1.calls, 5000);
+    assert_eq!(queue.metrics().iter().next().unwrap().1.calls, 5000);
 }
 
 #[test]
 fn a_sum_of_zero_has_a_value() {
-    let mut figures = Figures::default();
-    figures.add(&call("bash", 0.0, ""));
-    let message = Origin::new(&[], SCOPE).figures(&figures);
+    let mut metrics = Metrics::default();
+    metrics.add(&call("bash", 0.0, ""));
+    let message = Origin::new(&[], SCOPE).metrics(&metrics);
     let metrics = &message.resource_metrics[0].scope_metrics[0].metrics;
     let answers = metrics.iter().find(|metric| metric.name == "tool.response.bytes").unwrap();
     let Some(Data::Sum(sum)) = &answers.data else { panic!("{answers:?}") };

@@ -63,20 +63,20 @@ struct State {
     lost: u64,
     /// Taken from the queue and not yet with the kernel.
     in_flight: usize,
-    line: Line,
+    link: LinkState,
 }
 
 #[derive(Default)]
-enum Line {
+enum LinkState {
     /// Nobody said how to reach the kernel.
     #[default]
     Unknown,
     /// It can be dialled.
     Ready(Dial),
     /// It is being dialled, which takes long where nobody answers.
-    Dialling,
+    Dialing,
     /// A task carries entries.
-    Carrying,
+    Connected,
     /// The kernel has no callback service, or it is gone.
     Silent,
 }
@@ -101,17 +101,19 @@ impl HostLog {
     where
         F: Future<Output = Result<Channel, DialError>> + Send + 'static,
     {
-        self.shared.lock().line = Line::Ready(Box::new(move || Box::pin(dial())));
+        self.shared.lock().link = LinkState::Ready(Box::new(move || Box::pin(dial())));
     }
 
     /// Dials the kernel, once, and starts to carry entries. To be called while the kernel waits for
     /// an answer of ours: only then is it sure to serve its side.
     pub fn connect(&self) {
         let mut state = self.shared.lock();
-        if !matches!(state.line, Line::Ready(_)) {
+        if !matches!(state.link, LinkState::Ready(_)) {
             return;
         }
-        let Line::Ready(dial) = std::mem::replace(&mut state.line, Line::Dialling) else { return };
+        let LinkState::Ready(dial) = std::mem::replace(&mut state.link, LinkState::Dialing) else {
+            return;
+        };
         drop(state);
         tokio::spawn(carry(self.shared.clone(), dial));
     }
@@ -126,7 +128,7 @@ impl HostLog {
             {
                 let state = self.shared.lock();
                 let is_done = state.waiting.is_empty() && state.in_flight == 0;
-                if is_done || !matches!(state.line, Line::Carrying) {
+                if is_done || !matches!(state.link, LinkState::Connected) {
                     return;
                 }
             }
@@ -136,7 +138,7 @@ impl HostLog {
 
     fn push(&self, entry: Entry) {
         let mut state = self.shared.lock();
-        if matches!(state.line, Line::Silent) {
+        if matches!(state.link, LinkState::Silent) {
             return;
         }
         if state.waiting.len() >= MOST_WAITING {
@@ -162,7 +164,7 @@ impl Shared {
 
     fn fall_silent(&self) {
         let mut state = self.lock();
-        state.line = Line::Silent;
+        state.link = LinkState::Silent;
         state.waiting = VecDeque::new();
         state.in_flight = 0;
         drop(state);
@@ -176,7 +178,7 @@ async fn carry(shared: Arc<Shared>, dial: Dial) {
         return shared.fall_silent();
     };
     let mut kernel = KernelCallbackServiceClient::new(channel);
-    shared.lock().line = Line::Carrying;
+    shared.lock().link = LinkState::Connected;
     let mut failures = 0;
     loop {
         let (batch, lost) = {

@@ -1,4 +1,4 @@
-//! The figures of all calls: how many, how they ended, how long they took, and their bytes.
+//! The metrics of all calls: how many, how they ended, how long they took, and their bytes.
 
 use std::collections::BTreeMap;
 
@@ -15,7 +15,7 @@ const MOST_SERIES: usize = 128;
 /// The name under which all further ones are added up.
 const OTHERS: &str = "(others)";
 
-/// By what figures are told apart.
+/// What distinguishes one series of metrics from another.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Series {
     pub(super) operation: String,
@@ -25,7 +25,7 @@ pub(super) struct Series {
     pub(super) error_kind: String,
 }
 
-/// The figures of one series, since the start.
+/// The totals of one series, since the start.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct Sums {
     pub(super) calls: u64,
@@ -36,13 +36,13 @@ pub(super) struct Sums {
     pub(super) response_bytes: u64,
 }
 
-/// The figures of all calls since the start.
+/// The totals of all calls since the start.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Figures {
+pub(super) struct Metrics {
     series: BTreeMap<Series, Sums>,
 }
 
-impl Figures {
+impl Metrics {
     pub(super) fn add(&mut self, call: &Finished) {
         let said = &call.said;
         let mut series = Series {
