@@ -1,22 +1,58 @@
-//! Puts the version together.
+//! Checks what the environment says that this build is: `src/identity.rs` reads the results.
 
-use std::error::Error;
+#[path = "src/identity/source.rs"]
+mod source;
 
-fn main() -> Result<(), Box<dyn Error>> {
-    println!("cargo:rerun-if-changed=build.rs");
-    println!("cargo:rustc-env=PROVIDER_VERSION={}", version()?);
+use std::env::VarError;
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    println!("cargo::rerun-if-changed=build.rs");
+    println!("cargo::rerun-if-changed=src/identity/source.rs");
+    match tell() {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(problem) => {
+            println!("cargo::error={problem}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn tell() -> Result<(), String> {
+    let (source, build) = (source()?, build()?);
+    let version = variable("CARGO_PKG_VERSION")?;
+    let version = if build.is_empty() { version } else { format!("{version} ({build})") };
+    println!("cargo::rustc-env=PROVIDER_SOURCE={source}");
+    println!("cargo::rustc-env=PROVIDER_BUILD={build}");
+    println!("cargo::rustc-env=PROVIDER_VERSION_AND_BUILD={version}");
     Ok(())
 }
 
-/// The crate's version, with `PROVIDER_BUILD` as its metadata: what Describe reports.
-fn version() -> Result<String, Box<dyn Error>> {
-    println!("cargo:rerun-if-env-changed=PROVIDER_BUILD");
-    let version = std::env::var("CARGO_PKG_VERSION")?;
-    let build = std::env::var("PROVIDER_BUILD").unwrap_or_default();
-    let is_metadata = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'-' || byte == b'.';
-    match build.bytes().all(is_metadata) {
-        true if build.is_empty() => Ok(version),
-        true => Ok(format!("{version}+{build}")),
-        false => Err(format!("PROVIDER_BUILD={build:?} is no build metadata of a version").into()),
+/// `PROVIDER_SOURCE`: where this build will be found, as a lock file names it.
+fn source() -> Result<String, String> {
+    let source = variable("PROVIDER_SOURCE")?;
+    if !source.is_empty() {
+        source::check(&source).map_err(|problem| format!("PROVIDER_SOURCE: {problem}"))?;
+    }
+    Ok(source)
+}
+
+/// `PROVIDER_BUILD`: which build of the version this is, for people.
+fn build() -> Result<String, String> {
+    let build = variable("PROVIDER_BUILD")?;
+    let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-._".contains(&byte);
+    match build.bytes().all(is_plain) {
+        true => Ok(build),
+        false => Err(format!("PROVIDER_BUILD: {build:?} is not letters, digits, - . and _")),
+    }
+}
+
+/// A variable, empty where it is not set.
+fn variable(name: &str) -> Result<String, String> {
+    println!("cargo::rerun-if-env-changed={name}");
+    match std::env::var(name) {
+        Ok(value) => Ok(value),
+        Err(VarError::NotPresent) => Ok(String::new()),
+        Err(error) => Err(format!("{name}: {error}")),
     }
 }

@@ -8,6 +8,7 @@ use clap::{Args, CommandFactory, Parser, Subcommand, ValueEnum};
 
 use super::tool_args::{AnyTool, ChangingTool};
 use super::{checker, exit};
+use crate::identity;
 use goplugin::host::Security;
 
 /// Files, search and a shell for a coding agent, behind one kernel-enforced jail.
@@ -15,7 +16,8 @@ use goplugin::host::Security;
 /// This is a plugin: an agent's kernel launches it without arguments and speaks gRPC with it. By
 /// hand, use one of the commands.
 #[derive(Debug, Parser)]
-#[command(name = "provider-workspace", version, arg_required_else_help = true)]
+#[command(name = "provider-workspace", version = identity::VERSION_AND_BUILD)]
+#[command(arg_required_else_help = true)]
 #[command(after_help = TRY)]
 #[command(after_long_help = format!("{TRY}\n\n{}", exit::help()))]
 pub(crate) struct Options {

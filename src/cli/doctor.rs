@@ -136,7 +136,7 @@ impl Diagnosis {
         // A report of a fault says of which build it is.
         let Identity { name, version, source, protocol_version } = identity::of_this_build();
         json["provider"] = json!({
-            "name": name, "version": version, "source": source,
+            "name": name, "version": version, "source": source, "build": identity::BUILD,
             "protocol_version": protocol_version,
         });
         for (key, paths) in &self.paths {

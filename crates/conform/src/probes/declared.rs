@@ -31,10 +31,10 @@ pub(super) async fn identity(trial: &mut Trial, session: &Session) {
     };
     let problem = producer.name.is_empty().then(|| "an empty name".to_owned());
     trial.report.judge(Check::Identity, problem, wanted);
-    if producer.source.is_empty() {
-        let better = "where the provider comes from, as a lock file has it: a dev override has no \
-                      other way to tell";
-        trial.report.remark(Check::Identity, "an empty source", better);
+    // An empty one fits every lock file.
+    if producer.source.contains("://") {
+        let better = "the address of a forge without a scheme, as a lock file has it, or none";
+        trial.report.remark(Check::Identity, format!("source {:?}", producer.source), better);
     }
     let problem = (!is_semantic(&producer.version)).then(|| format!("{:?}", producer.version));
     trial.report.judge(Check::SemanticVersion, problem, "MAJOR.MINOR.PATCH");

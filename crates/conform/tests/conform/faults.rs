@@ -76,6 +76,7 @@ static FAULTS: &[Row] = &[
     row("serves-any-service", PATIENT, &["launch.foreign_service"], &[]),
     row("has-no-tls", PATIENT, &["launch.tls"], &[]),
     row("has-no-name", PATIENT, &["describe.identity"], &[]),
+    remark("names-a-url", PATIENT, &["describe.identity"]),
     row("has-no-semantic-version", PATIENT, &["describe.version"], &[]),
     row("is-a-model", PATIENT, &["describe.category"], &[]),
     row("lists-nothing-yet", PATIENT, &["schema.answers"], &[]),

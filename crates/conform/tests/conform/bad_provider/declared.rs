@@ -16,7 +16,8 @@ pub(crate) fn producer(fault: &Fault) -> ProducerRef {
     ProducerRef {
         name: if fault.is("has-no-name") { "" } else { "bad" }.to_owned(),
         version: version.to_owned(),
-        source: "tests/bad".to_owned(),
+        source: if fault.is("names-a-url") { "https://example.org/tests/bad" } else { "" }
+            .to_owned(),
         category: category.into(),
         protocol_version: 1,
     }
