@@ -1,4 +1,4 @@
-//! The line in which a bench says a figure to `cargo bench --bench report`.
+//! The line in which a bench says a figure to `cargo run -p xtask -- report`.
 //!
 //! `figure`, name, value, unit, peer, the peer's value, ratio and goal, parted by tabs; `-` where
 //! there is none. The rest of what a bench prints is for people.

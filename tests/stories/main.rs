@@ -30,7 +30,6 @@ mod endurance;
 mod environment;
 mod examples;
 mod faults;
-mod figures;
 mod fuzz;
 mod harness;
 mod host_log;
@@ -78,7 +77,6 @@ fn main() -> ExitCode {
         edits::trials(),
         endurance::trials(),
         examples::trials(),
-        figures::trials(),
         host_log::trials(),
         hostile::trials(),
         imports::trials(),

@@ -5,6 +5,8 @@
 //!   `--no-default-features` it builds nothing of the product, which may not compile without it.
 //! - `cargo run -p xtask -- docs` writes the reference pages of docs/; with `--check` it fails where one
 //!   is not as it would be written.
+//! - `cargo run -p xtask -- report [BENCH…]` runs the benches, stores their figures and shows them in
+//!   README; `report --table` only shows what is stored.
 #![forbid(unsafe_code)]
 
 use std::error::Error;
@@ -15,6 +17,7 @@ use std::process::ExitCode;
 #[cfg(feature = "docs")]
 mod docs;
 mod messages;
+mod report;
 
 fn main() -> ExitCode {
     let chores: Vec<String> = std::env::args().skip(1).collect();
@@ -24,7 +27,12 @@ fn main() -> ExitCode {
         ["docs"] => docs::write(),
         #[cfg(feature = "docs")]
         ["docs", "--check"] => docs::check(),
-        _ => Err("usage: cargo run -p xtask -- messages | docs [--check]".into()),
+        ["report", "--table"] => report::write_tables(),
+        ["report", ref benches @ ..] => report::measure(benches),
+        _ => {
+            Err("usage: cargo run -p xtask -- messages | docs [--check] | report [BENCH…|--table]"
+                .into())
+        }
     };
     match done {
         Ok(()) => ExitCode::SUCCESS,

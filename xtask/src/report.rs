@@ -1,21 +1,13 @@
 //! Runs every bench, stores what each measured, and writes README's tables from that.
-//!
-//! `cargo bench --bench report [-- BENCH…]`: without names all of them, else these, and the others'
-//! stored figures stay. `-- --table` writes README's tables from the stored figures, `-- --check`
-//! fails where they are not what is there.
-#![expect(
-    clippy::disallowed_methods,
-    clippy::print_stdout,
-    reason = "a bench starts the others, and stores and prints what they say"
-)]
 
 mod table;
 
 use std::error::Error;
-use std::io::{BufRead as _, BufReader};
-use std::path::PathBuf;
-use std::process::{Command, ExitCode, Stdio};
+use std::fs;
+use std::io::{BufRead as _, BufReader, Write as _};
+use std::process::{Command, Stdio};
 
+use crate::root;
 use table::{Bench, Figure, Report, with_tables};
 
 /// The benches, in the order of README.
@@ -26,73 +18,40 @@ const README: &str = "README.md";
 
 type Outcome<T> = Result<T, Box<dyn Error>>;
 
-fn main() -> ExitCode {
-    match run() {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(error) => {
-            println!("{error}");
-            ExitCode::FAILURE
-        }
-    }
-}
-
-fn run() -> Outcome<()> {
-    // `cargo bench` itself says `--bench`.
-    let arguments: Vec<String> =
-        std::env::args().skip(1).filter(|word| word != "--bench").collect();
-    let (options, names): (Vec<&str>, Vec<&str>) =
-        arguments.iter().map(String::as_str).partition(|word| word.starts_with('-'));
-    let mut report = match std::fs::read_to_string(of_the_repository(STORED)) {
-        Ok(text) => Report::parse(&text)?,
-        Err(_) => Report::default(),
-    };
-    match options[..] {
-        ["--check"] => return check(&report),
-        ["--table"] => return write_tables(&report),
-        [] => {}
-        _ => return Err("only --check and --table are options".into()),
-    }
+/// Runs the named benches, or all where none is named; the others' stored figures stay.
+pub(crate) fn measure(names: &[&str]) -> Outcome<()> {
+    let mut report = stored()?;
     if let Some(unknown) = names.iter().find(|name| !BENCHES.contains(name)) {
         return Err(format!("{unknown} is no bench; there are {}", BENCHES.join(", ")).into());
     }
     for name in BENCHES.into_iter().filter(|name| names.is_empty() || names.contains(name)) {
-        let measured = measure(name)?;
+        let measured = measured(name)?;
         report.benches.retain(|bench| bench.name != name);
         report.benches.push(measured);
         report.benches.sort_by_key(|bench| BENCHES.iter().position(|name| *name == bench.name));
         // At once: a later bench that fails takes nothing with it.
-        std::fs::write(of_the_repository(STORED), report.to_string())?;
+        fs::write(root().join(STORED), report.to_string())?;
     }
-    write_tables(&report)
+    write_tables()
 }
 
-fn of_the_repository(path: &str) -> PathBuf {
-    [env!("CARGO_MANIFEST_DIR"), path].iter().collect()
+/// Writes README's tables from the stored figures.
+pub(crate) fn write_tables() -> Outcome<()> {
+    let readme = root().join(README);
+    let text = with_tables(&fs::read_to_string(&readme)?, &stored()?)?;
+    Ok(fs::write(readme, text)?)
 }
 
-fn check(report: &Report) -> Outcome<()> {
-    let readme = std::fs::read_to_string(of_the_repository(README))?;
-    if with_tables(&readme, report)? == readme {
-        return Ok(());
-    }
-    Err(format!("{README} does not show {STORED}: run `cargo bench --bench report -- --table`")
-        .into())
-}
-
-fn write_tables(report: &Report) -> Outcome<()> {
-    let readme = std::fs::read_to_string(of_the_repository(README))?;
-    Ok(std::fs::write(of_the_repository(README), with_tables(&readme, report)?)?)
+fn stored() -> Outcome<Report> {
+    Ok(Report::parse(&fs::read_to_string(root().join(STORED))?)?)
 }
 
 /// Runs one bench, lets its reader see what it prints, and keeps its figures.
-fn measure(name: &str) -> Outcome<Bench> {
+fn measured(name: &str) -> Outcome<Bench> {
     let machine = Machine::of_this_process()?;
     let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
     let mut command = Command::new(cargo);
-    command
-        .args(["bench", "--quiet", "--bench", name])
-        .current_dir(env!("CARGO_MANIFEST_DIR"))
-        .stdout(Stdio::piped());
+    command.args(["bench", "--quiet", "--bench", name]).current_dir(root()).stdout(Stdio::piped());
     // What cargo tells a bench of its package would have it build anew what was built without.
     for (variable, _) in std::env::vars_os() {
         let named = ["CARGO_PKG_", "CARGO_MANIFEST_"];
@@ -106,7 +65,7 @@ fn measure(name: &str) -> Outcome<Bench> {
         let line = line?;
         match Figure::parse(&line)? {
             Some(figure) => figures.push(figure),
-            None => println!("{line}"),
+            None => writeln!(std::io::stdout(), "{line}")?,
         }
     }
     let status = child.wait()?;
@@ -135,7 +94,7 @@ struct Machine {
 impl Machine {
     fn of_this_process() -> Outcome<Self> {
         let cores = std::thread::available_parallelism()?;
-        let release = std::fs::read_to_string("/proc/sys/kernel/osrelease")?;
+        let release = fs::read_to_string("/proc/sys/kernel/osrelease")?;
         let kernel: Vec<&str> = release.trim().split(['.', '-']).take(2).collect();
         let kernel = kernel.join(".");
         let (priority, prefix) = match scheduling_policy()? {
@@ -151,9 +110,55 @@ impl Machine {
 
 /// By which this process and its children are scheduled: field 41 of its `stat`.
 fn scheduling_policy() -> Outcome<u32> {
-    let stat = std::fs::read_to_string("/proc/self/stat")?;
+    let stat = fs::read_to_string("/proc/self/stat")?;
     // The second field is the program's name in parentheses, which may hold anything.
     let rest = stat.rsplit_once(')').ok_or("no name in /proc/self/stat")?.1;
     let policy = rest.split_whitespace().nth(41 - 3).ok_or("no policy in /proc/self/stat")?;
     Ok(policy.parse()?)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_tables_of_readme_come_out_of_the_stored_figures_unchanged() {
+        let text = fs::read_to_string(root().join(STORED)).unwrap();
+        let report = stored().unwrap();
+        assert!(!report.benches.is_empty());
+        assert_eq!(report.to_string(), text, "{STORED} was written by hand");
+        let readme = fs::read_to_string(root().join(README)).unwrap();
+        let shown = with_tables(&readme, &report).unwrap();
+        assert!(shown == readme, "README is old: cargo run -p xtask -- report --table");
+    }
+
+    #[test]
+    fn a_figure_that_changes_changes_the_table_and_a_goal_is_judged() {
+        let stored = |ratio: &str| {
+            let figure = format!("figure\tstart\t2.5\tms\ta peer\t5.0\t{ratio}\tratio <= 0.5");
+            Report::parse(&format!("bench\tx\t2026-01-01\tone\tcargo bench\n{figure}\n")).unwrap()
+        };
+        let readme = "a\n<!-- figures: written by `cargo run -p xtask -- report` -->\nold\n\
+                      <!-- figures: end -->\nb\n";
+        let met = with_tables(readme, &stored("0.50")).unwrap();
+        assert!(met.starts_with("a\n") && met.ends_with("\nb\n") && !met.contains("old"), "{met}");
+        assert!(met.contains("| start | 2.5 ms | a peer, 5.0 ms | 0.50 | ≤ 0.5 × |"), "{met}");
+        assert_eq!(with_tables(&met, &stored("0.50")).unwrap(), met);
+        let missed = with_tables(readme, &stored("0.51")).unwrap();
+        assert!(missed.contains("≤ 0.5 ×, **not met** |"), "{missed}");
+        assert!(with_tables("no marks", &stored("0.5")).is_err());
+    }
+
+    #[test]
+    fn what_is_no_figure_is_told_from_one_that_is_broken() {
+        assert_eq!(Figure::parse("  plain  2.5 ms"), Ok(None));
+        for broken in [
+            "figure\tname\t1\tms",
+            "figure\tname\tfast\tms\t-\t-\t-\t-",
+            "figure\tname\t1\tms\t-\t-\t-\tratio < 2",
+            "figure\ta|b\t1\tms\t-\t-\t-\t-",
+        ] {
+            assert!(Figure::parse(broken).is_err(), "{broken}");
+        }
+    }
 }

@@ -3,7 +3,7 @@
 use std::fmt;
 
 /// Between these README's tables stand.
-const BEGIN: &str = "<!-- figures: written by `cargo bench --bench report` -->";
+const BEGIN: &str = "<!-- figures: written by `cargo run -p xtask -- report` -->";
 const END: &str = "<!-- figures: end -->";
 
 /// Everything that is stored.
@@ -85,7 +85,7 @@ impl Report {
 /// As it is stored.
 impl fmt::Display for Report {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        writeln!(f, "# Written by `cargo bench --bench report`; README shows it.")?;
+        writeln!(f, "# Written by `cargo run -p xtask -- report`; README shows it.")?;
         for Bench { name, date, machine, command, figures } in &self.benches {
             writeln!(f, "bench\t{name}\t{date}\t{machine}\t{command}")?;
             figures.iter().try_for_each(|figure| writeln!(f, "{figure}"))?;
