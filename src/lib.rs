@@ -11,7 +11,7 @@
 //!
 //! The crates, each of which imports only those below it: `workspace-tools` (the tools),
 //! `tool-provider` (the contract), `workspace-fs` (files and text), `goplugin` (the connection),
-//! `otlp` (telemetry) and `sandbox` (the jail).
+//! `otlp` (telemetry, unless the feature of that name is off) and `sandbox` (the jail).
 #![forbid(unsafe_code)]
 
 #[cfg(not(target_os = "linux"))]
@@ -24,3 +24,4 @@ pub mod plugin;
 
 mod identity;
 mod recovery;
+mod telemetry;

@@ -9,14 +9,15 @@ use std::sync::Arc;
 
 use goplugin::server::{self, CookieCheck, HandshakeEnvironment, ServeError, hclog, serve};
 use goplugin::{Broker, Cookie, Services};
-use otlp::{Scope, Settings, SettingsFault, Telemetry};
-use tool_provider::grpc::{HostLog, ToolService, call_span, handshake};
-use tool_provider::{Identity, Provider, State};
+use tool_provider::grpc::{HostLog, ToolService, handshake};
+use tool_provider::{Provider, State};
 use tracing::level_filters::LevelFilter;
 use tracing_subscriber::Layer as _;
 use tracing_subscriber::filter::{FilterExt as _, Targets};
 use tracing_subscriber::layer::SubscriberExt as _;
 use tracing_subscriber::util::SubscriberInitExt as _;
+
+use crate::telemetry::{self, Telemetry};
 
 pub use handshake::{HOST_CALLBACKS, PROTOCOL_VERSION};
 
@@ -119,12 +120,12 @@ pub fn run<S: State>(
     provider: Provider<S>,
 ) -> Result<(), PluginError> {
     let host_log = HostLog::default();
-    let mut faults = Vec::new();
     let identity = provider.describe();
-    let telemetry = telemetry(identity, &mut faults);
+    let (telemetry, warnings) =
+        telemetry::of_environment(identity, |name| std::env::var(name).ok());
     log_to_host(identity.name, options.log_targets, &host_log, telemetry.as_ref())?;
-    for fault in faults {
-        tracing::warn!("{fault}; spans and metrics of calls go without it");
+    for warning in warnings {
+        tracing::warn!("{warning}");
     }
     // The work is done by file workers; this thread only moves bytes. With more than one, a call
     // would wake several of them in turn.
@@ -172,19 +173,6 @@ async fn serve_provider<S: State>(
         tokio::join!(host_log.flush(), last_spans);
     })
     .await
-}
-
-/// Spans and metrics, where the environment says where they go.
-fn telemetry(identity: Identity, faults: &mut Vec<SettingsFault>) -> Option<Telemetry> {
-    let variable = |name: &str| std::env::var(name).ok();
-    let name = format!("provider-{}", identity.name);
-    let scope = Scope {
-        name: env!("CARGO_PKG_NAME"),
-        version: env!("CARGO_PKG_VERSION"),
-        target: call_span::TARGET,
-    };
-    Settings::read(&name, identity.version, variable, faults)
-        .map(|settings| Telemetry::new(settings, scope))
 }
 
 fn log_to_host(

@@ -9,16 +9,16 @@ use serde_json::json;
 use tokio::sync::mpsc;
 
 use crate::harness::{Fixture, TEST_TIMEOUT, call};
-use crate::trials::Trial;
+use crate::trials::{Need, Trial};
 
 pub(crate) fn trials() -> Vec<Trial> {
     trials![
-        a_call_is_a_span_below_the_kernel_s_own,
-        failures_previews_and_metrics_are_exported_and_a_caller_that_does_not_record_is_counted,
-        what_is_left_is_sent_at_the_end,
-        without_a_collector_or_switched_off_nothing_is_connected,
-        a_collector_that_is_not_there_or_never_answers_costs_nothing_but_a_warning,
-        commands_do_not_see_where_spans_go,
+        a_call_is_a_span_below_the_kernel_s_own needs [Need::Telemetry],
+        failures_previews_and_metrics_are_exported_and_a_caller_that_does_not_record_is_counted needs [Need::Telemetry],
+        what_is_left_is_sent_at_the_end needs [Need::Telemetry],
+        without_a_collector_or_switched_off_nothing_is_connected needs [Need::Telemetry],
+        a_collector_that_is_not_there_or_never_answers_costs_nothing_but_a_warning needs [Need::Telemetry],
+        commands_do_not_see_where_spans_go needs [Need::Telemetry],
     ]
 }
 

@@ -46,6 +46,8 @@ pub(crate) enum Need {
     Attributes,
     /// A mount namespace, in which the story runs as root in a process of its own.
     MountNamespace,
+    /// A provider that is built with the feature of that name.
+    Telemetry,
     /// Time: such a story runs with `--ignored` or `--include-ignored` only.
     Time,
 }
@@ -158,6 +160,7 @@ impl Need {
                 pass(false, "needs a mount namespace")
             }
             Self::MountNamespace => machine(mounts_are_granted(), "needs a mount namespace"),
+            Self::Telemetry => pass(cfg!(feature = "telemetry"), "needs the feature telemetry"),
             Self::Time => None,
         }
     }

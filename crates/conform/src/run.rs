@@ -74,8 +74,9 @@ enum StopReason {
 
 async fn tried(options: &Options) -> Result<Report, StopReason> {
     let mut trial = prepared(options).map_err(StopReason::Untestable)?;
-    let mut interrupts = Signals::take(&[SIGINT])
-        .map_err(|error| StopReason::Untestable(format!("Ctrl-C cannot be listened for: {error}")))?;
+    let mut interrupts = Signals::take(&[SIGINT]).map_err(|error| {
+        StopReason::Untestable(format!("Ctrl-C cannot be listened for: {error}"))
+    })?;
     show_progress("checking…");
     let ended = tokio::select! {
         ended = probes::all(&mut trial) => {
