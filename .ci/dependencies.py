@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Holds the tree of dependencies to deny.toml: licences, duplicates, bans, sources and advisories.
 
-    .ci/dependencies.py [--advisories FOLDER]
+    .ci/dependencies.py [--advisories DIRECTORY]
 
 It reads what cargo knows of Cargo.lock and nothing else, so that it needs no program that takes minutes to build.
 Advisories are the exception: their database is a git repository. Where that cannot be reached, the
@@ -26,7 +26,7 @@ Version = tuple[int, int, int, str]
 
 def main() -> int:
     arguments = argparse.ArgumentParser()
-    arguments.add_argument("--advisories", metavar="FOLDER")
+    arguments.add_argument("--advisories", metavar="DIRECTORY")
     given = arguments.parse_args()
     os.chdir(os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
     with open("deny.toml", "rb") as file:
@@ -158,7 +158,7 @@ def bans(rules: dict, packages: list[dict], wildcards: list[str]) -> list[str]:
 
 def sources(rules: dict, packages: list[dict]) -> list[str]:
     allowed = {f"registry+{registry}" for registry in rules["allow-registry"]}
-    # No source is a folder of this repository: cargo would not have locked any other.
+    # No source is a directory of this repository: cargo would not have locked any other.
     strange = [package for package in packages if package["source"] and package["source"] not in allowed]
     return [f"{package['name']} comes from {package['source']}" for package in strange]
 
@@ -166,9 +166,9 @@ def sources(rules: dict, packages: list[dict]) -> list[str]:
 # --- advisories ---
 
 
-def advisories(rules: dict, packages: list[dict], folder: str | None) -> tuple[list[str], str]:
-    if folder:
-        return advised(rules, packages, folder), "advisories, from a copy"
+def advisories(rules: dict, packages: list[dict], directory: str | None) -> tuple[list[str], str]:
+    if directory:
+        return advised(rules, packages, directory), "advisories, from a copy"
     with tempfile.TemporaryDirectory() as place:
         for url in rules["db-urls"]:
             command = ["git", "clone", "--quiet", "--depth", "1", url, os.path.join(place, "db")]
@@ -181,11 +181,11 @@ def advisories(rules: dict, packages: list[dict], folder: str | None) -> tuple[l
     return [], "no database of advisories is named"
 
 
-def advised(rules: dict, packages: list[dict], folder: str) -> list[str]:
+def advised(rules: dict, packages: list[dict], directory: str) -> list[str]:
     """What the database says of the versions that are locked."""
-    crates = os.path.join(folder, "crates")
+    crates = os.path.join(directory, "crates")
     if not os.path.isdir(crates):
-        raise SystemExit(f"{folder} is no database of advisories: it has no crates folder")
+        raise SystemExit(f"{directory} is no database of advisories: it has no crates directory")
     problems = []
     for package in packages:
         place = os.path.join(crates, package["name"])

@@ -73,16 +73,16 @@ class Advisories(unittest.TestCase):
             self.assertEqual(dependencies.meets(version, requirement), expected, (version, requirement))
 
     def test_a_version_that_is_neither_patched_nor_withdrawn_nor_ignored_is_told(self) -> None:
-        with tempfile.TemporaryDirectory() as folder:
+        with tempfile.TemporaryDirectory() as directory:
             for name, more in [("open", ""), ("over", 'withdrawn = "2020-01-01"\n')]:
-                os.makedirs(os.path.join(folder, "crates", name))
-                with open(os.path.join(folder, "crates", name, "x.md"), "w", encoding="utf-8") as file:
+                os.makedirs(os.path.join(directory, "crates", name))
+                with open(os.path.join(directory, "crates", name, "x.md"), "w", encoding="utf-8") as file:
                     file.write(f'```toml\n[advisory]\nid = "X-{name}"\n{more}[versions]\npatched = [">= 2"]\n```\n')
             locked = [package("open", "1.0.0"), package("over", "1.0.0"), package("other", "1.0.0")]
             rules = {"ignore": []}
-            self.assertEqual(dependencies.advised(rules, locked, folder), ["open 1.0.0: X-open"])
-            self.assertEqual(dependencies.advised(rules, [package("open", "2.1.0")], folder), [])
-            self.assertEqual(dependencies.advised({"ignore": ["X-open"]}, locked, folder), [])
+            self.assertEqual(dependencies.advised(rules, locked, directory), ["open 1.0.0: X-open"])
+            self.assertEqual(dependencies.advised(rules, [package("open", "2.1.0")], directory), [])
+            self.assertEqual(dependencies.advised({"ignore": ["X-open"]}, locked, directory), [])
 
 
 if __name__ == "__main__":

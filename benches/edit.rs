@@ -3,10 +3,11 @@
 //! server.
 //!
 //! All are measured in turns on the same file, so that a busy machine slows all; what counts is the
-//! ratio of the medians. Ours and the plain one sync the file and its folder, the MCP server syncs
-//! nothing. That server is found by `MCP_FILESYSTEM`, the path of its `dist/index.js` (npm
+//! ratio of the medians. Ours and the plain one sync the file and its directory, the MCP server
+//! syncs nothing. That server is found by `MCP_FILESYSTEM`, the path of its `dist/index.js` (npm
 //! `@modelcontextprotocol/server-filesystem`); without it, or without node, its column stays empty.
-//! `EDIT_BENCH_MIB` names another size for the large file, `EDIT_BENCH_DIR` another folder to work in.
+//! `EDIT_BENCH_MIB` names another size for the large file, `EDIT_BENCH_DIR` another directory to
+//! work in.
 #![expect(
     clippy::disallowed_methods,
     clippy::print_stdout,
@@ -52,7 +53,7 @@ fn main() {
     // On a disk: a sync costs nothing in memory.
     let place = std::env::var_os("EDIT_BENCH_DIR").map(PathBuf::from);
     let place = place.unwrap_or_else(|| env!("CARGO_TARGET_TMPDIR").into());
-    let folder = tempfile::tempdir_in(place).unwrap();
+    let directory = tempfile::tempdir_in(place).unwrap();
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     println!(
         "{:>10} {:>12} {:>12} {:>8} {:>12} {:>12} {:>12} {:>8} {:>10} {:>10}",
@@ -68,7 +69,7 @@ fn main() {
         "peak ours"
     );
     for (size, rounds) in sizes {
-        runtime.block_on(measure(folder.path(), size, rounds));
+        runtime.block_on(measure(directory.path(), size, rounds));
     }
 }
 
@@ -82,12 +83,12 @@ fn prepare(path: &Path, size: usize) {
     fs::write(path, text).unwrap();
 }
 
-async fn measure(folder: &Path, size: usize, rounds: usize) {
-    let path = folder.join("file.txt");
+async fn measure(directory: &Path, size: usize, rounds: usize) {
+    let path = directory.join("file.txt");
     prepare(&path, size);
-    let ours = Ours::new(folder);
-    let plugin = Launched::new(folder).await;
-    let mut mcp = Mcp::launch(folder);
+    let ours = Ours::new(directory);
+    let plugin = Launched::new(directory).await;
+    let mut mcp = Mcp::launch(directory);
     let mut times: [Vec<Duration>; 5] = Default::default();
     for round in 0..rounds {
         let (old, new) = if round % 2 == 0 { (OLD, NEW) } else { (NEW, OLD) };
@@ -107,7 +108,7 @@ async fn measure(folder: &Path, size: usize, rounds: usize) {
         (Some(a), Some(b)) => format!("{:.2}", a.as_secs_f64() / b.as_secs_f64()),
         _ => "-".to_owned(),
     };
-    let peaks = ["plain", "ours"].map(|what| peak_of(what, folder, size));
+    let peaks = ["plain", "ours"].map(|what| peak_of(what, directory, size));
     figures(size, &[plain, tool, preview, grpc, server], peaks);
     let [plain_peak, our_peak] = peaks.map(|kib| format!("{kib} kB"));
     println!(
@@ -175,7 +176,7 @@ fn shown(time: Option<Duration>) -> String {
     time.map_or("-".to_owned(), |time| format!("{:.3} ms", time.as_secs_f64() * 1e3))
 }
 
-/// The plain way: read, replace, write beside, sync, rename, sync the folder.
+/// The plain way: read, replace, write beside, sync, rename, sync the directory.
 fn plain(path: &Path, old: &str, new: &str) {
     let text = fs::read_to_string(path).unwrap();
     assert!(text.contains(old));
@@ -203,10 +204,10 @@ impl EventSink for NoEvents {
 }
 
 impl Ours {
-    fn new(folder: &Path) -> Self {
-        let roots = vec![folder.display().to_string()];
+    fn new(directory: &Path) -> Self {
+        let roots = vec![directory.display().to_string()];
         let workspace = Workspace::open(&RootsSpec { roots, ..RootsSpec::default() }).unwrap();
-        let state = StateDirectory::at(folder.join("state")).unwrap();
+        let state = StateDirectory::at(directory.join("state")).unwrap();
         let workspace = workspace.with_journal(Journal::begin(state).unwrap());
         let files = Files::new(Arc::new(workspace), Level::Off);
         Self { files, tool: EditFile::new() }
@@ -246,9 +247,9 @@ struct Launched {
 }
 
 impl Launched {
-    async fn new(folder: &Path) -> Self {
+    async fn new(directory: &Path) -> Self {
         let program = env!("CARGO_BIN_EXE_provider-workspace");
-        let launch = Launch::new(program, COOKIE, [PROTOCOL_VERSION]).current_dir(folder);
+        let launch = Launch::new(program, COOKIE, [PROTOCOL_VERSION]).current_dir(directory);
         let plugin = launch.start().await.unwrap();
         let mut client = ToolClient::new(plugin.channel());
         let config = json!({"roots": ["."], "sandbox": "best_effort"});
@@ -289,11 +290,11 @@ struct Mcp {
 }
 
 impl Mcp {
-    fn launch(folder: &Path) -> Option<Self> {
+    fn launch(directory: &Path) -> Option<Self> {
         let server = std::env::var_os("MCP_FILESYSTEM").map(PathBuf::from)?;
         let mut child = Command::new("node")
             .arg(server)
-            .arg(folder)
+            .arg(directory)
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .stderr(Stdio::null())
@@ -336,19 +337,19 @@ impl Drop for Mcp {
 }
 
 /// The most memory that one edit takes, in KiB, in a process of its own.
-fn peak_of(what: &str, folder: &Path, size: usize) -> u64 {
-    prepare(&folder.join("file.txt"), size);
+fn peak_of(what: &str, directory: &Path, size: usize) -> u64 {
+    prepare(&directory.join("file.txt"), size);
     let this = std::env::current_exe().unwrap();
-    let output = Command::new(this).args(["peak", what]).arg(folder).output().unwrap();
+    let output = Command::new(this).args(["peak", what]).arg(directory).output().unwrap();
     assert!(output.status.success());
     let text = String::from_utf8(output.stdout).unwrap();
     text.trim().trim_end_matches("kB").trim().parse().unwrap()
 }
 
-fn peak(what: &str, folder: &Path) {
+fn peak(what: &str, directory: &Path) {
     match what {
-        "plain" => plain(&folder.join("file.txt"), OLD, NEW),
-        _ => Ours::new(folder).edit(OLD, NEW),
+        "plain" => plain(&directory.join("file.txt"), OLD, NEW),
+        _ => Ours::new(directory).edit(OLD, NEW),
     }
     let status = fs::read_to_string("/proc/self/status").unwrap();
     let peak = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).unwrap();

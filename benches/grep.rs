@@ -10,7 +10,7 @@
 //! after as many lines; only the newest files it must list to the end. Memory is that of a process
 //! that does nothing but this one search.
 //!
-//! `GREP_BENCH_FILES` and `GREP_BENCH_MB` name another size, `GREP_BENCH_DIR` another folder,
+//! `GREP_BENCH_FILES` and `GREP_BENCH_MB` name another size, `GREP_BENCH_DIR` another directory,
 //! `GREP_BENCH_ROUNDS` another number of rounds at most.
 #![expect(
     clippy::disallowed_methods,
@@ -76,11 +76,11 @@ enum Also {
 
 fn main() {
     let arguments: Vec<String> = std::env::args().collect();
-    if let [_, mode, folder, tool, call] = &arguments[..]
+    if let [_, mode, directory, tool, call] = &arguments[..]
         && mode == "once"
     {
         let call: Value = serde_json::from_str(call).unwrap();
-        Ours::new(Path::new(folder)).search(tool, &call);
+        Ours::new(Path::new(directory)).search(tool, &call);
         return;
     }
     let number = |name: &str, usual: usize| {
@@ -93,11 +93,11 @@ fn main() {
     let rounds = number("GREP_BENCH_ROUNDS", ROUNDS);
     let place = std::env::var_os("GREP_BENCH_DIR").map(PathBuf::from);
     let place = place.unwrap_or_else(|| env!("CARGO_TARGET_TMPDIR").into());
-    let folder = tempfile::tempdir_in(place).unwrap();
-    grow(folder.path(), shape);
-    let ours = Ours::new(folder.path());
+    let directory = tempfile::tempdir_in(place).unwrap();
+    grow(directory.path(), shape);
+    let ours = Ours::new(directory.path());
     for search in searches() {
-        search.measure(&ours, folder.path(), rounds);
+        search.measure(&ours, directory.path(), rounds);
     }
 }
 
@@ -139,7 +139,7 @@ fn searches() -> Vec<Search> {
 }
 
 impl Search {
-    fn measure(mut self, ours: &Ours, folder: &Path, rounds: usize) {
+    fn measure(mut self, ours: &Ours, directory: &Path, rounds: usize) {
         self.peers.retain(|(peer, _)| peer.is_here());
         let (mut mine, mut first) = (Vec::new(), Vec::new());
         let mut others = vec![(Vec::new(), Vec::new()); self.peers.len()];
@@ -150,7 +150,7 @@ impl Search {
                 break;
             }
             let answer = ours.search(self.tool, &self.call);
-            let runs: Vec<_> = self.peers.iter().map(|(peer, _)| peer.run(folder)).collect();
+            let runs: Vec<_> = self.peers.iter().map(|(peer, _)| peer.run(directory)).collect();
             for ((peer, _), run) in self.peers.iter().zip(&runs) {
                 let theirs = run.lines.min(limit);
                 assert_eq!(
@@ -191,7 +191,7 @@ impl Search {
             .print();
         }
         if self.also != Also::Nothing {
-            self.peak(folder);
+            self.peak(directory);
         }
     }
 
@@ -209,18 +209,19 @@ impl Search {
     }
 
     /// The peak of memory beside that of the last `rg`, which uses as many threads.
-    fn peak(&self, folder: &Path) {
+    fn peak(&self, directory: &Path) {
         let own = std::env::current_exe().unwrap().display().to_string();
         let text = |path: &Path| path.display().to_string();
-        let once = ["once".to_owned(), text(folder), self.tool.to_owned(), self.call.to_string()];
-        let mine = median_of_peaks(|| peers::peak(&own, &once, folder, "cat"));
+        let once =
+            ["once".to_owned(), text(directory), self.tool.to_owned(), self.call.to_string()];
+        let mine = median_of_peaks(|| peers::peak(&own, &once, directory, "cat"));
         let Some(mine) = mine else {
             println!("/usr/bin/time is not installed: no peak of memory is measured");
             return;
         };
         let rg = self.peers.iter().rev().find(|(peer, _)| peer.is_rg());
         let theirs = rg.and_then(|(peer, _)| {
-            median_of_peaks(|| peer.peak(folder)).map(|kib| (peer.full_name(), kib))
+            median_of_peaks(|| peer.peak(directory)).map(|kib| (peer.full_name(), kib))
         });
         Figure {
             name: &format!("{}: peak memory", self.name),
@@ -260,8 +261,8 @@ struct Answer {
 }
 
 impl Ours {
-    fn new(folder: &Path) -> Self {
-        let root = folder.canonicalize().unwrap();
+    fn new(directory: &Path) -> Self {
+        let root = directory.canonicalize().unwrap();
         let spec = RootsSpec { roots: vec![root.display().to_string()], ..RootsSpec::default() };
         let workspace = Arc::new(Workspace::open(&spec).unwrap());
         let files = Arc::new(Files::new(workspace, Level::Off));

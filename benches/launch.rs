@@ -38,16 +38,16 @@ const MOST_CALL_RATIO: f64 = 1.5;
 const MOST_RESIDENT_KIB: u64 = 15 * 1024;
 
 fn main() -> Outcome<()> {
-    let folder = tempfile::tempdir()?;
+    let directory = tempfile::tempdir()?;
     let provider = PathBuf::from(env!("CARGO_BIN_EXE_provider-workspace"));
-    starts(&provider, build_go_plugin(folder.path()).as_deref(), folder.path())?;
+    starts(&provider, build_go_plugin(directory.path()).as_deref(), directory.path())?;
     let runtime =
         tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build()?;
-    runtime.block_on(calls(folder.path()))
+    runtime.block_on(calls(directory.path()))
 }
 
 /// Exec to handshake line, all kinds interleaved.
-fn starts(provider: &Path, go: Option<&Path>, folder: &Path) -> Outcome<()> {
+fn starts(provider: &Path, go: Option<&Path>, directory: &Path) -> Outcome<()> {
     let certificate = host_certificate()?;
     let kinds = [("plain", None), ("AutoMTLS", Some(certificate.as_str()))];
     let programs: Vec<&Path> = std::iter::once(provider).chain(go).collect();
@@ -55,7 +55,7 @@ fn starts(provider: &Path, go: Option<&Path>, folder: &Path) -> Outcome<()> {
     for round in 0..WARM_UP + LAUNCHES {
         for (kind, (_, certificate)) in kinds.iter().enumerate() {
             for (program, path) in programs.iter().enumerate() {
-                let took = time_to_line(path, *certificate, folder)?;
+                let took = time_to_line(path, *certificate, directory)?;
                 if round >= WARM_UP {
                     times[kind * programs.len() + program].push(took);
                 }
@@ -94,12 +94,12 @@ fn starts(provider: &Path, go: Option<&Path>, folder: &Path) -> Outcome<()> {
 }
 
 /// Latency and memory of one launched provider.
-async fn calls(folder: &Path) -> Outcome<()> {
-    let root = folder.join("root");
+async fn calls(directory: &Path) -> Outcome<()> {
+    let root = directory.join("root");
     let file = write_file(&root, "two-kib.txt", &"0123456789abcde\n".repeat(128))?;
     println!("calls, median of {} each", BLOCKS * BLOCK);
     for (name, security) in [("plain", Security::Plain), ("AutoMTLS", Security::AutoMtls)] {
-        let (plugin, mut client) = launch(folder, &root, security).await?;
+        let (plugin, mut client) = launch(directory, &root, security).await?;
         let pid = plugin.pid().unwrap_or_default();
         let (resident_before, _) = memory(pid)?;
         latencies(name, &plugin, &mut client, &file).await?;
@@ -179,11 +179,11 @@ async fn read(client: &mut ToolClient, file: &Path) -> Outcome<()> {
 }
 
 #[expect(clippy::disallowed_methods, reason = "launches are what this measures")]
-fn time_to_line(program: &Path, certificate: Option<&str>, folder: &Path) -> Outcome<Duration> {
+fn time_to_line(program: &Path, certificate: Option<&str>, directory: &Path) -> Outcome<Duration> {
     let mut command = Command::new(program);
     command
         .env_clear()
-        .env("TMPDIR", folder)
+        .env("TMPDIR", directory)
         .env(COOKIE.key, COOKIE.value)
         .env("PLUGIN_PROTOCOL_VERSIONS", PROTOCOL_VERSION.to_string())
         .env("PLUGIN_MIN_PORT", "10000")
@@ -217,8 +217,8 @@ fn host_certificate() -> Outcome<String> {
 }
 
 #[expect(clippy::disallowed_methods, reason = "the thing to compare with is built by go itself")]
-fn build_go_plugin(folder: &Path) -> Option<PathBuf> {
-    let program = folder.join("goplugin");
+fn build_go_plugin(directory: &Path) -> Option<PathBuf> {
+    let program = directory.join("goplugin");
     let module = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/interop");
     let arguments =
         [OsStr::new("build"), OsStr::new("-o"), program.as_os_str(), OsStr::new("./goplugin")];
@@ -236,9 +236,9 @@ fn build_go_plugin(folder: &Path) -> Option<PathBuf> {
 }
 
 #[expect(clippy::disallowed_methods, reason = "a bench's own file")]
-fn write_file(folder: &Path, name: &str, text: &str) -> Outcome<PathBuf> {
-    std::fs::create_dir(folder)?;
-    let path = folder.join(name);
+fn write_file(directory: &Path, name: &str, text: &str) -> Outcome<PathBuf> {
+    std::fs::create_dir(directory)?;
+    let path = directory.join(name);
     std::fs::write(&path, text)?;
     Ok(path)
 }

@@ -97,11 +97,11 @@ impl Peer {
     }
 
     /// Runs it and drops its output.
-    pub(crate) fn run(&self, folder: &Path) -> Run {
+    pub(crate) fn run(&self, directory: &Path) -> Run {
         let start = Instant::now();
         let mut child = Command::new(self.program)
             .args(&self.arguments)
-            .current_dir(folder)
+            .current_dir(directory)
             .stdin(Stdio::null())
             .stdout(Stdio::piped())
             .spawn()
@@ -127,22 +127,27 @@ impl Peer {
     }
 
     /// The peak of its resident memory in KiB.
-    pub(crate) fn peak(&self, folder: &Path) -> Option<f64> {
+    pub(crate) fn peak(&self, directory: &Path) -> Option<f64> {
         let end = match self.taken {
             Taken::All => "cat".to_owned(),
             Taken::First(lines) => format!("head -n {lines}"),
         };
-        peak(self.program, &self.arguments, folder, &end)
+        peak(self.program, &self.arguments, directory, &end)
     }
 }
 
 /// The peak of a process's resident memory in KiB, as its parent is told; its output goes to `end`.
 /// Nothing where GNU time is not there to be that parent.
-pub(crate) fn peak(program: &str, arguments: &[String], folder: &Path, end: &str) -> Option<f64> {
+pub(crate) fn peak(
+    program: &str,
+    arguments: &[String],
+    directory: &Path,
+    end: &str,
+) -> Option<f64> {
     // A child of this process would begin with this process's own peak.
     let script = format!("{{ /usr/bin/time -f %M \"$@\" | {end} >/dev/null; }} 2>&1");
     let mut shell = Command::new("/bin/sh");
-    shell.args(["-c", &script, "sh", program]).args(arguments).current_dir(folder);
+    shell.args(["-c", &script, "sh", program]).args(arguments).current_dir(directory);
     let output = shell.stdin(Stdio::null()).output().ok()?;
     String::from_utf8_lossy(&output.stdout).lines().last()?.trim().parse().ok()
 }

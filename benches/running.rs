@@ -12,14 +12,14 @@ use tool_provider::grpc::ToolClient;
 
 pub(crate) type Outcome<T> = Result<T, Box<dyn Error>>;
 
-/// A provider with one root, its sockets and private folders in `folder`.
+/// A provider with one root, its sockets and private directories in `directory`.
 pub(crate) async fn launch(
-    folder: &Path,
+    directory: &Path,
     root: &Path,
     security: Security,
 ) -> Outcome<(Plugin, ToolClient)> {
     let plugin = Launch::new(env!("CARGO_BIN_EXE_provider-workspace"), COOKIE, [PROTOCOL_VERSION])
-        .env("TMPDIR", folder)
+        .env("TMPDIR", directory)
         .security(security)
         .start()
         .await?;

@@ -177,8 +177,8 @@ fn jailed(jail: &Jail, root: &Path) -> Result<(), Box<dyn Error>> {
 /// Bubblewrap with what the full level grants and takes.
 fn wrapped(bwrap: &Path, root: &Path) -> std::process::Command {
     let mut command = std::process::Command::new(bwrap);
-    for folder in ["/usr", "/bin", "/sbin", "/lib", "/lib64", "/opt", "/etc"] {
-        command.args(["--ro-bind-try", folder, folder]);
+    for directory in ["/usr", "/bin", "/sbin", "/lib", "/lib64", "/opt", "/etc"] {
+        command.args(["--ro-bind-try", directory, directory]);
     }
     command.args(["--proc", "/proc", "--dev", "/dev", "--tmpfs", "/tmp", "--bind"]);
     command.args([root, root]);
@@ -189,5 +189,5 @@ fn wrapped(bwrap: &Path, root: &Path) -> std::process::Command {
 
 fn installed(program: &str) -> Option<PathBuf> {
     let path = std::env::var_os("PATH").unwrap_or_default();
-    std::env::split_paths(&path).map(|folder| folder.join(program)).find(|file| file.exists())
+    std::env::split_paths(&path).map(|directory| directory.join(program)).find(|file| file.exists())
 }

@@ -51,23 +51,23 @@ fn main() -> Outcome<()> {
     let names: Vec<String> =
         std::env::args().skip(1).filter(|name| !name.starts_with('-')).collect();
     let wanted = |name: &str| names.is_empty() || names.iter().any(|chosen| chosen == name);
-    let folder = tempfile::tempdir()?;
-    let root = folder.path().join("root");
+    let directory = tempfile::tempdir()?;
+    let root = directory.path().join("root");
     std::fs::create_dir(&root)?;
     let runtime =
         tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build()?;
     runtime.block_on(async {
         if wanted("throughput") {
-            throughput(folder.path(), &root).await?;
+            throughput(directory.path(), &root).await?;
         }
         if wanted("memory") {
-            slow_reader(folder.path(), &root).await?;
+            slow_reader(directory.path(), &root).await?;
         }
         if wanted("first") {
-            first_bytes(folder.path(), &root).await?;
+            first_bytes(directory.path(), &root).await?;
         }
         if wanted("cancel") {
-            cancels(folder.path(), &root).await?;
+            cancels(directory.path(), &root).await?;
         }
         Ok(())
     })
@@ -79,8 +79,8 @@ struct Provider {
 }
 
 impl Provider {
-    async fn launch(folder: &Path, root: &Path, security: Security) -> Outcome<Self> {
-        let (plugin, client) = launch(folder, root, security).await?;
+    async fn launch(directory: &Path, root: &Path, security: Security) -> Outcome<Self> {
+        let (plugin, client) = launch(directory, root, security).await?;
         Ok(Self { plugin, client })
     }
 
@@ -107,10 +107,10 @@ impl Provider {
 }
 
 /// Gibibytes a second through everything, against the same command and a bare reader.
-async fn throughput(folder: &Path, root: &Path) -> Outcome<()> {
+async fn throughput(directory: &Path, root: &Path) -> Outcome<()> {
     println!("2 GiB of output, median of {ROUNDS}");
     for (kind, security) in [("plain", Security::Plain), ("AutoMTLS", Security::AutoMtls)] {
-        let mut provider = Provider::launch(folder, root, security).await?;
+        let mut provider = Provider::launch(directory, root, security).await?;
         for (name, command) in COMMANDS {
             let (mut default, mut large, mut ours) = (Vec::new(), Vec::new(), Vec::new());
             let cpu_before = provider.cpu()?;
@@ -191,8 +191,8 @@ async fn streamed(provider: &mut Provider, command: &str) -> Outcome<Duration> {
 }
 
 /// A kernel that takes one message a second.
-async fn slow_reader(folder: &Path, root: &Path) -> Outcome<()> {
-    let mut provider = Provider::launch(folder, root, Security::Plain).await?;
+async fn slow_reader(directory: &Path, root: &Path) -> Outcome<()> {
+    let mut provider = Provider::launch(directory, root, Security::Plain).await?;
     for (name, command) in COMMANDS {
         let mut stream = provider.start(command).await?;
         for _ in 0..SLOW_MESSAGES {
@@ -218,8 +218,8 @@ fn figure_of_peak(name: &str, kib: u64) {
 }
 
 /// From the moment that a command writes to the moment that the host has it.
-async fn first_bytes(folder: &Path, root: &Path) -> Outcome<()> {
-    let mut provider = Provider::launch(folder, root, Security::Plain).await?;
+async fn first_bytes(directory: &Path, root: &Path) -> Outcome<()> {
+    let mut provider = Provider::launch(directory, root, Security::Plain).await?;
     let mut times = Vec::with_capacity(FIRST_BYTES);
     for _ in 0..FIRST_BYTES {
         let mut stream = provider.start("echo $EPOCHREALTIME").await?;
@@ -244,8 +244,8 @@ async fn first_bytes(folder: &Path, root: &Path) -> Outcome<()> {
 }
 
 /// From the moment that the host lets go of a call to the end of its last process.
-async fn cancels(folder: &Path, root: &Path) -> Outcome<()> {
-    let mut provider = Provider::launch(folder, root, Security::Plain).await?;
+async fn cancels(directory: &Path, root: &Path) -> Outcome<()> {
+    let mut provider = Provider::launch(directory, root, Security::Plain).await?;
     let mark = format!("300.{:07}", std::process::id());
     for (name, command) in [
         ("one sleep", format!("echo up; exec sleep {mark}")),

@@ -39,15 +39,15 @@ impl Numbers {
     }
 }
 
-/// Writes the tree into an empty folder. One file in 25 lies in a folder that an ignore file leaves
-/// out, one in 100 is binary.
-pub(crate) fn grow(folder: &Path, shape: Shape) {
+/// Writes the tree into an empty directory. One file in 25 lies in a directory that an ignore file
+/// leaves out, one in 100 is binary.
+pub(crate) fn grow(directory: &Path, shape: Shape) {
     let mut numbers = Numbers(0x9e37_79b9_7f4a_7c15);
     let mean = shape.bytes / shape.files;
-    fs::create_dir_all(folder).unwrap();
+    fs::create_dir_all(directory).unwrap();
     // Not every program heeds an ignore file outside a repository.
-    fs::create_dir(folder.join(".git")).unwrap();
-    fs::write(folder.join(".gitignore"), "/ignored/\n*.bin.txt\n").unwrap();
+    fs::create_dir(directory.join(".git")).unwrap();
+    fs::write(directory.join(".gitignore"), "/ignored/\n*.bin.txt\n").unwrap();
     let mut text = Vec::new();
     for index in 0..shape.files {
         let place = match index % 25 {
@@ -59,7 +59,7 @@ pub(crate) fn grow(folder: &Path, shape: Shape) {
                 numbers.next(8)
             ),
         };
-        let place = folder.join(place);
+        let place = directory.join(place);
         fs::create_dir_all(&place).unwrap();
         text.clear();
         // From nothing to four times the mean, more small ones than large ones.

@@ -36,22 +36,22 @@ async fn main() -> Result<(), Box<dyn Error>> {
         true => Approval::Given,
         false => Approval::Asked,
     };
-    // The provider is started in another folder than this one.
+    // The provider is started in another directory than this one.
     let program = match programs.first() {
         Some(path) => std::path::absolute(path)?,
         None => beside_this_one()?,
     };
 
-    // A folder of its own, so that there is something to change.
+    // A directory of its own, so that there is something to change.
     let project = tempfile::tempdir()?;
-    let folder = project.path();
+    let directory = project.path();
 
     // LAUNCH. The cookie tells the program that a kernel started it; it prints one line that says
     // where it listens. With AutoMTLS both sides make certificates for this one connection. Of our
     // own environment it gets what `Launch` passes on and no more.
     let plugin = Launch::new(program, COOKIE, [PROTOCOL_VERSION])
         .security(Security::AutoMtls)
-        .current_dir(folder)
+        .current_dir(directory)
         .start()
         .await
         .map_err(|error| format!("{error}; `cargo build` makes this crate's own provider"))?;
@@ -82,7 +82,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
             session_id: "example".to_owned(),
             turn_id: "turn-1".to_owned(),
             // What relative paths start from.
-            working_directory: Some(folder.display().to_string()),
+            working_directory: Some(directory.display().to_string()),
             // After this the kernel does not listen any more; the provider ends a little before.
             deadline: tool.default_timeout_ms.map(|ms| Instant::now() + Duration::from_millis(ms)),
         };

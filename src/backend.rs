@@ -83,7 +83,7 @@ impl WorkspaceBackend {
         }
         // Not reached: whichever is missing has left a fault.
         let (Ok(workspace), Ok(environment)) = (workspace, environment) else {
-            return Err(ConfigureError::single(Fault::written("roots", "names no folder")));
+            return Err(ConfigureError::single(Fault::written("roots", "names no directory")));
         };
         let mut policy = policy(config, &workspace);
         policy.file_private = state.as_ref().ok().map(|state| state.path().to_owned());
@@ -95,7 +95,7 @@ impl WorkspaceBackend {
             Commands::Never => workspace,
             // What bash had to leave out of a result is there for read_file.
             Commands::Spawned => {
-                workspace.with_own_folder(outputs).map_err(|fault| no_spool(outputs, &fault))?
+                workspace.with_own_directory(outputs).map_err(|fault| no_spool(outputs, &fault))?
             }
         };
         let spool = Spool::open(outputs).map_err(|error| no_spool(outputs, &error))?;
@@ -166,7 +166,7 @@ impl Backend for WorkspaceBackend {
 
     fn not_configured(&self) -> ToolError {
         ToolError::permission_denied("not configured: no roots")
-            .with_hint("the host has to call Configure first, with at least one folder in roots")
+            .with_hint("the host has to call Configure first, with at least one directory in roots")
     }
 
     fn configure(&self, block: &Payload) -> Result<Configuration<Files>, ConfigureError> {
@@ -270,14 +270,14 @@ fn secrets_of(config: &Config) -> Secrets {
     Secrets::new(config.secrets.iter().map(|secret| (secret.name().to_owned(), value(secret))))
 }
 
-fn no_spool(folder: &Path, fault: &dyn Display) -> ConfigureError {
-    let problem = format!("cannot keep outputs in {}: {fault}", folder.display());
+fn no_spool(directory: &Path, fault: &dyn Display) -> ConfigureError {
+    let problem = format!("cannot keep outputs in {}: {fault}", directory.display());
     ConfigureError::single(Fault::machine("sandbox", problem))
 }
 
 /// The fault of a root; `None` for one that the decoder has told already.
 ///
-/// A folder that is not there is wrongly written. One that is there and cannot be opened is what
+/// A directory that is not there is wrongly written. One that is there and cannot be opened is what
 /// this machine, or this user on it, cannot do.
 fn root_fault(error: &RootError) -> Option<Fault> {
     let key = error.setting.name();
@@ -286,9 +286,11 @@ fn root_fault(error: &RootError) -> Option<Fault> {
             let shown = path.to_string_lossy();
             // A relative path, or one with ~, leads where its writer may not expect.
             let led = if shown == *error.given { String::new() } else { format!(" ({shown})") };
-            format!("{:?}{led} does not exist: make the folder or name another", error.given)
+            format!("{:?}{led} does not exist: make the directory or name another", error.given)
         }
-        RootFault::NotAFolder(_) => format!("{:?} is not a folder: name a folder", error.given),
+        RootFault::NotADirectory(_) => {
+            format!("{:?} is not a directory: name a directory", error.given)
+        }
         fault => format!("{:?}: {fault}", error.given),
     };
     match &error.fault {
@@ -301,7 +303,7 @@ fn root_fault(error: &RootError) -> Option<Fault> {
         RootFault::NoWorkingDirectory(_) => Some(Fault::machine(key, problem)),
         RootFault::Open { .. }
         | RootFault::NoHome
-        | RootFault::NotAFolder(_)
+        | RootFault::NotADirectory(_)
         | RootFault::InsideWritable { .. } => Some(Fault::written(key, problem)),
     }
 }
@@ -340,8 +342,8 @@ fn jail_fault(error: &JailError) -> Fault {
         JailError::Private(_) => Fault::machine(
             "sandbox",
             format!(
-                "{problem}; it is made in the folder that TMPDIR names, /tmp where it names none: \
-                 set TMPDIR to a folder that exists and can be written"
+                "{problem}; it is made in the directory that TMPDIR names, /tmp where it names none: \
+                 set TMPDIR to a directory that exists and can be written"
             ),
         ),
         _ => Fault::machine("sandbox", problem),

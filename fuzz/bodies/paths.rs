@@ -16,11 +16,11 @@ struct World {
 fn world() -> &'static World {
     static WORLD: OnceLock<World> = OnceLock::new();
     WORLD.get_or_init(|| {
-        let base = tempfile::tempdir().expect("a folder for the test").keep();
+        let base = tempfile::tempdir().expect("a directory for the test").keep();
         let base = base.canonicalize().expect("a path without links");
         let root = base.join("r");
-        std::fs::create_dir_all(root.join("a/b")).expect("folders");
-        std::fs::create_dir(base.join("o")).expect("a folder outside");
+        std::fs::create_dir_all(root.join("a/b")).expect("directories");
+        std::fs::create_dir(base.join("o")).expect("a directory outside");
         std::fs::write(base.join("o/s"), "secret").expect("a file outside");
         std::fs::write(root.join("a/f"), "text").expect("a file");
         let links = [
@@ -51,8 +51,8 @@ pub(super) fn body(data: &[u8]) {
         _ => format!("{}/{text}", root.display()),
     };
     let text = spelt(pieces.text());
-    let folder = pieces.text();
-    let working_directory = (options & 2 != 0).then(|| spelt(folder));
+    let directory = pieces.text();
+    let working_directory = (options & 2 != 0).then(|| spelt(directory));
     let working_directory = working_directory.as_deref();
     let argument = PathArgument { text: &text, working_directory };
     for action in [Action::Read, Action::Write, Action::List, Action::Inspect] {

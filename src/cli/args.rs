@@ -86,8 +86,8 @@ pub(crate) enum Command {
     },
     /// Print the manual page, or write the pages of all commands.
     Man {
-        /// The folder to write to; it must exist. Without it the main page goes to standard output.
-        folder: Option<PathBuf>,
+        /// The directory to write to; it must exist. Without it the main page goes to standard output.
+        directory: Option<PathBuf>,
     },
 }
 
@@ -146,7 +146,7 @@ const EVERY_CALL: &str = "Options of every call";
 #[derive(Debug, Args)]
 #[command(next_help_heading = EVERY_CALL)]
 pub(crate) struct TargetOptions {
-    /// What relative paths of the call start from, itself taken from the current folder; the first
+    /// What relative paths of the call start from, itself taken from the current directory; the first
     /// root where it is left out.
     #[arg(long, value_name = "DIR", global = true)]
     pub(crate) cwd: Option<String>,
@@ -191,11 +191,11 @@ pub(crate) struct DoctorOptions {
 /// The configuration.
 #[derive(Debug, Args)]
 pub(crate) struct RootOptions {
-    /// A folder that the tools may read and write; may be repeated. The current one where no root
+    /// A directory that the tools may read and write; may be repeated. The current one where no root
     /// is named at all.
     #[arg(long = "root", value_name = "DIR", global = true)]
     pub(crate) roots: Vec<String>,
-    /// A folder that the tools may read; may be repeated.
+    /// A directory that the tools may read; may be repeated.
     #[arg(long = "read-only-root", value_name = "DIR", global = true)]
     pub(crate) read_only_roots: Vec<String>,
     /// Further keys of the configuration, as a JSON object; @FILE reads them from a file, - from

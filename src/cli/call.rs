@@ -114,12 +114,12 @@ pub(super) fn prepare(
     Ok((config, call))
 }
 
-/// The folder as an absolute path: a kernel's working directory is one, and a relative one is meant
+/// The directory as an absolute path: a kernel's working directory is one, and a relative one is meant
 /// from where the person is.
-fn absolute(folder: &str) -> Result<String, CliError> {
-    let failed = |source| CliError::Io { what: "tell what folder --cwd means", source };
-    let path = std::path::absolute(folder).map_err(failed)?;
+fn absolute(directory: &str) -> Result<String, CliError> {
+    let failed = |source| CliError::Io { what: "tell what directory --cwd means", source };
+    let path = std::path::absolute(directory).map_err(failed)?;
     path.into_os_string()
         .into_string()
-        .map_err(|_| failed(std::io::Error::other("the current folder's path is not UTF-8")))
+        .map_err(|_| failed(std::io::Error::other("the current directory's path is not UTF-8")))
 }

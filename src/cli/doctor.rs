@@ -32,7 +32,7 @@ pub(crate) fn run(options: &DoctorOptions, output: Output) -> Result<ExitCode, C
     Ok(if is_healthy { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
-/// The keys that name folders or files.
+/// The keys that name directories or files.
 const PATHS: [&str; 4] = ["roots", "read_only_roots", "bash_read", "bash_write"];
 
 /// What the configuration wants.
@@ -44,7 +44,7 @@ enum Chosen {
 
 /// What was found.
 struct Diagnosis {
-    /// The folders and files that the configuration names, by key, absolute.
+    /// The directories and files that the configuration names, by key, absolute.
     paths: Payload,
     /// Whether the configuration itself wants no jail, whatever this machine could enforce.
     chosen: Chosen,
@@ -231,5 +231,5 @@ fn is_program(path: &Path) -> bool {
 
 fn on_path(name: &str) -> Option<PathBuf> {
     let path = std::env::var_os("PATH")?;
-    std::env::split_paths(&path).map(|folder| folder.join(name)).find(|path| is_program(path))
+    std::env::split_paths(&path).map(|directory| directory.join(name)).find(|path| is_program(path))
 }

@@ -72,7 +72,7 @@ pub(crate) fn read(path: &Path) -> Result<Vec<u8>, CliError> {
     })
 }
 
-/// Writes a file in a folder of the person's.
+/// Writes a file in a directory of the person's.
 #[expect(clippy::disallowed_methods, reason = "the person named it; no root is meant")]
 pub(crate) fn write(path: &Path, content: &[u8]) -> Result<(), CliError> {
     std::fs::write(path, content).map_err(|source| CliError::File {

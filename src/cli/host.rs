@@ -116,9 +116,9 @@ pub(crate) fn configuration(
         ("roots", "--root", &options.roots),
         ("read_only_roots", "--read-only-root", &options.read_only_roots),
     ];
-    for (key, flag, folders) in given {
+    for (key, flag, directories) in given {
         // Neither may win: what a tool reaches should be what the person meant.
-        if !folders.is_empty() && config.contains_key(key) {
+        if !directories.is_empty() && config.contains_key(key) {
             return Err(CliError::KeyTwice { key, flag });
         }
     }
@@ -141,7 +141,7 @@ mod tests {
     use serde_json::json;
 
     #[test]
-    fn the_current_folder_is_the_root_unless_another_is_named() {
+    fn the_current_directory_is_the_root_unless_another_is_named() {
         let config = |roots: &[&str], read_only: &[&str], more: Option<&str>| {
             let texts = |items: &[&str]| items.iter().map(|&item| item.to_owned()).collect();
             let options = RootOptions {

@@ -56,7 +56,7 @@ fn dispatch(command: Command, color: ColorChoice, output: Output) -> Result<Exit
         Command::Conform { arguments } => Err(checker::exec(color, &arguments)),
         Command::Serve => host::serve(),
         Command::Completions { shell } => pages::completions(shell, output),
-        Command::Man { folder } => pages::man(folder.as_deref(), output),
+        Command::Man { directory } => pages::man(directory.as_deref(), output),
     }
 }
 

@@ -26,21 +26,21 @@ fn one_name(script: &str, name: &str) -> String {
     script.replace(&name.replace('-', "__subcmd__"), &name.replace('-', "__"))
 }
 
-/// The main page on standard output, or all pages in a folder.
-pub(super) fn man(folder: Option<&Path>, output: Output) -> Result<ExitCode, CliError> {
+/// The main page on standard output, or all pages in a directory.
+pub(super) fn man(directory: Option<&Path>, output: Output) -> Result<ExitCode, CliError> {
     let mut command = super::command().disable_help_subcommand(true);
     command.build();
-    match folder {
+    match directory {
         None => output.print(&page(command)?.1)?,
-        Some(folder) => write_all(folder, &command)?,
+        Some(directory) => write_all(directory, &command)?,
     }
     Ok(ExitCode::SUCCESS)
 }
 
-fn write_all(folder: &Path, command: &clap::Command) -> Result<(), CliError> {
+fn write_all(directory: &Path, command: &clap::Command) -> Result<(), CliError> {
     let (name, text) = page(command.clone())?;
-    files::write(&folder.join(name), text.as_bytes())?;
-    command.get_subcommands().try_for_each(|command| write_all(folder, command))
+    files::write(&directory.join(name), text.as_bytes())?;
+    command.get_subcommands().try_for_each(|command| write_all(directory, command))
 }
 
 /// A command's page, and the name of its file.

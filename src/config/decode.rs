@@ -46,11 +46,11 @@ impl Config {
                 })
                 .collect::<Vec<PathBuf>>()
         };
-        let folders = |name: &str| values.texts(name).map(str::to_owned).collect::<Vec<_>>();
-        let (roots, read_only_roots) = (folders("roots"), folders("read_only_roots"));
+        let directories = |name: &str| values.texts(name).map(str::to_owned).collect::<Vec<_>>();
+        let (roots, read_only_roots) = (directories("roots"), directories("read_only_roots"));
         let is_empty = map.get("roots").and_then(Value::as_array).is_some_and(Vec::is_empty);
         if is_empty && read_only_roots.is_empty() {
-            faults.push(Fault::written("roots", "names no folder; name at least one"));
+            faults.push(Fault::written("roots", "names no directory; name at least one"));
         }
         let environment = Environment::read(&values, host_env, faults);
         let (bash_timeout, bash_max_timeout) = timeouts(&values, faults);
@@ -234,9 +234,9 @@ fn absolute(text: &str, host_env: &HostEnv) -> Result<PathBuf, String> {
     };
     let Some(rest) = below_home else {
         let path = Path::new(text);
-        return match &host_env.current_folder {
+        return match &host_env.current_directory {
             _ if path.is_absolute() => Ok(path.to_owned()),
-            Some(folder) => Ok(folder.join(path)),
+            Some(directory) => Ok(directory.join(path)),
             None => Err(format!(
                 "{text:?} is relative to the provider's working directory, which was deleted: name \
                  an absolute path"

@@ -19,17 +19,17 @@ pub use spec::properties;
 /// A configuration as it is meant: checked, with every default filled in.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Config {
-    /// Folders that tools may read and write, as they are written: messages name them so.
+    /// Directories that tools may read and write, as they are written: messages name them so.
     pub roots: Vec<String>,
-    /// Folders that tools may read, as they are written.
+    /// Directories that tools may read, as they are written.
     pub read_only_roots: Vec<String>,
     /// What a kernel that cannot enforce the jail means.
     pub sandbox: sandbox::Mode,
     /// Whether commands may reach a network.
     pub network: sandbox::Network,
-    /// Further folders or files that commands may read, absolute.
+    /// Further directories or files that commands may read, absolute.
     pub bash_read: Vec<PathBuf>,
-    /// Further folders or files that commands may write, absolute.
+    /// Further directories or files that commands may write, absolute.
     pub bash_write: Vec<PathBuf>,
     /// The shell.
     pub shell: Shell,
@@ -95,7 +95,7 @@ pub struct HostEnv {
     /// The environment's variables.
     pub variables: BTreeMap<OsString, OsString>,
     /// What relative paths start from. None where it was deleted: absolute ones need none.
-    pub current_folder: Option<PathBuf>,
+    pub current_directory: Option<PathBuf>,
     /// The name of the variable that carries the kernel's handshake, which no command may see.
     pub handshake_variable: &'static str,
 }
@@ -106,11 +106,11 @@ impl HostEnv {
     /// # Errors
     /// When the system does not tell the working directory, although there is one.
     pub fn of_this_process(handshake_variable: &'static str) -> std::io::Result<Self> {
-        let current_folder = match std::env::current_dir() {
-            Ok(folder) => Some(folder),
+        let current_directory = match std::env::current_dir() {
+            Ok(directory) => Some(directory),
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => None,
             Err(error) => return Err(error),
         };
-        Ok(Self { variables: std::env::vars_os().collect(), current_folder, handshake_variable })
+        Ok(Self { variables: std::env::vars_os().collect(), current_directory, handshake_variable })
     }
 }

@@ -15,14 +15,14 @@ pub fn properties() -> Vec<Property> {
         Property::required(
             "roots",
             texts(),
-            "Folders that the tools may read and write. Each must exist. A relative one is taken \
+            "Directories that the tools may read and write. Each must exist. A relative one is taken \
              from the kernel's working directory, ~/ from HOME.",
         ),
         Property::with_default(
             "read_only_roots",
             texts(),
             "[]",
-            "Folders that the tools may read and never write. None may lie inside a folder of \
+            "Directories that the tools may read and never write. None may lie inside a directory of \
              roots.",
         ),
         Property::with_default(
@@ -42,14 +42,14 @@ pub fn properties() -> Vec<Property> {
             "bash_read",
             texts(),
             "[]",
-            "Further folders or files that bash, but not the file tools, may read: a toolchain, a \
-             git folder outside the roots.",
+            "Further directories or files that bash, but not the file tools, may read: a toolchain, a \
+             git directory outside the roots.",
         ),
         Property::with_default(
             "bash_write",
             texts(),
             "[]",
-            "Further folders or files that bash, but not the file tools, may write: a cache.",
+            "Further directories or files that bash, but not the file tools, may write: a cache.",
         ),
         Property::with_default(
             "shell",

@@ -9,7 +9,7 @@ fn host_env() -> HostEnv {
     let variables = [("HOME", "/home/dev"), ("TOKEN", "s3cr3t-value"), ("PIN", "123")];
     HostEnv {
         variables: variables.map(|(name, value)| (name.into(), value.into())).into(),
-        current_folder: Some("/w/app".into()),
+        current_directory: Some("/w/app".into()),
         handshake_variable: "COOKIE",
     }
 }
@@ -125,7 +125,7 @@ fn a_lower_longest_timeout_lowers_the_usual_one_unless_it_is_written() {
 
 #[test]
 fn empty_roots_are_a_fault_and_the_code_is_that_of_what_is_written() {
-    let error = decode(json!({"roots": []})).expect_err("no folder");
+    let error = decode(json!({"roots": []})).expect_err("no directory");
     assert_eq!(error.kind(), FaultKind::Written);
     decode(json!({"roots": [], "read_only_roots": ["."]})).unwrap();
     let machine = ConfigureError::single(Fault::machine("sandbox", "no Landlock"));

@@ -182,7 +182,7 @@ func TestAnOrphanOfGoPluginIsARemark(t *testing.T) {
 func TestAConfigurationThatCannotBeGuessedIsNoFailure(t *testing.T) {
 	provider := desk(t)
 	settings := tools("clock")
-	settings.Config = map[string]any{"state_dir": "{folder}/no-such-folder"}
+	settings.Config = map[string]any{"state_dir": "{folder}/no-such-directory"}
 	found, code := conform(t, provider, settings)
 	if failed := found.ids("fail"); code != 1 || !slices.Equal(failed, []string{"config.accepted"}) {
 		t.Errorf("exit code %d: %s", code, text(found))

@@ -59,7 +59,7 @@ func TestMain(m *testing.M) {
 	os.Exit(runTests(m))
 }
 
-// runTests keeps the sockets that go-plugin's host leaves behind out of the temporary folder.
+// runTests keeps the sockets that go-plugin's host leaves behind out of the temporary directory.
 func runTests(m *testing.M) int {
 	tmp, err := os.MkdirTemp("/tmp", "pwhost")
 	if err != nil {
@@ -82,7 +82,7 @@ func binary() string {
 	return path
 }
 
-// shortTempDir makes a folder whose path leaves room for a socket's name.
+// shortTempDir makes a directory whose path leaves room for a socket's name.
 func shortTempDir(t testing.TB) string {
 	t.Helper()
 	dir, err := os.MkdirTemp("/tmp", "pw")
@@ -276,7 +276,7 @@ func text(value any) string {
 	return string(encoded)
 }
 
-// sockets lists the socket files of a folder.
+// sockets lists the socket files of a directory.
 func sockets(t testing.TB, dir string) []string {
 	t.Helper()
 	entries, err := os.ReadDir(dir)

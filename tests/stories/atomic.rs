@@ -74,8 +74,8 @@ async fn kill_rounds(first: usize) -> usize {
         // From "it has begun" to "it has taken its place".
         let last = round >= ROUNDS - 12;
         let moment = (!last).then(|| Instant::now() + whole.mul_f64(round as f64 / 88.0));
-        let (folder, pid) = (fixture.path(""), fixture.pid());
-        let killed = tokio::task::spawn_blocking(move || kill_at(moment, &folder, pid));
+        let (directory, pid) = (fixture.path(""), fixture.pid());
+        let killed = tokio::task::spawn_blocking(move || kill_at(moment, &directory, pid));
         let killed = killed.await.unwrap();
         fixture.plugin.wait().await.unwrap();
         let _ = writing.await.unwrap();
@@ -107,8 +107,8 @@ fn grown() -> Vec<u8> {
 }
 
 /// Kills the process at a moment, or when the new content is in its place.
-fn kill_at(moment: Option<Instant>, folder: &Path, pid: u32) -> &'static str {
-    let target = folder.join("f");
+fn kill_at(moment: Option<Instant>, directory: &Path, pid: u32) -> &'static str {
+    let target = directory.join("f");
     let before = fs::metadata(&target).unwrap().ino();
     loop {
         let replaced = fs::metadata(&target).unwrap().ino() != before;
@@ -209,13 +209,13 @@ async fn a_reader_never_sees_half_a_file() {
     fixture.end().await;
 }
 
-/// Fails to write to `f`, by a write and by an edit, and to make a new file in a new folder.
+/// Fails to write to `f`, by a write and by an edit, and to make a new file in a new directory.
 async fn nothing_fits(fixture: &mut Fixture, reason: &str) {
     let large = "x".repeat(200_000);
     for (tool, arguments) in [
         ("write_file", json!({"path": "f", "content": large})),
         ("edit_file", json!({"path": "f", "old_string": "original", "new_string": large})),
-        ("write_file", json!({"path": "new/folder/f", "content": large})),
+        ("write_file", json!({"path": "new/directory/f", "content": large})),
     ] {
         let failure = fixture.failure(tool, arguments).await;
         assert_eq!((failure.category.as_str(), failure.retryable), ("execution_failed", false));

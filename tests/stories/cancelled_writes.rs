@@ -88,12 +88,12 @@ async fn check(
     hear: UnboundedReceiver<LogLine>,
     answers: HashMap<u32, Result<Payload, Failure>>,
 ) {
-    let folder = fixture.path("");
+    let directory = fixture.path("");
     let keep = fixture.end_and_keep().await;
     let logged = logged(hear).await;
     let mut counts = [0, 0];
     for round in 0..ROUNDS {
-        let content = fs::read_to_string(folder.join(round.to_string())).unwrap();
+        let content = fs::read_to_string(directory.join(round.to_string())).unwrap();
         let is_new = content == new();
         assert!(is_new || content == OLD, "round {round}: neither old nor new");
         counts[usize::from(is_new)] += 1;

@@ -11,7 +11,7 @@ use crate::trials::Trial;
 
 pub(crate) fn trials() -> Vec<Trial> {
     trials![
-        a_person_reads_a_file_in_the_current_folder,
+        a_person_reads_a_file_in_the_current_directory,
         arguments_may_come_from_standard_input_and_events_as_json,
         failures_end_with_the_code_of_their_category_and_say_what_to_do,
         roots_bound_what_a_call_reaches,
@@ -19,7 +19,7 @@ pub(crate) fn trials() -> Vec<Trial> {
         doctor_says_what_is_enforced_and_fails_where_roots_are_missing,
         a_reader_that_leaves_ends_the_command_as_sigpipe_would,
         an_output_that_takes_nothing_is_a_failure,
-        a_relative_cwd_starts_from_the_current_folder,
+        a_relative_cwd_starts_from_the_current_directory,
         a_call_whose_time_is_up_ends_with_124,
         whoever_reads_json_gets_failures_as_json_too,
         doctor_tells_of_the_configuration_as_it_is,
@@ -33,18 +33,18 @@ pub(crate) fn trials() -> Vec<Trial> {
 }
 
 pub(crate) struct Shell {
-    folder: tempfile::TempDir,
+    directory: tempfile::TempDir,
 }
 
 impl Shell {
     pub(crate) fn new() -> Self {
-        let folder = tempfile::tempdir().unwrap();
-        std::fs::write(folder.path().join("a.txt"), "hello\n\x1b[31mred\n").unwrap();
-        Self { folder }
+        let directory = tempfile::tempdir().unwrap();
+        std::fs::write(directory.path().join("a.txt"), "hello\n\x1b[31mred\n").unwrap();
+        Self { directory }
     }
 
     pub(crate) fn path(&self) -> &Path {
-        self.folder.path()
+        self.directory.path()
     }
 
     pub(crate) fn run(&self, arguments: &[&str]) -> Output {
@@ -62,7 +62,7 @@ pub(crate) fn text(bytes: &[u8]) -> String {
     String::from_utf8(bytes.to_vec()).unwrap()
 }
 
-fn a_person_reads_a_file_in_the_current_folder() {
+fn a_person_reads_a_file_in_the_current_directory() {
     let shell = Shell::new();
     let output = shell.run(&["call", "read_file", r#"{"path":"a.txt"}"#]);
     assert!(output.status.success(), "{}", text(&output.stderr));
@@ -131,7 +131,7 @@ fn roots_bound_what_a_call_reaches() {
         "--read-only-root",
         "a.txt/..",
     ]);
-    assert_eq!(allowed.status.code(), Some(2), "a file is no folder");
+    assert_eq!(allowed.status.code(), Some(2), "a file is no directory");
     let allowed = shell.run(&["call", "read_file", &outside, "--root", "."]);
     assert!(allowed.status.success(), "{}", text(&allowed.stderr));
 }
@@ -178,7 +178,7 @@ fn an_output_that_takes_nothing_is_a_failure() {
     assert_eq!(status.code(), Some(1));
 }
 
-fn a_relative_cwd_starts_from_the_current_folder() {
+fn a_relative_cwd_starts_from_the_current_directory() {
     let shell = Shell::new();
     std::fs::create_dir_all(shell.path().join("inner/deep")).unwrap();
     std::fs::write(shell.path().join("inner/deep/b.txt"), "deep\n").unwrap();
@@ -236,7 +236,7 @@ fn doctor_tells_of_the_configuration_as_it_is() {
     for part in [
         "this configuration has no jail",
         "the configuration is not accepted",
-        "make the folder or name another",
+        "make the directory or name another",
         "bash_read: ",
         "bash_write: ",
         "PROVIDER_WORKSPACE_LOG=\"bogus\" is no level",
@@ -318,10 +318,10 @@ fn pages_name_every_tool_and_its_flags() {
         }
     }
     assert!(text(&shell.run(&["man"]).stdout).contains("provider\\-workspace"));
-    let folder = shell.path().join("man");
-    std::fs::create_dir(&folder).unwrap();
+    let directory = shell.path().join("man");
+    std::fs::create_dir(&directory).unwrap();
     assert!(shell.run(&["man", "man"]).status.success());
-    let page = folder.join("provider-workspace-call-edit_file.1");
+    let page = directory.join("provider-workspace-call-edit_file.1");
     let page = std::fs::read_to_string(page).unwrap();
     assert!(page.contains("replace\\-all"), "{page}");
     let help = text(&shell.run(&["--help"]).stdout);

@@ -126,7 +126,7 @@ async fn a_second_configuration_replaces_the_first() {
     assert_eq!(failure.category, "permission_denied");
 
     // A faulty one changes nothing.
-    fixture.configure(json!({"roots": ["absent"]})).await.expect_err("no such folder");
+    fixture.configure(json!({"roots": ["absent"]})).await.expect_err("no such directory");
     fixture.result("read_file", json!({"path": "b.txt"})).await;
     fixture.end().await;
 }

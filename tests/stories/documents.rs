@@ -83,7 +83,7 @@ fn blocks(text: &str) -> Vec<Block<'_>> {
 
 /// A small project, and the programs that a reader of the documents has.
 struct Scratch {
-    folder: tempfile::TempDir,
+    directory: tempfile::TempDir,
 }
 
 /// What cargo does for a reader who built the program.
@@ -107,8 +107,8 @@ provider-workspace() {
 
 impl Scratch {
     fn new() -> Self {
-        let folder = tempfile::tempdir().unwrap();
-        let scratch = Self { folder };
+        let directory = tempfile::tempdir().unwrap();
+        let scratch = Self { directory };
         let programs = scratch.programs();
         create_dir(&programs).unwrap();
         symlink(PROGRAM, programs.join("provider-workspace")).unwrap();
@@ -130,11 +130,11 @@ impl Scratch {
     }
 
     fn programs(&self) -> PathBuf {
-        self.folder.path().join("bin")
+        self.directory.path().join("bin")
     }
 
     fn project(&self) -> PathBuf {
-        self.folder.path().join("project")
+        self.directory.path().join("project")
     }
 
     /// Runs a script with both its outputs in one; returns them and the exit code.

@@ -1,4 +1,4 @@
-//! Edits and writes that need more than a folder to tell: several calls at once, other programs,
+//! Edits and writes that need more than a directory to tell: several calls at once, other programs,
 //! files that are no files.
 
 use std::fs;
@@ -157,7 +157,7 @@ async fn what_is_no_file_is_neither_edited_nor_written() {
     let mut fixture = Fixture::configured().await;
     assert!(Command::new("mkfifo").arg(fixture.path("p")).status().unwrap().success());
     let _socket = UnixListener::bind(fixture.path("s")).unwrap();
-    for (path, what) in [("p", "FIFO"), ("s", "socket"), (".", "folder")] {
+    for (path, what) in [("p", "FIFO"), ("s", "socket"), (".", "directory")] {
         for asked in [edit(path, "a", "b"), write(path, "x")] {
             let view = fixture.client.preview(asked.clone()).await.unwrap();
             assert!(format!("{view:?}").contains(what), "{view:?}");
@@ -188,11 +188,11 @@ async fn a_hard_link_is_parted() {
 /// A read-only root is named, with the roots that may be written, before and at the call.
 async fn a_read_only_root_is_not_written() {
     let mut fixture = Fixture::launched().await;
-    let folder = fixture.path("").parent().unwrap().join("ro");
-    fs::create_dir(&folder).unwrap();
-    fs::write(folder.join("a"), "a\n").unwrap();
+    let directory = fixture.path("").parent().unwrap().join("ro");
+    fs::create_dir(&directory).unwrap();
+    fs::write(directory.join("a"), "a\n").unwrap();
     fixture.configure(json!({"read_only_roots": ["ro"]})).await.unwrap();
-    let path = folder.join("a").display().to_string();
+    let path = directory.join("a").display().to_string();
     for asked in [edit(&path, "a", "b"), write(&path, "b"), write(&path.replace("/a", "/new"), "b")]
     {
         let view = fixture.client.preview(asked.clone()).await.unwrap();
@@ -206,7 +206,7 @@ async fn a_read_only_root_is_not_written() {
         assert_eq!(details["setting"], "roots");
         assert!(failure.hint().unwrap().ends_with(&format!("(jail: {})", text(&details["jail"]))));
     }
-    assert_eq!(names(&folder), ["a"]);
+    assert_eq!(names(&directory), ["a"]);
     fixture.end().await;
 }
 

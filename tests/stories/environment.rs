@@ -14,7 +14,7 @@ pub(crate) fn mount(arguments: &[&str], at: &Path) {
     assert!(Command::new("mount").args(arguments).arg(at).status().unwrap().success());
 }
 
-/// A provider that runs as an ordinary user, who owns its folder. Without the right to become one,
+/// A provider that runs as an ordinary user, who owns its directory. Without the right to become one,
 /// we are one.
 pub(crate) async fn unprivileged() -> Fixture {
     if !geteuid().is_root() {
@@ -24,9 +24,9 @@ pub(crate) async fn unprivileged() -> Fixture {
     let ids = [format!("--reuid={NOBODY}"), format!("--regid={NOBODY}")];
     // A copy: the way to the program itself need not be open to everybody.
     let arguments = [&ids[0], &ids[1], "--clear-groups", "./program"];
-    let prepare = |folder: &Path| {
-        fs::copy(PROGRAM, folder.join("program")).unwrap();
-        for path in [folder.to_owned(), folder.join("root"), folder.join("tmp")] {
+    let prepare = |directory: &Path| {
+        fs::copy(PROGRAM, directory.join("program")).unwrap();
+        for path in [directory.to_owned(), directory.join("root"), directory.join("tmp")] {
             chown(path, Some(NOBODY), Some(NOBODY)).unwrap();
         }
     };

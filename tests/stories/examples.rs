@@ -145,9 +145,9 @@ fn the_minimal_provider_breaks_no_rule() {
 
 fn the_kernel_says_what_it_misses() {
     let kernel = built(KERNEL_PROGRAM);
-    let folder = tempfile::tempdir().unwrap();
-    std::fs::create_dir(folder.path().join("examples")).unwrap();
-    let alone = folder.path().join("examples/kernel");
+    let directory = tempfile::tempdir().unwrap();
+    std::fs::create_dir(directory.path().join("examples")).unwrap();
+    let alone = directory.path().join("examples/kernel");
     std::fs::copy(kernel, &alone).unwrap();
     let output = Command::new(alone).output().unwrap();
     let printed = String::from_utf8(output.stderr).unwrap();

@@ -31,11 +31,11 @@ const SECONDS: u64 = 2;
 const LONGEST: usize = 4096;
 
 fn every_target_has_its_fuzzer() {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("fuzz/fuzz_targets");
+    let directory = Path::new(env!("CARGO_MANIFEST_DIR")).join("fuzz/fuzz_targets");
     for (name, _) in bodies::TARGETS {
-        assert!(folder.join(name).with_extension("rs").is_file(), "{name} has no fuzzer");
+        assert!(directory.join(name).with_extension("rs").is_file(), "{name} has no fuzzer");
     }
-    assert_eq!(std::fs::read_dir(folder).unwrap().count(), bodies::TARGETS.len());
+    assert_eq!(std::fs::read_dir(directory).unwrap().count(), bodies::TARGETS.len());
 }
 
 fn every_input_of_the_corpus_passes() {
@@ -82,8 +82,8 @@ fn attempt(name: &str, body: fn(&[u8]), input: &[u8]) {
 }
 
 fn corpus(name: &str) -> Vec<Vec<u8>> {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("fuzz/corpus").join(name);
-    let entries = std::fs::read_dir(&folder).expect("the target's corpus");
+    let directory = Path::new(env!("CARGO_MANIFEST_DIR")).join("fuzz/corpus").join(name);
+    let entries = std::fs::read_dir(&directory).expect("the target's corpus");
     let mut paths: Vec<_> = entries.map(|entry| entry.expect("an input").path()).collect();
     paths.sort();
     paths.iter().map(|path| std::fs::read(path).expect("an input")).collect()

@@ -1,4 +1,4 @@
-//! A launched provider with a folder of its own.
+//! A launched provider with a directory of its own.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -18,10 +18,10 @@ pub(crate) const PROGRAM: &str = env!("CARGO_BIN_EXE_provider-workspace");
 /// Long enough for any machine; a story that waits this long has failed.
 pub(crate) const TEST_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// A launched provider. Its root is `root`, its temporary folder is `tmp`, and both lie in a folder
-/// that goes with the story.
+/// A launched provider. Its root is `root`, its temporary directory is `tmp`, and both lie in a
+/// directory that goes with the story.
 pub(crate) struct Fixture {
-    folder: tempfile::TempDir,
+    directory: tempfile::TempDir,
     pub(crate) plugin: Plugin,
     pub(crate) client: ToolClient,
 }
@@ -39,26 +39,26 @@ impl Fixture {
 
     /// Another program, launched in another way than plainly.
     pub(crate) async fn launched_as(program: &Path, change: impl FnOnce(Launch) -> Launch) -> Self {
-        let folder = Self::folder();
-        let launch = change(launch_in(program.to_str().unwrap(), folder.path()));
-        Self::start(folder, launch).await
+        let directory = Self::directory();
+        let launch = change(launch_in(program.to_str().unwrap(), directory.path()));
+        Self::start(directory, launch).await
     }
 
     /// Launched by another program, which ends by turning into it, such as a shell that sets a limit
-    /// first. `prepare` gets the folder before that.
+    /// first. `prepare` gets the directory before that.
     pub(crate) async fn launched_by(
         wrapper: &str,
         arguments: &[&str],
         prepare: impl FnOnce(&Path),
     ) -> Self {
-        let folder = Self::folder();
-        prepare(folder.path());
-        let launch = launch_in(wrapper, folder.path());
+        let directory = Self::directory();
+        prepare(directory.path());
+        let launch = launch_in(wrapper, directory.path());
         let launch = arguments.iter().fold(launch, |launch, argument| launch.arg(*argument));
-        Self::start(folder, launch).await
+        Self::start(directory, launch).await
     }
 
-    /// Clears away what a killed process left in its temporary folder.
+    /// Clears away what a killed process left in its temporary directory.
     pub(crate) fn clear_tmp(&self) {
         for path in self.sockets() {
             let cleared = match path.is_dir() {
@@ -69,26 +69,26 @@ impl Fixture {
         }
     }
 
-    /// Launched once more in the same folder, whatever became of the process before.
+    /// Launched once more in the same directory, whatever became of the process before.
     pub(crate) async fn relaunch(&mut self) {
-        let launch = launch_in(PROGRAM, self.folder.path());
+        let launch = launch_in(PROGRAM, self.directory.path());
         let plugin = launch.start().await.unwrap();
         self.client = ToolClient::new(plugin.channel());
         std::mem::replace(&mut self.plugin, plugin).kill().await;
     }
 
-    fn folder() -> tempfile::TempDir {
-        let folder = tempfile::tempdir().unwrap();
+    fn directory() -> tempfile::TempDir {
+        let directory = tempfile::tempdir().unwrap();
         for name in ["root", "tmp"] {
-            std::fs::create_dir(folder.path().join(name)).unwrap();
+            std::fs::create_dir(directory.path().join(name)).unwrap();
         }
-        folder
+        directory
     }
 
-    async fn start(folder: tempfile::TempDir, launch: Launch) -> Self {
+    async fn start(directory: tempfile::TempDir, launch: Launch) -> Self {
         let plugin = launch.start().await.unwrap();
         let client = ToolClient::new(plugin.channel());
-        Self { folder, plugin, client }
+        Self { directory, plugin, client }
     }
 
     /// Launched, with its root configured.
@@ -107,7 +107,7 @@ impl Fixture {
 
     /// A path in the root.
     pub(crate) fn path(&self, name: &str) -> PathBuf {
-        self.folder.path().join("root").join(name)
+        self.directory.path().join("root").join(name)
     }
 
     /// A client on another connection to the same process.
@@ -131,7 +131,7 @@ impl Fixture {
 
     /// The plugin's sockets.
     pub(crate) fn sockets(&self) -> Vec<PathBuf> {
-        sockets_in(&self.folder.path().join("tmp"))
+        sockets_in(&self.directory.path().join("tmp"))
     }
 
     pub(crate) fn write(&self, name: &str, content: impl AsRef<[u8]>) {
@@ -174,12 +174,12 @@ impl Fixture {
 
     /// The journals of writes under way, and what else is with them.
     pub(crate) fn journals(&self) -> Vec<String> {
-        journals_in(self.folder.path())
+        journals_in(self.directory.path())
     }
 
-    /// How many jails have folders of their own in the plugin's temporary folder.
+    /// How many jails have directories of their own in the plugin's temporary directory.
     pub(crate) fn jails(&self) -> usize {
-        jails_in(&self.folder.path().join("tmp")).len()
+        jails_in(&self.directory.path().join("tmp")).len()
     }
 
     pub(crate) fn pid(&self) -> u32 {
@@ -191,39 +191,39 @@ impl Fixture {
         drop(self.end_and_keep().await);
     }
 
-    /// [`Fixture::end`], and the folder stays for as long as what this returns.
+    /// [`Fixture::end`], and the directory stays for as long as what this returns.
     pub(crate) async fn end_and_keep(self) -> tempfile::TempDir {
-        let tmp = self.folder.path().join("tmp");
+        let tmp = self.directory.path().join("tmp");
         let exit = self.plugin.kill().await;
         assert!(matches!(exit, Exit::Graceful(status) if status.success()), "{exit:?}");
         assert!(sockets_in(&tmp).is_empty(), "a socket was left behind");
-        assert!(jails_in(&tmp).is_empty(), "a jail's folder was left behind");
-        let journals = journals_in(self.folder.path());
+        assert!(jails_in(&tmp).is_empty(), "a jail's directory was left behind");
+        let journals = journals_in(self.directory.path());
         assert!(journals.is_empty(), "a journal was left behind: {journals:?}");
-        self.folder
+        self.directory
     }
 }
 
-fn launch_in(program: &str, folder: &Path) -> Launch {
+fn launch_in(program: &str, directory: &Path) -> Launch {
     Launch::new(program, COOKIE, [PROTOCOL_VERSION])
-        .env("TMPDIR", folder.join("tmp"))
-        .env("XDG_STATE_HOME", folder.join("state"))
-        .current_dir(folder)
+        .env("TMPDIR", directory.join("tmp"))
+        .env("XDG_STATE_HOME", directory.join("state"))
+        .current_dir(directory)
 }
 
-fn journals_in(folder: &Path) -> Vec<String> {
-    let writes = folder.join("state/provider-workspace/writes");
+fn journals_in(directory: &Path) -> Vec<String> {
+    let writes = directory.join("state/provider-workspace/writes");
     if writes.is_dir() { names(&writes) } else { Vec::new() }
 }
 
-/// What is in a provider's temporary folder besides the place of its user's jails, which stays
+/// What is in a provider's temporary directory besides the place of its user's jails, which stays
 /// because other providers may be about to use it.
 fn sockets_in(tmp: &Path) -> Vec<PathBuf> {
     let others = names(tmp).into_iter().filter(|name| !name.starts_with(JAILS));
     others.map(|name| tmp.join(name)).collect()
 }
 
-/// The private folders of jails.
+/// The private directories of jails.
 fn jails_in(tmp: &Path) -> Vec<String> {
     let places = names(tmp).into_iter().filter(|name| name.starts_with(JAILS));
     let inside = places.flat_map(|place| names(&tmp.join(place)));
@@ -266,8 +266,8 @@ pub(crate) fn wait_for_end(pid: u32) {
     assert_eq!(ended, 1, "the process still runs");
 }
 
-/// What is in a folder.
-pub(crate) fn names(folder: &Path) -> Vec<String> {
-    let entries = std::fs::read_dir(folder).unwrap();
+/// What is in a directory.
+pub(crate) fn names(directory: &Path) -> Vec<String> {
+    let entries = std::fs::read_dir(directory).unwrap();
     entries.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect()
 }

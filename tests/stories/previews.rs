@@ -225,7 +225,7 @@ async fn the_hunks_of_a_write_are_what_it_writes() {
     fixture.end().await;
 }
 
-/// A preview of a new file makes neither it nor its folders, and one that cannot work says why.
+/// A preview of a new file makes neither it nor its directories, and one that cannot work says why.
 async fn a_preview_makes_nothing() {
     let mut fixture = Fixture::configured().await;
     fixture.write("f", "old\n");
@@ -234,7 +234,7 @@ async fn a_preview_makes_nothing() {
     for (arguments, said) in [
         (json!({"path": "a/b/new", "content": "x\n"}), "Create a/b/new"),
         (json!({"path": "f", "content": "new\n"}), "Overwrite f"),
-        (json!({"path": "f/x", "content": "new\n"}), "is not a folder"),
+        (json!({"path": "f/x", "content": "new\n"}), "is not a directory"),
         (
             json!({"path": "f", "content": "", "expected_version": "0".repeat(32)}),
             "expected version",

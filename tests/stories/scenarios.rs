@@ -1,8 +1,8 @@
-//! Edits and writes as folders, so that adding one needs no Rust.
+//! Edits and writes as directories, so that adding one needs no Rust.
 //!
 //! `tests/scenarios/NAME/` holds
 //! - `call.json`: `{"tool": …, "arguments": {…}}`, paths relative to the working directory;
-//! - `before/`: what that folder holds (left out where it is empty);
+//! - `before/`: what that directory holds (left out where it is empty);
 //! - `after/`: what it holds afterwards (left out where the call must change nothing);
 //! - `preview.txt`: what Preview shows, its lines as `@@`, ` `, `+`, `-`, with CR as ␍;
 //! - `outcome.txt`: the result without its diff and version, or the error's category and message.
@@ -33,12 +33,12 @@ use crate::harness::{Fixture, call};
 use crate::trials::Trial;
 
 pub(crate) fn trials() -> Vec<Trial> {
-    trials![every_scenario_ends_as_its_folder_says,]
+    trials![every_scenario_ends_as_its_directory_says,]
 }
 
-async fn every_scenario_ends_as_its_folder_says() {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/scenarios");
-    let mut scenarios: Vec<PathBuf> = fs::read_dir(folder)
+async fn every_scenario_ends_as_its_directory_says() {
+    let directory = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/scenarios");
+    let mut scenarios: Vec<PathBuf> = fs::read_dir(directory)
         .unwrap()
         .map(|entry| entry.unwrap().path())
         .filter(|path| path.is_dir())
@@ -84,10 +84,10 @@ async fn run(fixture: &mut Fixture, scenario: &Path, name: &str) -> Result<(), S
         return Err(format!("Preview changed {}", before.difference(&untouched)));
     }
     if std::env::var("SCENARIOS").is_ok_and(|mode| mode == "write") {
-        let folder = scenario.join("after");
-        let _ = fs::remove_dir_all(&folder);
+        let directory = scenario.join("after");
+        let _ = fs::remove_dir_all(&directory);
         if after.contents() != before.contents() {
-            after.write(&folder);
+            after.write(&directory);
         }
         fs::write(scenario.join("preview.txt"), &seen).unwrap();
         fs::write(scenario.join("outcome.txt"), &said).unwrap();
@@ -129,7 +129,7 @@ async fn said(fixture: &mut Fixture, outcome: &Result<Payload, Failure>) -> Resu
     Ok(text)
 }
 
-/// Whether the folder is now as `expected` has it; without that nothing may have changed.
+/// Whether the directory is now as `expected` has it; without that nothing may have changed.
 fn changed_as_told(expected: &Path, before: &Tree, after: &Tree) -> Result<(), String> {
     if expected.exists() {
         let expected = Tree::of(expected);
@@ -227,7 +227,7 @@ fn text_of(view: &View) -> String {
     }
 }
 
-/// All that is in a folder: contents and link targets, and beside them the facts that only a change
+/// All that is in a directory: contents and link targets, and beside them the facts that only a change
 /// changes.
 #[derive(Debug, PartialEq, Eq)]
 struct Tree {
@@ -236,7 +236,7 @@ struct Tree {
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Entry {
-    Folder,
+    Directory,
     Link(PathBuf),
     File { content: Vec<u8>, executable: bool },
 }
@@ -244,14 +244,14 @@ enum Entry {
 impl Tree {
     fn of(root: &Path) -> Self {
         let mut entries = BTreeMap::new();
-        let mut folders = vec![root.to_owned()];
-        while let Some(folder) = folders.pop() {
-            for entry in fs::read_dir(&folder).into_iter().flatten() {
+        let mut directories = vec![root.to_owned()];
+        while let Some(directory) = directories.pop() {
+            for entry in fs::read_dir(&directory).into_iter().flatten() {
                 let path = entry.unwrap().path();
                 let facts = fs::symlink_metadata(&path).unwrap();
                 let entry = if facts.is_dir() {
-                    folders.push(path.clone());
-                    Entry::Folder
+                    directories.push(path.clone());
+                    Entry::Directory
                 } else if facts.is_symlink() {
                     Entry::Link(fs::read_link(&path).unwrap())
                 } else {
@@ -265,7 +265,7 @@ impl Tree {
                     facts.mtime_nsec(),
                     facts.ctime(),
                     facts.ctime_nsec(),
-                    // Reading a folder's entries or a link, here or there, may touch their times.
+                    // Reading a directory's entries or a link, here or there, may touch their times.
                     if facts.is_file() { facts.atime_nsec() } else { 0 },
                 ];
                 entries.insert(path.strip_prefix(root).unwrap().to_owned(), (entry, facts));
@@ -274,13 +274,13 @@ impl Tree {
         Self { entries }
     }
 
-    /// Makes the same below another folder.
+    /// Makes the same below another directory.
     fn write(&self, root: &Path) {
         fs::create_dir_all(root).unwrap();
         for (path, (entry, _)) in &self.entries {
             let path = root.join(path);
             match entry {
-                Entry::Folder => fs::create_dir(path).unwrap(),
+                Entry::Directory => fs::create_dir(path).unwrap(),
                 Entry::Link(target) => std::os::unix::fs::symlink(target, path).unwrap(),
                 Entry::File { content, executable } => {
                     fs::write(&path, content).unwrap();

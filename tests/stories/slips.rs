@@ -16,10 +16,10 @@ pub(crate) fn trials() -> Vec<Trial> {
         a_command_that_prints_nothing_prints_nothing,
         render_takes_what_json_printed,
         a_time_that_is_over_at_once_is_a_timeout_too,
-        in_a_folder_that_was_deleted_absolute_roots_still_work,
+        in_a_directory_that_was_deleted_absolute_roots_still_work,
         a_reader_that_has_enough_hears_no_complaint,
         bash_completes_tools_and_their_flags,
-        a_folder_that_may_not_be_entered_is_said_to_be_one needs [Need::OrdinaryUser],
+        a_directory_that_may_not_be_entered_is_said_to_be_one needs [Need::OrdinaryUser],
     ]
 }
 
@@ -110,7 +110,7 @@ fn a_time_that_is_over_at_once_is_a_timeout_too() {
     assert_eq!((output.status.code(), &event["error"]["category"]), (Some(124), &"timeout".into()));
 }
 
-fn in_a_folder_that_was_deleted_absolute_roots_still_work() {
+fn in_a_directory_that_was_deleted_absolute_roots_still_work() {
     let shell = Shell::new();
     let gone = tempfile::tempdir().unwrap();
     let run = |root: &str| {
@@ -172,7 +172,7 @@ fn bash_completes_tools_and_their_flags() {
     assert_eq!(completed(&["apply", "r"]), "");
 }
 
-fn a_folder_that_may_not_be_entered_is_said_to_be_one() {
+fn a_directory_that_may_not_be_entered_is_said_to_be_one() {
     use std::os::unix::fs::PermissionsExt;
     let shell = Shell::new();
     let closed = shell.path().join("closed");
@@ -182,5 +182,5 @@ fn a_folder_that_may_not_be_entered_is_said_to_be_one() {
     let (code, _, stderr) = outputs(&shell, &["call", "bash", "ls", "--root", "closed"]);
     set(0o700);
     assert_eq!(code, Some(4), "{stderr}");
-    assert!(stderr.contains("hint: the provider's user may not enter this folder"), "{stderr}");
+    assert!(stderr.contains("hint: the provider's user may not enter this directory"), "{stderr}");
 }

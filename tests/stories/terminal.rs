@@ -25,9 +25,9 @@ pub(crate) fn trials() -> Vec<Trial> {
     ]
 }
 
-/// A program on a terminal, in a folder of its own.
+/// A program on a terminal, in a directory of its own.
 struct Terminal {
-    folder: tempfile::TempDir,
+    directory: tempfile::TempDir,
     script: Child,
     /// What stood on the terminal so far.
     seen: String,
@@ -35,12 +35,12 @@ struct Terminal {
 
 impl Terminal {
     fn start(arguments: &str) -> Self {
-        let folder = tempfile::tempdir().unwrap();
-        std::fs::write(folder.path().join("a.txt"), "hello\n").unwrap();
+        let directory = tempfile::tempdir().unwrap();
+        std::fs::write(directory.path().join("a.txt"), "hello\n").unwrap();
         let script = Command::new("script")
             .args(["-qefc", &format!("stty cols 60 rows 20; exec {PROGRAM} {arguments}")])
             .arg("/dev/null")
-            .current_dir(folder.path())
+            .current_dir(directory.path())
             .envs([("TERM", "xterm"), ("SHELL", "/bin/sh")])
             .env_remove("NO_COLOR")
             .env_remove("CLICOLOR")
@@ -48,11 +48,11 @@ impl Terminal {
             .stdout(Stdio::piped())
             .spawn()
             .unwrap();
-        Self { folder, script, seen: String::new() }
+        Self { directory, script, seen: String::new() }
     }
 
     fn path(&self) -> &Path {
-        self.folder.path()
+        self.directory.path()
     }
 
     /// Reads until the text stands on the terminal.
@@ -80,7 +80,7 @@ impl Terminal {
         self.script.stdout.take().unwrap().read_to_end(&mut rest).unwrap();
         self.seen.push_str(&String::from_utf8_lossy(&rest));
         let code = self.script.wait().unwrap().code();
-        (self.seen, code, self.folder)
+        (self.seen, code, self.directory)
     }
 }
 
@@ -114,7 +114,7 @@ fn ctrl_c_ends_the_call_and_everything_that_it_started() {
     let mut terminal = Terminal::start(&call);
     terminal.wait_for("up\r\n");
     terminal.type_in(CTRL_C);
-    let (seen, code, _folder) = terminal.end();
+    let (seen, code, _directory) = terminal.end();
     assert_eq!(code, Some(130), "{seen}");
     assert!(seen.contains("cancelled by Ctrl-C"), "{seen}");
     wait_until_gone(&marker);
@@ -127,7 +127,7 @@ fn ctrl_c_twice_ends_at_once_and_leaves_nothing() {
     terminal.wait_for("up\r\n");
     terminal.type_in(CTRL_C);
     terminal.type_in(CTRL_C);
-    let (seen, code, _folder) = terminal.end();
+    let (seen, code, _directory) = terminal.end();
     assert_eq!(code, Some(130), "{seen}");
     wait_until_gone(&marker);
 }
@@ -136,7 +136,7 @@ fn ctrl_c_ends_a_check_of_a_provider() {
     let mut terminal = Terminal::start(&format!("conform {PROGRAM}"));
     terminal.wait_for("checking…");
     terminal.type_in(CTRL_C);
-    let (seen, code, _folder) = terminal.end();
+    let (seen, code, _directory) = terminal.end();
     assert_eq!(code, Some(130), "{seen}");
 }
 
@@ -149,19 +149,19 @@ fn apply_shows_asks_and_does_what_the_answer_says() {
         terminal.wait_for("Apply? [y/N]");
         assert!(terminal.seen.contains("\x1b[32m+bye"), "{}", terminal.seen);
         terminal.type_in(answer);
-        let (seen, ended, folder) = terminal.end();
+        let (seen, ended, directory) = terminal.end();
         assert_eq!(ended, Some(code), "{answer:?}: {seen}");
-        assert_eq!(std::fs::read_to_string(folder.path().join("a.txt")).unwrap(), content);
+        assert_eq!(std::fs::read_to_string(directory.path().join("a.txt")).unwrap(), content);
     }
 }
 
 fn nobody_is_asked_about_a_call_that_would_fail() {
     let line = "apply edit_file a.txt --old-string helo --new-string bye";
     let terminal = Terminal::start(line);
-    let (seen, code, folder) = terminal.end();
+    let (seen, code, directory) = terminal.end();
     assert_eq!(code, Some(1), "{seen}");
     assert!(seen.contains("This call would fail") && !seen.contains("Apply?"), "{seen}");
-    assert_eq!(std::fs::read_to_string(folder.path().join("a.txt")).unwrap(), "hello\n");
+    assert_eq!(std::fs::read_to_string(directory.path().join("a.txt")).unwrap(), "hello\n");
 }
 
 fn what_was_shown_is_what_is_written_or_nothing() {
@@ -170,20 +170,23 @@ fn what_was_shown_is_what_is_written_or_nothing() {
     terminal.wait_for("Apply? [y/N]");
     std::fs::write(terminal.path().join("a.txt"), "someone else's\n").unwrap();
     terminal.type_in("y\n");
-    let (seen, code, folder) = terminal.end();
+    let (seen, code, directory) = terminal.end();
     assert_eq!(code, Some(6), "{seen}");
     assert!(seen.contains("concurrency_conflict"), "{seen}");
-    assert_eq!(std::fs::read_to_string(folder.path().join("a.txt")).unwrap(), "someone else's\n");
+    assert_eq!(
+        std::fs::read_to_string(directory.path().join("a.txt")).unwrap(),
+        "someone else's\n"
+    );
 
     let line = "apply write_file new.txt --content mine";
     let mut terminal = Terminal::start(line);
     terminal.wait_for("Apply? [y/N]");
     std::fs::write(terminal.path().join("new.txt"), "someone else's\n").unwrap();
     terminal.type_in("y\n");
-    let (seen, code, folder) = terminal.end();
+    let (seen, code, directory) = terminal.end();
     assert_eq!(code, Some(1), "{seen}");
     assert!(seen.contains("no longer do what was shown"), "{seen}");
-    let content = std::fs::read_to_string(folder.path().join("new.txt")).unwrap();
+    let content = std::fs::read_to_string(directory.path().join("new.txt")).unwrap();
     assert_eq!(content, "someone else's\n");
 }
 
@@ -194,7 +197,7 @@ fn a_command_cannot_take_the_terminal_over_and_a_long_one_has_a_line_of_progress
     // The line says for how long the call has been running.
     terminal.wait_for(" s)");
     std::fs::write(terminal.path().join("go"), "").unwrap();
-    let (seen, code, _folder) = terminal.end();
+    let (seen, code, _directory) = terminal.end();
     assert_eq!(code, Some(0), "{seen}");
     assert!(seen.contains("\\u{1b}]0;owned\\u{7}"), "{seen}");
     assert!(seen.ends_with("\r\x1b[K"), "the progress line is erased: {seen:?}");
@@ -202,7 +205,7 @@ fn a_command_cannot_take_the_terminal_over_and_a_long_one_has_a_line_of_progress
 
 fn what_is_found_is_a_list_without_a_trace_of_progress() {
     let terminal = Terminal::start("call glob '*.txt'");
-    let (seen, code, _folder) = terminal.end();
+    let (seen, code, _directory) = terminal.end();
     assert_eq!(code, Some(0), "{seen}");
     let printed = seen.replace("\r\x1b[K", "");
     assert_eq!(printed.lines().filter(|line| *line == "a.txt").count(), 1, "{seen:?}");
@@ -210,7 +213,7 @@ fn what_is_found_is_a_list_without_a_trace_of_progress() {
 
 fn hits_stand_below_their_file_with_what_was_found_marked() {
     let terminal = Terminal::start("call grep l+");
-    let (seen, code, _folder) = terminal.end();
+    let (seen, code, _directory) = terminal.end();
     assert_eq!(code, Some(0), "{seen}");
     let printed = seen.replace("\r\x1b[K", "");
     let expected = "\x1b[35ma.txt\x1b[0m\r\n\x1b[32m1\x1b[0m:he\x1b[1;31mll\x1b[0mo\r\n";

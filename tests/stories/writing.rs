@@ -16,10 +16,10 @@ pub(crate) fn trials() -> Vec<Trial> {
     trials![
         mode_attributes_and_access_list_stay needs [Need::Attributes],
         a_foreign_owner_stays_too needs [Need::Root, Need::Attributes],
-        new_files_and_folders_have_what_the_umask_leaves,
+        new_files_and_directories_have_what_the_umask_leaves,
         links_stay_links_and_their_target_is_written,
         nothing_outside_is_written_made_or_confirmed_to_exist,
-        folders_are_made_and_go_again_if_the_write_fails,
+        directories_are_made_and_go_again_if_the_write_fails,
         permissions_of_an_ordinary_user_are_respected,
         a_write_at_another_version_is_refused_with_the_present_one,
         a_name_makes_no_file_ours,
@@ -47,11 +47,11 @@ fn mode(path: impl AsRef<Path>) -> u32 {
     fs::symlink_metadata(path).unwrap().mode() & 0o7777
 }
 
-/// All names below a folder, those in folders with the folder's.
-fn tree(folder: &Path) -> Vec<String> {
+/// All names below a directory, those in directories with the directory's.
+fn tree(directory: &Path) -> Vec<String> {
     let mut all = Vec::new();
-    for name in names(folder) {
-        let inner = folder.join(&name);
+    for name in names(directory) {
+        let inner = directory.join(&name);
         if fs::symlink_metadata(&inner).unwrap().is_dir() {
             all.extend(tree(&inner).into_iter().map(|below| format!("{name}/{below}")));
         }
@@ -109,8 +109,9 @@ async fn all_stays(give_away: impl FnOnce(&Path)) {
     fixture.end().await;
 }
 
-async fn new_files_and_folders_have_what_the_umask_leaves() {
-    for (umask, file, folder) in [("027", 0o640, 0o750), ("077", 0o600, 0o700), ("0", 0o666, 0o777)]
+async fn new_files_and_directories_have_what_the_umask_leaves() {
+    for (umask, file, directory) in
+        [("027", 0o640, 0o750), ("077", 0o600, 0o700), ("0", 0o666, 0o777)]
     {
         let script = format!("umask {umask}; exec \"$0\"");
         let arguments = ["-c", &script, crate::harness::PROGRAM];
@@ -119,7 +120,7 @@ async fn new_files_and_folders_have_what_the_umask_leaves() {
         write(&mut fixture, "new.txt", "x").await;
         write(&mut fixture, "a/b/new.txt", "x").await;
         assert_eq!(mode(fixture.path("new.txt")), file, "umask {umask}");
-        assert_eq!((mode(fixture.path("a")), mode(fixture.path("a/b"))), (folder, folder));
+        assert_eq!((mode(fixture.path("a")), mode(fixture.path("a/b"))), (directory, directory));
         // Only new ones.
         fs::set_permissions(fixture.path("new.txt"), fs::Permissions::from_mode(0o604)).unwrap();
         write(&mut fixture, "new.txt", "y").await;
@@ -138,8 +139,8 @@ async fn links_stay_links_and_their_target_is_written() {
         ("link", "real/t"),
         ("link2", "link"),
         ("absolute", &absolute),
-        ("folder", "real"),
-        ("up", "folder/../real/t"),
+        ("directory", "real"),
+        ("up", "directory/../real/t"),
         ("dangling", "real/none"),
         ("dangling2", "real/not/yet"),
         ("loop", "loop"),
@@ -150,7 +151,7 @@ async fn links_stay_links_and_their_target_is_written() {
         symlink(target, fixture.path(link)).unwrap();
     }
     let mut version = 1;
-    for path in ["link", "link2", "absolute", "folder/t", "up"] {
+    for path in ["link", "link2", "absolute", "directory/t", "up"] {
         let next = version + 1;
         edit(&mut fixture, path, &format!("v{version}\n"), "edited\n").await;
         assert_eq!(fs::read(fixture.path("real/t")).unwrap(), b"edited\n", "{path}");
@@ -174,7 +175,7 @@ async fn links_stay_links_and_their_target_is_written() {
     fixture.end().await;
 }
 
-/// S01, W03: not even a folder is made where a link leads outside.
+/// S01, W03: not even a directory is made where a link leads outside.
 async fn nothing_outside_is_written_made_or_confirmed_to_exist() {
     let mut fixture = Fixture::configured().await;
     let outside = fixture.path("").parent().unwrap().join("outside");
@@ -218,7 +219,7 @@ async fn nothing_outside_is_written_made_or_confirmed_to_exist() {
 }
 
 /// W03
-async fn folders_are_made_and_go_again_if_the_write_fails() {
+async fn directories_are_made_and_go_again_if_the_write_fails() {
     let mut fixture = Fixture::configured().await;
     fixture.write("file", "x");
     write(&mut fixture, "a/b/c/f", "x").await;
@@ -226,13 +227,13 @@ async fn folders_are_made_and_go_again_if_the_write_fails() {
     let before = tree(&fixture.path(""));
     let long = "n".repeat(256);
     for (path, reason) in [
-        ("file/x", "is not a folder"),
-        ("file/x/y", "is not a folder"),
+        ("file/x", "is not a directory"),
+        ("file/x/y", "is not a directory"),
         ("new/", "ends in a slash"),
-        (&format!("new/folders/{long}"), "file name too long"),
+        (&format!("new/directories/{long}"), "file name too long"),
         (&format!("new/{long}/f"), "file name too long"),
         (&format!("a/new/{long}"), "file name too long"),
-        ("a/b", "it is a folder"),
+        ("a/b", "it is a directory"),
         ("", "path is empty: name a file"),
         ("x\0y", "NUL"),
     ] {
@@ -268,7 +269,7 @@ async fn permissions_of_an_ordinary_user_are_respected() {
     }
     assert_eq!(fs::read(fixture.path("protected")).unwrap(), b"old\n");
 
-    // The folder takes no new file, but the file can be written.
+    // The directory takes no new file, but the file can be written.
     let before = fs::metadata(fixture.path("ro/f")).unwrap().ino();
     let result = edit(&mut fixture, "ro/f", "old", "new, and longer").await;
     let notice = result["notice"].as_str().unwrap();

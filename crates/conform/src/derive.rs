@@ -29,7 +29,7 @@ enum Role {
     OldText,
     NewText,
     Content,
-    Folder,
+    Directory,
     File,
     Pattern,
     Address,
@@ -43,7 +43,7 @@ const HINTS: &[(Role, &[&str])] = &[
     (Role::Words, &["arg", "argv", "argument"]),
     (Role::OldText, &["old", "find"]),
     (Role::NewText, &["new", "replace"]),
-    (Role::Folder, &["dir", "directory", "directorie", "folder", "cwd", "root", "workspace"]),
+    (Role::Directory, &["dir", "directory", "directorie", "folder", "cwd", "root", "workspace"]),
     (Role::File, &["path", "file", "filename", "filepath"]),
     (Role::Content, &["content", "body", "data", "text"]),
     (Role::Pattern, &["pattern", "query", "search", "regex"]),
@@ -74,18 +74,20 @@ fn words(name: &str) -> Vec<String> {
 /// A configuration with all that is required, and every secret.
 pub(crate) fn configuration(
     attributes: &[ObservedAttribute],
-    folder: &str,
+    directory: &str,
     secret: &str,
 ) -> Payload {
     let wanted = attributes.iter().filter(|attribute| attribute.required || attribute.sensitive);
-    wanted.map(|attribute| (attribute.name.clone(), setting(attribute, folder, secret))).collect()
+    wanted
+        .map(|attribute| (attribute.name.clone(), setting(attribute, directory, secret)))
+        .collect()
 }
 
-fn setting(attribute: &ObservedAttribute, folder: &str, secret: &str) -> Value {
-    let is_place = matches!(role(&attribute.name), Role::Folder | Role::File);
+fn setting(attribute: &ObservedAttribute, directory: &str, secret: &str) -> Value {
+    let is_place = matches!(role(&attribute.name), Role::Directory | Role::File);
     let text = match (attribute.sensitive, is_place) {
         (true, _) => secret,
-        (false, true) => folder,
+        (false, true) => directory,
         (false, false) => "conform",
     };
     match attribute.kind {
@@ -94,7 +96,7 @@ fn setting(attribute: &ObservedAttribute, folder: &str, secret: &str) -> Value {
         ATTR_LIST_STRING => json!([text]),
         ATTR_LIST_NUMBER => json!([1]),
         ATTR_MAP_STRING => json!({}),
-        ATTR_OBJECT => Value::Object(configuration(&attribute.attributes, folder, secret)),
+        ATTR_OBJECT => Value::Object(configuration(&attribute.attributes, directory, secret)),
         _ => json!(text),
     }
 }
@@ -127,15 +129,15 @@ pub(crate) fn wrong_setting(attribute: &ObservedAttribute) -> Value {
 }
 
 /// Arguments that may succeed, the most sparing first.
-pub(crate) fn arguments(shape: &Shape, folder: &str) -> Vec<Payload> {
-    let sparing = made(shape, folder, |_, _| false);
-    let likely = made(shape, folder, |name, inner| {
+pub(crate) fn arguments(shape: &Shape, directory: &str) -> Vec<Payload> {
+    let sparing = made(shape, directory, |_, _| false);
+    let likely = made(shape, directory, |name, inner| {
         let role = role(name);
         inner.kind == STRING
             && matches!(role, Role::Command | Role::OldText | Role::NewText | Role::Content)
             || is_words(name, inner)
     });
-    let full = made(shape, folder, |_, _| true);
+    let full = made(shape, directory, |_, _| true);
     let mut candidates = vec![sparing];
     for candidate in [likely, full] {
         if !candidates.contains(&candidate) {
@@ -145,19 +147,19 @@ pub(crate) fn arguments(shape: &Shape, folder: &str) -> Vec<Payload> {
     candidates
 }
 
-fn made(shape: &Shape, folder: &str, also: impl Fn(&str, &Shape) -> bool + Copy) -> Payload {
+fn made(shape: &Shape, directory: &str, also: impl Fn(&str, &Shape) -> bool + Copy) -> Payload {
     let has = |role_of: Role| shape.properties.keys().any(|name| role(name) == role_of);
     // What takes a content writes a file; what replaces a text, or takes none, needs one.
     let file = match has(Role::Content) && !has(Role::OldText) {
-        true => format!("{folder}/written.txt"),
-        false => format!("{folder}/{KNOWN}"),
+        true => format!("{directory}/written.txt"),
+        false => format!("{directory}/{KNOWN}"),
     };
     // What has its words apart takes a program alone.
     let command = match shape.properties.iter().any(|(name, inner)| is_words(name, inner)) {
         true => "echo",
         false => "echo conform",
     };
-    let texts = Texts { folder, file: &file, command };
+    let texts = Texts { directory, file: &file, command };
     let wanted = shape
         .properties
         .iter()
@@ -167,7 +169,7 @@ fn made(shape: &Shape, folder: &str, also: impl Fn(&str, &Shape) -> bool + Copy)
 
 /// What stands for what in made-up arguments.
 struct Texts<'a> {
-    folder: &'a str,
+    directory: &'a str,
     file: &'a str,
     command: &'a str,
 }
@@ -181,7 +183,7 @@ fn value(name: &str, shape: &Shape, texts: &Texts<'_>) -> Value {
             Some(items) => json!([value(name, items, texts)]),
             None => json!([]),
         },
-        OBJECT => Value::Object(made(shape, texts.folder, |_, _| false)),
+        OBJECT => Value::Object(made(shape, texts.directory, |_, _| false)),
         _ => match shape.words.first() {
             Some(word) => json!(word),
             None => json!(text(role(name), texts)),
@@ -196,7 +198,7 @@ fn text<'a>(role: Role, texts: &Texts<'a>) -> &'a str {
         Role::OldText | Role::Pattern => "beta",
         Role::NewText => "delta",
         Role::Content => "delta\n",
-        Role::Folder => texts.folder,
+        Role::Directory => texts.directory,
         Role::File => texts.file,
         Role::Address => "http://127.0.0.1:9/",
         Role::Words | Role::Other => "conform",
@@ -265,8 +267,8 @@ pub(crate) const COMPUTING: &str = "echo conform-$((6*7))";
 pub(crate) const COMPUTED: &str = "conform-42";
 
 /// `good` with another file in the place of the known one, where it names that.
-pub(crate) fn with_file(good: &Payload, folder: &str, file: &str) -> Option<Payload> {
-    let known = format!("{folder}/{KNOWN}");
+pub(crate) fn with_file(good: &Payload, directory: &str, file: &str) -> Option<Payload> {
+    let known = format!("{directory}/{KNOWN}");
     let mut arguments = good.clone();
     let place = arguments.values_mut().find(|value| value.as_str() == Some(&known))?;
     *place = file.into();
@@ -274,8 +276,8 @@ pub(crate) fn with_file(good: &Payload, folder: &str, file: &str) -> Option<Payl
 }
 
 /// A command that runs until it is ended, and makes a file grow.
-pub(crate) fn ticking(folder: &str) -> String {
-    format!("while :; do echo tick >> '{folder}/{TICKS}'; echo tick; sleep 0.1; done")
+pub(crate) fn ticking(directory: &str) -> String {
+    format!("while :; do echo tick >> '{directory}/{TICKS}'; echo tick; sleep 0.1; done")
 }
 
 /// A command that prints numbers in order.
@@ -308,9 +310,9 @@ mod tests {
             ("new_string", Role::NewText),
             ("path", Role::File),
             ("filePath", Role::File),
-            ("read_only_roots", Role::Folder),
+            ("read_only_roots", Role::Directory),
             ("threshold", Role::Other),
-            ("directories", Role::Folder),
+            ("directories", Role::Directory),
             ("content", Role::Content),
             ("pattern", Role::Pattern),
             ("description", Role::Other),

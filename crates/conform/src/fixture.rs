@@ -1,4 +1,4 @@
-//! The folder that a provider is tried on: known files, and the state of all of it.
+//! The directory that a provider is tried on: known files, and the state of all of it.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsString;
@@ -12,11 +12,11 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use rustix::fs::{AtFlags, CWD, Mode, OFlags, mkdirat, openat, unlinkat};
 
-/// A file at the top of the folder, with three lines.
+/// A file at the top of the directory, with three lines.
 pub(crate) const KNOWN: &str = "known.txt";
 /// What it holds.
 const KNOWN_TEXT: &str = "alpha\nbeta\ngamma\n";
-/// A folder in it, which is some calls' working directory.
+/// A directory in it, which is some calls' working directory.
 pub(crate) const INNER: &str = "inner";
 /// A file that is nowhere but in there.
 pub(crate) const INNER_FILE: &str = "only-here.txt";
@@ -26,26 +26,26 @@ pub(crate) const TICKS: &str = "ticks";
 const WORK: &str = "work";
 const TMP: &str = "tmp";
 
-/// Longest path of a folder for sockets: a socket's path has 107 bytes.
+/// Longest path of a directory for sockets: a socket's path has 107 bytes.
 const MOST_PATH: usize = 60;
 
 /// The most of a file that is compared. Beyond it size and times tell of a change.
 const MOST_CONTENT: u64 = 1 << 20;
 
-/// A folder of this process's own, removed with the value: `work` is what a provider is tried on,
-/// `tmp` its temporary folder.
+/// A directory of this process's own, removed with the value: `work` is what a provider is tried on,
+/// `tmp` its temporary directory.
 ///
 /// A provider may put a link in the place of either. What is removed is removed through a handle
 /// that follows none, so that it is never anything outside.
 #[derive(Debug)]
 pub(crate) struct Fixture {
-    folder: PathBuf,
+    directory: PathBuf,
     handle: OwnedFd,
     /// What is the provider's own in `work`: its state, which it relies on finding again.
     own: Vec<OsString>,
 }
 
-/// What is in a folder: each entry's path, and what would change if it were touched.
+/// What is in a directory: each entry's path, and what would change if it were touched.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct State(BTreeMap<PathBuf, Entry>);
 
@@ -64,22 +64,22 @@ impl Fixture {
         if base.as_os_str().len() > MOST_PATH {
             base = PathBuf::from("/tmp");
         }
-        let folder = fresh_folder(&base)?;
-        let handle = open_folder(CWD, &folder)?;
-        let fixture = Self { folder, handle, own: Vec::new() };
+        let directory = fresh_directory(&base)?;
+        let handle = open_directory(CWD, &directory)?;
+        let fixture = Self { directory, handle, own: Vec::new() };
         fs::create_dir(fixture.tmp())?;
         fixture.reset()?;
         Ok(fixture)
     }
 
-    /// The folder that the provider works on.
+    /// The directory that the provider works on.
     pub(crate) fn work(&self) -> PathBuf {
-        self.folder.join(WORK)
+        self.directory.join(WORK)
     }
 
-    /// The provider's temporary folder.
+    /// The provider's temporary directory.
     pub(crate) fn tmp(&self) -> PathBuf {
-        self.folder.join(TMP)
+        self.directory.join(TMP)
     }
 
     /// Takes what a provider made in `work` while it was configured for its own.
@@ -96,7 +96,7 @@ impl Fixture {
 
     /// Brings `work` back to what it was at first, but for what is the provider's own.
     pub(crate) fn reset(&self) -> io::Result<()> {
-        // The folder itself stays: a provider may hold it open.
+        // The directory itself stays: a provider may hold it open.
         let work = match self.open(WORK) {
             Ok(work) => work,
             Err(_) => {
@@ -128,13 +128,13 @@ impl Fixture {
         let work = self.open(WORK)?;
         let top = through(&work);
         let mut entries = BTreeMap::new();
-        let mut folders = vec![top.clone()];
-        while let Some(folder) = folders.pop() {
-            for entry in fs::read_dir(&folder)? {
+        let mut directories = vec![top.clone()];
+        while let Some(directory) = directories.pop() {
+            for entry in fs::read_dir(&directory)? {
                 let path = entry?.path();
                 let metadata = fs::symlink_metadata(&path)?;
                 if metadata.is_dir() {
-                    folders.push(path.clone());
+                    directories.push(path.clone());
                 }
                 let content = metadata.is_file().then(|| beginning(&path)).transpose()?;
                 let modified = (metadata.mtime(), metadata.mtime_nsec());
@@ -165,16 +165,16 @@ impl Fixture {
         Ok(names.iter().try_for_each(|name| unlinkat(&tmp, name, AtFlags::empty()))?)
     }
 
-    /// Opens one of the two folders; a link in its place is none.
+    /// Opens one of the two directories; a link in its place is none.
     fn open(&self, name: &str) -> io::Result<OwnedFd> {
-        open_folder(&self.handle, Path::new(name))
+        open_directory(&self.handle, Path::new(name))
     }
 }
 
 impl Drop for Fixture {
     fn drop(&mut self) {
-        // What cannot be removed is left in the temporary folder.
-        let _ = fs::remove_dir_all(&self.folder);
+        // What cannot be removed is left in the temporary directory.
+        let _ = fs::remove_dir_all(&self.directory);
     }
 }
 
@@ -221,19 +221,19 @@ pub(crate) fn file_text(path: &Path) -> io::Result<String> {
     fs::read_to_string(path)
 }
 
-fn open_folder(at: impl AsFd, path: &Path) -> io::Result<OwnedFd> {
+fn open_directory(at: impl AsFd, path: &Path) -> io::Result<OwnedFd> {
     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     Ok(openat(at, path, flags, Mode::empty())?)
 }
 
-/// The path that leads to an open folder, whatever is where it was opened.
-fn through(folder: &OwnedFd) -> PathBuf {
-    PathBuf::from(format!("/proc/self/fd/{}", folder.as_raw_fd()))
+/// The path that leads to an open directory, whatever is where it was opened.
+fn through(directory: &OwnedFd) -> PathBuf {
+    PathBuf::from(format!("/proc/self/fd/{}", directory.as_raw_fd()))
 }
 
-fn sockets_in(folder: &OwnedFd) -> io::Result<Vec<OsString>> {
+fn sockets_in(directory: &OwnedFd) -> io::Result<Vec<OsString>> {
     let mut names = Vec::new();
-    for entry in fs::read_dir(through(folder))? {
+    for entry in fs::read_dir(through(directory))? {
         let entry = entry?;
         if entry.file_type()?.is_socket() {
             names.push(entry.file_name());
@@ -252,14 +252,14 @@ fn beginning(path: &Path) -> io::Result<Vec<u8>> {
     Ok(content)
 }
 
-fn fresh_folder(base: &Path) -> io::Result<PathBuf> {
+fn fresh_directory(base: &Path) -> io::Result<PathBuf> {
     static COUNT: AtomicU32 = AtomicU32::new(0);
     let now = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |time| time.subsec_nanos());
     let count = COUNT.fetch_add(1, Ordering::Relaxed);
     let name = format!("conform-{}-{now:x}-{count}", std::process::id());
-    let folder = base.join(name);
-    fs::DirBuilder::new().mode(0o700).create(&folder)?;
-    Ok(folder)
+    let directory = base.join(name);
+    fs::DirBuilder::new().mode(0o700).create(&directory)?;
+    Ok(directory)
 }
 
 #[cfg(test)]
@@ -282,9 +282,9 @@ mod tests {
         fixture.reset().unwrap();
         assert_eq!(before.differences(&fixture.state().unwrap()), [""; 0]);
         assert!(fixture.work().join(INNER).join(INNER_FILE).is_file());
-        let folder = fixture.folder.clone();
+        let directory = fixture.directory.clone();
         drop(fixture);
-        assert!(!folder.exists());
+        assert!(!directory.exists());
     }
 
     #[test]
@@ -300,16 +300,19 @@ mod tests {
     }
 
     #[test]
-    fn a_link_in_the_place_of_a_folder_leads_to_no_harm() {
+    fn a_link_in_the_place_of_a_directory_leads_to_no_harm() {
         let other = tempfile::tempdir().unwrap();
         let other = other.path();
         fs::write(other.join("precious"), "x").unwrap();
         let _socket = std::os::unix::net::UnixListener::bind(other.join("socket")).unwrap();
         let fixture = Fixture::new().unwrap();
         for name in [WORK, TMP] {
-            fs::rename(fixture.folder.join(name), fixture.folder.join(format!("{name}-away")))
-                .unwrap();
-            std::os::unix::fs::symlink(other, fixture.folder.join(name)).unwrap();
+            fs::rename(
+                fixture.directory.join(name),
+                fixture.directory.join(format!("{name}-away")),
+            )
+            .unwrap();
+            std::os::unix::fs::symlink(other, fixture.directory.join(name)).unwrap();
         }
         assert!(fixture.sockets().is_err() && fixture.clear_sockets().is_err());
         assert!(fixture.state().is_err());

@@ -106,14 +106,14 @@ fn prepared(options: &Options) -> Result<Trial, String> {
             Check::groups().join(", ")
         ));
     }
-    let fixture =
-        Fixture::new().map_err(|error| format!("no folder to try it on can be made: {error}"))?;
-    let folder = fixture.work().display().to_string();
+    let fixture = Fixture::new()
+        .map_err(|error| format!("no directory to try it on can be made: {error}"))?;
+    let directory = fixture.work().display().to_string();
     let settings = match &options.config {
-        Some(file) => Settings::read(file, &folder).map_err(|error| error.to_string())?,
+        Some(file) => Settings::read(file, &directory).map_err(|error| error.to_string())?,
         None => Settings::default(),
     };
-    // It is started in another folder than this one.
+    // It is started in another directory than this one.
     let binary = std::path::absolute(&options.binary)
         .map_err(|error| format!("{}: {error}", options.binary.display()))?;
     processes::adopt_orphans()

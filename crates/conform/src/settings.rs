@@ -8,11 +8,11 @@ use serde_json::Value;
 
 use tool_provider::Payload;
 
-/// What a text stands for the folder that the provider is tried on.
-const FOLDER: &str = "{folder}";
+/// What a text stands for the directory that the provider is tried on.
+const DIRECTORY: &str = "{folder}";
 
 /// The file's content. Every text in `config` and in calls may hold `{folder}`, which stands for the
-/// folder that the provider is tried on.
+/// directory that the provider is tried on.
 #[derive(Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub(crate) struct Settings {
@@ -33,7 +33,7 @@ pub(crate) struct Samples {
     pub(crate) good: Option<Payload>,
     /// Arguments that fit the schema and fail.
     pub(crate) failing: Option<Payload>,
-    /// Arguments of a call that runs for minutes. While it runs the file `ticks` in the folder may
+    /// Arguments of a call that runs for minutes. While it runs the file `ticks` in the directory may
     /// grow: then the call has begun when there is one, and has ended when it stays.
     pub(crate) long: Option<Payload>,
     /// Whether the operation is a child process, which reports an exit status.
@@ -50,31 +50,31 @@ pub(crate) enum SettingsError {
 }
 
 impl Settings {
-    /// Reads a file, and puts the folder in.
-    pub(crate) fn read(path: &Path, folder: &str) -> Result<Self, SettingsError> {
+    /// Reads a file, and puts the directory in.
+    pub(crate) fn read(path: &Path, directory: &str) -> Result<Self, SettingsError> {
         let file = path.display().to_string();
         let text = super::fixture::file_text(path)
             .map_err(|source| SettingsError::Read { file: file.clone(), source })?;
-        Self::parse(&text, folder).map_err(|source| SettingsError::Json { file, source })
+        Self::parse(&text, directory).map_err(|source| SettingsError::Json { file, source })
     }
 
-    fn parse(text: &str, folder: &str) -> Result<Self, serde_json::Error> {
+    fn parse(text: &str, directory: &str) -> Result<Self, serde_json::Error> {
         let mut settings: Settings = serde_json::from_str(text)?;
         let samples = settings.calls.values_mut();
         let arguments =
             samples.flat_map(|one| [&mut one.good, &mut one.failing, &mut one.long]).flatten();
         for object in arguments.chain(settings.config.as_mut()) {
-            object.values_mut().for_each(|value| put_folder(value, folder));
+            object.values_mut().for_each(|value| put_directory(value, directory));
         }
         Ok(settings)
     }
 }
 
-fn put_folder(value: &mut Value, folder: &str) {
+fn put_directory(value: &mut Value, directory: &str) {
     match value {
-        Value::String(text) => *text = text.replace(FOLDER, folder),
-        Value::Array(items) => items.iter_mut().for_each(|item| put_folder(item, folder)),
-        Value::Object(map) => map.values_mut().for_each(|item| put_folder(item, folder)),
+        Value::String(text) => *text = text.replace(DIRECTORY, directory),
+        Value::Array(items) => items.iter_mut().for_each(|item| put_directory(item, directory)),
+        Value::Object(map) => map.values_mut().for_each(|item| put_directory(item, directory)),
         Value::Null | Value::Bool(_) | Value::Number(_) => {}
     }
 }
@@ -84,7 +84,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_folder_is_put_in_everywhere_and_slips_are_refused() {
+    fn the_directory_is_put_in_everywhere_and_slips_are_refused() {
         let text = r#"{"config": {"roots": ["{folder}/a"]}, "environment": {"X": "1"},
             "calls": {"t": {"good": {"p": {"q": "{folder}"}}, "process": true}}}"#;
         let settings = Settings::parse(text, "/f").unwrap();

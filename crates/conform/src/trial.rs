@@ -162,7 +162,7 @@ impl Trial {
         Ok(Session { plugin, observer, said, before })
     }
 
-    pub(crate) fn folder(&self) -> String {
+    pub(crate) fn directory(&self) -> String {
         self.fixture.work().display().to_string()
     }
 

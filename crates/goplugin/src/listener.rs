@@ -1,7 +1,7 @@
 //! Listening sockets: where they are made, who may connect, and that they are gone afterwards.
 //!
-//! This is the one part of the transport that names files: its sockets live in the folder that the
-//! host chose (or the temporary folder), and are made, given to a group and removed here.
+//! This is the one part of the transport that names files: its sockets live in the directory that the
+//! host chose (or the temporary directory), and are made, given to a group and removed here.
 
 use std::hash::{BuildHasher, Hasher, RandomState};
 use std::io;
@@ -46,21 +46,23 @@ const TLS_HANDSHAKE_LIMIT: Duration = Duration::from_secs(10);
 #[non_exhaustive]
 pub enum ListenError {
     /// The path does not fit into a socket address.
-    #[error("socket path {path} is longer than {MAX_PATH} bytes: set TMPDIR to a shorter folder")]
+    #[error(
+        "socket path {path} is longer than {MAX_PATH} bytes: set TMPDIR to a shorter directory"
+    )]
     PathTooLong {
         /// The whole path.
         path: PathBuf,
     },
     /// The handshake line separates its fields by bars, so a path must not contain one.
     #[error(
-        "socket folder {folder} contains '|' or a line break or is not UTF-8: set TMPDIR to another folder"
+        "socket directory {directory} contains '|' or a line break or is not UTF-8: set TMPDIR to another directory"
     )]
     PathUnwritable {
-        /// The folder.
-        folder: PathBuf,
+        /// The directory.
+        directory: PathBuf,
     },
     /// The socket could not be bound.
-    #[error("cannot listen on {path} (TMPDIR or the host chooses the folder)")]
+    #[error("cannot listen on {path} (TMPDIR or the host chooses the directory)")]
     Bind {
         /// The socket's path.
         path: PathBuf,
@@ -121,8 +123,8 @@ impl PortRange {
 /// How one side makes its listeners, the main one and those of the broker alike.
 #[derive(Clone, Debug)]
 pub(super) enum SocketRules {
-    /// Unix sockets in a folder, for one user or for one group as well.
-    Unix { folder: PathBuf, group: Option<String>, peers: Peers },
+    /// Unix sockets in a directory, for one user or for one group as well.
+    Unix { directory: PathBuf, group: Option<String>, peers: Peers },
     /// Ports of the loopback interface. Whoever connects cannot be told from others.
     Tcp { ports: PortRange },
 }
@@ -130,8 +132,8 @@ pub(super) enum SocketRules {
 impl SocketRules {
     pub(super) fn bind(&self) -> Result<Listener, ListenError> {
         match self {
-            SocketRules::Unix { folder, group, peers } => {
-                bind_unix(folder, group.as_deref(), *peers)
+            SocketRules::Unix { directory, group, peers } => {
+                bind_unix(directory, group.as_deref(), *peers)
             }
             SocketRules::Tcp { ports } => bind_tcp(*ports),
         }
@@ -253,13 +255,13 @@ pub(super) async fn connect(address: &Address) -> io::Result<Duplex> {
     }
 }
 
-fn bind_unix(folder: &Path, group: Option<&str>, peers: Peers) -> Result<Listener, ListenError> {
-    let folder = std::path::absolute(folder).unwrap_or_else(|_| folder.to_path_buf());
-    if folder.to_str().is_none_or(|text| text.contains(['|', '\n', '\r'])) {
-        return Err(ListenError::PathUnwritable { folder });
+fn bind_unix(directory: &Path, group: Option<&str>, peers: Peers) -> Result<Listener, ListenError> {
+    let directory = std::path::absolute(directory).unwrap_or_else(|_| directory.to_path_buf());
+    if directory.to_str().is_none_or(|text| text.contains(['|', '\n', '\r'])) {
+        return Err(ListenError::PathUnwritable { directory });
     }
     let name = format!("{SOCKET_PREFIX}{}-{:016x}", std::process::id(), random());
-    let path = folder.join(name);
+    let path = directory.join(name);
     let socket = listen_privately(&path).map_err(|errno| match errno {
         Errno::NAMETOOLONG => ListenError::PathTooLong { path: path.clone() },
         errno => ListenError::Bind { path: path.clone(), source: errno.into() },

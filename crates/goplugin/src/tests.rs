@@ -40,7 +40,7 @@ struct Running {
     stop: Stop,
     served: JoinHandle<Result<(), ServeError>>,
     reason: Arc<Mutex<Option<StopReason>>>,
-    folder: tempfile::TempDir,
+    directory: tempfile::TempDir,
 }
 
 /// The answer of a brokered service says who it is: health is reported for that name alone.
@@ -55,9 +55,9 @@ async fn answers_to(channel: Channel, name: &str) -> bool {
     HealthClient::new(channel).check(request).await.is_ok()
 }
 
-fn settings(folder: &tempfile::TempDir, variables: &[(&str, &str)], listen: Listen) -> Settings {
+fn settings(directory: &tempfile::TempDir, variables: &[(&str, &str)], listen: Listen) -> Settings {
     let mut variables: HashMap<_, _> = variables.iter().copied().collect();
-    variables.insert("PLUGIN_UNIX_SOCKET_DIR", folder.path().to_str().unwrap());
+    variables.insert("PLUGIN_UNIX_SOCKET_DIR", directory.path().to_str().unwrap());
     variables.insert("PLUGIN_PROTOCOL_VERSIONS", "1,2");
     let lookup = |name: &str| variables.get(name).map(OsString::from);
     Settings {
@@ -71,7 +71,7 @@ fn settings(folder: &tempfile::TempDir, variables: &[(&str, &str)], listen: List
 }
 
 async fn serve(host: Option<&Identity>, multiplex: Multiplex, listen: Listen) -> Running {
-    let folder = tempfile::tempdir().unwrap();
+    let directory = tempfile::tempdir().unwrap();
     let mut variables = Vec::new();
     if let Some(host) = host {
         variables.push(("PLUGIN_CLIENT_CERT", host.pem()));
@@ -79,7 +79,7 @@ async fn serve(host: Option<&Identity>, multiplex: Multiplex, listen: Listen) ->
     if multiplex == Multiplex::On {
         variables.push(("PLUGIN_MULTIPLEX_GRPC", "true"));
     }
-    let prepared = Prepared::new(&settings(&folder, &variables, listen)).unwrap();
+    let prepared = Prepared::new(&settings(&directory, &variables, listen)).unwrap();
     let line = prepared.line().clone();
     let (stop, stdio) = (Stop::default(), Stdio::default());
     let reason = Arc::new(Mutex::new(None));
@@ -99,14 +99,14 @@ async fn serve(host: Option<&Identity>, multiplex: Multiplex, listen: Listen) ->
         }
     };
     let served = tokio::spawn(running);
-    Running { line, broker: broker.await.unwrap(), stdio, stop, served, reason, folder }
+    Running { line, broker: broker.await.unwrap(), stdio, stop, served, reason, directory }
 }
 
 impl Running {
     fn sockets(&self) -> usize {
         let flags = rustix::fs::OFlags::RDONLY;
-        let folder = rustix::fs::open(self.folder.path(), flags, rustix::fs::Mode::empty());
-        let entries = rustix::fs::Dir::read_from(folder.unwrap()).unwrap();
+        let directory = rustix::fs::open(self.directory.path(), flags, rustix::fs::Mode::empty());
+        let entries = rustix::fs::Dir::read_from(directory.unwrap()).unwrap();
         entries
             .filter(|entry| !entry.as_ref().unwrap().file_name().to_bytes().starts_with(b"."))
             .count()
@@ -249,13 +249,13 @@ async fn a_brokered_socket_goes_with_its_service_and_all_go_at_the_end() {
         tokio::task::yield_now().await;
     }
     running.stop.request(StopReason::Signal);
-    let Running { served, folder, reason, .. } = running;
+    let Running { served, directory, reason, .. } = running;
     served.await.unwrap().unwrap();
     assert_eq!(*reason.lock().unwrap(), Some(StopReason::Signal));
     let left = std::process::id();
     let pattern = format!("{}{left}-", listener::SOCKET_PREFIX);
     let handle =
-        rustix::fs::open(folder.path(), rustix::fs::OFlags::RDONLY, rustix::fs::Mode::empty());
+        rustix::fs::open(directory.path(), rustix::fs::OFlags::RDONLY, rustix::fs::Mode::empty());
     for entry in rustix::fs::Dir::read_from(handle.unwrap()).unwrap() {
         let entry = entry.unwrap();
         let name = entry.file_name().to_string_lossy().into_owned();
@@ -322,8 +322,8 @@ async fn printed_output_reaches_the_host_also_what_came_before_it_listened() {
 
 #[tokio::test]
 async fn an_application_that_does_not_stop_is_not_waited_for_as_long_as_a_host_waits() {
-    let folder = tempfile::tempdir().unwrap();
-    let prepared = Prepared::new(&settings(&folder, &[], Listen::Unix)).unwrap();
+    let directory = tempfile::tempdir().unwrap();
+    let prepared = Prepared::new(&settings(&directory, &[], Listen::Unix)).unwrap();
     let stop = Stop::default();
     stop.request(StopReason::Shutdown);
     let hanging = |_| std::future::pending();
@@ -346,8 +346,8 @@ async fn a_second_raw_connection_does_not_disturb_a_multiplexed_session() {
 
 #[tokio::test]
 async fn a_plugin_without_a_common_version_offers_its_lowest_and_says_so() {
-    let folder = tempfile::tempdir().unwrap();
-    let mut settings = settings(&folder, &[], Listen::Unix);
+    let directory = tempfile::tempdir().unwrap();
+    let mut settings = settings(&directory, &[], Listen::Unix);
     settings.versions = vec![9, 7];
     let prepared = Prepared::new(&settings).unwrap();
     assert_eq!(prepared.line().version, 7);
@@ -355,8 +355,8 @@ async fn a_plugin_without_a_common_version_offers_its_lowest_and_says_so() {
 
 #[tokio::test]
 async fn a_certificate_that_is_none_ends_the_start_instead_of_serving_plainly() {
-    let folder = tempfile::tempdir().unwrap();
-    let settings = settings(&folder, &[("PLUGIN_CLIENT_CERT", "nonsense")], Listen::Unix);
+    let directory = tempfile::tempdir().unwrap();
+    let settings = settings(&directory, &[("PLUGIN_CLIENT_CERT", "nonsense")], Listen::Unix);
     let refused = Prepared::new(&settings);
     assert!(matches!(refused.err(), Some(ServeError::Tls(TlsError::PeerCertificate(_)))));
 }

@@ -24,7 +24,7 @@ pub const TAXONOMY: &[Failing] = &[
     Failing {
         category: Category::NotFound,
         kind: ToolErrorKind::Permanent,
-        when: "The file, the folder, the text to replace or the tool is not there.",
+        when: "The file, the directory, the text to replace or the tool is not there.",
     },
     Failing {
         category: Category::PermissionDenied,
@@ -35,7 +35,7 @@ pub const TAXONOMY: &[Failing] = &[
     Failing {
         category: Category::ExecutionFailed,
         kind: ToolErrorKind::Permanent,
-        when: "The target is of the wrong kind (a folder, a binary file, a pipe, a device), or the \
+        when: "The target is of the wrong kind (a directory, a binary file, a pipe, a device), or the \
                system failed and would again (EIO, say).",
     },
     Failing {

@@ -99,7 +99,7 @@ pub struct Context<'a, S = ()> {
     pub state: &'a S,
     /// The host's name for the session that the call belongs to; may be empty.
     pub session_id: &'a str,
-    /// The folder that relative paths start from, where the kernel named one.
+    /// The directory that relative paths start from, where the kernel named one.
     pub working_directory: Option<&'a str>,
     /// Where events go.
     pub sink: &'a dyn EventSink,

@@ -36,7 +36,7 @@ pub enum Action {
     Read,
     /// Creating or changing a file.
     Write,
-    /// Listing a folder.
+    /// Listing a directory.
     List,
     /// Looking at what is there.
     Inspect,
@@ -76,10 +76,10 @@ pub enum Fault {
         /// The link that leads outside, where one does.
         link: Option<Link>,
     },
-    /// The folder that relative paths start from is outside every root.
+    /// The directory that relative paths start from is outside every root.
     #[error("the working directory {directory} is outside the roots [{}]", roots.join(", "))]
     WorkingDirectoryOutside {
-        /// The folder.
+        /// The directory.
         directory: String,
         /// The roots.
         roots: Vec<String>,
@@ -99,19 +99,19 @@ pub enum Fault {
         missing: PathBuf,
         /// The link that led there, where one did.
         link: Option<Link>,
-        /// Names in the same folder that are much like it, as paths to try.
+        /// Names in the same directory that are much like it, as paths to try.
         near: Vec<String>,
     },
-    /// A file stands where the path needs a folder.
-    #[error("{} is not a folder", name::of(.0))]
-    NotAFolder(PathBuf),
-    /// It is a folder where a file is needed.
-    #[error("it is a folder")]
-    IsFolder,
+    /// A file stands where the path needs a directory.
+    #[error("{} is not a directory", name::of(.0))]
+    NotADirectory(PathBuf),
+    /// It is a directory where a file is needed.
+    #[error("it is a directory")]
+    IsDirectory,
     /// It is a pipe, a socket or a device.
     #[error("it is {0}")]
     Special(Special),
-    /// A folder on the way lets nobody through to what is in it.
+    /// A directory on the way lets nobody through to what is in it.
     #[error("{}", plain_reason(source))]
     Barred {
         /// What is in it.
@@ -184,14 +184,14 @@ impl WorkspaceError {
     pub fn hint(&self) -> Option<String> {
         Some(match &*self.fault {
             Fault::Outside { .. } if self.action == Action::Write => {
-                "use a path inside the roots, or have the operator add the folder to roots".to_owned()
+                "use a path inside the roots, or have the operator add the directory to roots".to_owned()
             }
-            Fault::Outside { .. } => "use a path inside the roots, or have the operator add the folder to \
+            Fault::Outside { .. } => "use a path inside the roots, or have the operator add the directory to \
                  roots or read_only_roots"
                 .to_owned(),
             Fault::WorkingDirectoryOutside { .. } => "use an absolute path inside the roots".to_owned(),
             Fault::ReadOnly { .. } => {
-                "write elsewhere, or have the operator move the folder from read_only_roots to roots"
+                "write elsewhere, or have the operator move the directory from read_only_roots to roots"
                     .to_owned()
             }
             Fault::NotFound { .. } if self.path.starts_with('~') => {
@@ -205,14 +205,14 @@ impl WorkspaceError {
             }
             Fault::NotFound { .. } => match Path::new(&self.path).file_name() {
                 Some(last) => format!(
-                    "glob finds it in any folder by its name, as pattern {}; with pattern * it lists \
-                     the folder above it",
+                    "glob finds it in any directory by its name, as pattern {}; with pattern * it lists \
+                     the directory above it",
                     name::of(Path::new(last))
                 ),
-                None => "list the folder above it with glob to find the path".to_owned(),
+                None => "list the directory above it with glob to find the path".to_owned(),
             },
-            Fault::NotAFolder(_) => "shorten the path to the file, or choose another folder".to_owned(),
-            Fault::IsFolder => "name a file; glob lists a folder".to_owned(),
+            Fault::NotADirectory(_) => "shorten the path to the file, or choose another directory".to_owned(),
+            Fault::IsDirectory => "name a file; glob lists a directory".to_owned(),
             Fault::Special(_) => "only regular files are read and written here".to_owned(),
             Fault::TooManyLinks(_) => "name the file itself instead of a link to it".to_owned(),
             Fault::MagicLink(_) => "name the file by its own path".to_owned(),
@@ -269,7 +269,7 @@ impl fmt::Display for Missing<'_> {
     }
 }
 
-/// The part of a system's refusal that can be seen: the file or the folder whose permissions are in
+/// The part of a system's refusal that can be seen: the file or the directory whose permissions are in
 /// the way. `path` is free of links, and none that came there since is followed.
 fn obstacle(action: Action, path: &Path) -> Option<String> {
     let (wanted, refused) = match action {
@@ -286,12 +286,12 @@ fn obstacle(action: Action, path: &Path) -> Option<String> {
         } else if !may(wanted) {
             refused
         } else if is_target && action == Action::Write {
-            // Creating or replacing the file asks its folder.
+            // Creating or replacing the file asks its directory.
             continue;
         } else {
             return None;
         };
-        let what = if stat.kind == FileKind::Folder { "the folder" } else { "the file" };
+        let what = if stat.kind == FileKind::Directory { "the directory" } else { "the file" };
         return Some(format!(
             "{what} {} cannot be {verb}: its mode is {:04o} and its owner uid {}, and the provider \
              runs as uid {}",
@@ -310,17 +310,17 @@ fn open_unfollowed(path: &Path) -> Result<OwnedFd, Errno> {
     rustix::fs::openat2(rustix::fs::CWD, path, flags, Mode::empty(), links)
 }
 
-/// Whether this process has `access` to a place. A folder is asked from within; anything else from
-/// the folder that holds it, because not every kernel answers for the handle itself.
+/// Whether this process has `access` to a place. A directory is asked from within; anything else from
+/// the directory that holds it, because not every kernel answers for the handle itself.
 fn may(place: &Path, handle: &OwnedFd, kind: FileKind, access: Access) -> bool {
     match (kind, place.parent()) {
-        (FileKind::Folder, _) | (_, None) => {
+        (FileKind::Directory, _) | (_, None) => {
             rustix::fs::accessat(handle, c".", access, AtFlags::EACCESS).is_ok()
         }
-        (_, Some(folder)) => open_unfollowed(folder).is_ok_and(|folder| {
+        (_, Some(directory)) => open_unfollowed(directory).is_ok_and(|directory| {
             let flags = AtFlags::EACCESS | AtFlags::SYMLINK_NOFOLLOW;
             let name = place.file_name().unwrap_or_default();
-            rustix::fs::accessat(folder, name, access, flags).is_ok()
+            rustix::fs::accessat(directory, name, access, flags).is_ok()
         }),
     }
 }

@@ -13,8 +13,8 @@ use super::{Fault, FileId};
 pub enum LockKey {
     /// A file that exists.
     File(FileId),
-    /// The resolved path of a file that does not exist yet, perhaps nor do its folders. (The
-    /// identity of the nearest folder would change while somebody makes the others.)
+    /// The resolved path of a file that does not exist yet, perhaps nor do its directories. (The
+    /// identity of the nearest directory would change while somebody makes the others.)
     Name(PathBuf),
 }
 

@@ -16,25 +16,25 @@ const OFFERED: usize = 3;
 /// The similarity (0 to 1, Jaro-Winkler) from which a name counts as near.
 const NEAR: f64 = 0.8;
 
-/// How much of a folder is looked at: a huge one must not make an error slow.
+/// How much of a directory is looked at: a huge one must not make an error slow.
 const MOST_ENTRIES: usize = 10_000;
 const MOST_TIME: Duration = Duration::from_millis(20);
 
 /// Longer names are not compared letter by letter: that takes time by the product of their lengths.
 const MOST_COMPARED: usize = 32;
 
-/// What somebody may have meant by `name` in `folder`, and `rest` beneath it, as paths from that
-/// folder, best first, at most three. Where a folder's name is wrong and the rest of the path is
-/// there beneath a like one, the whole path is offered; where the folder's own name is written once
+/// What somebody may have meant by `name` in `directory`, and `rest` beneath it, as paths from that
+/// directory, best first, at most three. Where a directory's name is wrong and the rest of the path is
+/// there beneath a like one, the whole path is offered; where the directory's own name is written once
 /// too often, the path without it; where backslashes part its names, the path with slashes. `parent`
-/// is the folder's path.
+/// is the directory's path.
 pub(super) fn near_paths(
-    folder: BorrowedFd<'_>,
+    directory: BorrowedFd<'_>,
     parent: &Path,
     name: &OsStr,
     rest: &Path,
 ) -> Vec<PathBuf> {
-    let exists = |path: &Path| open_beneath(folder, path, HANDLE).is_ok();
+    let exists = |path: &Path| open_beneath(directory, path, HANDLE).is_ok();
     let has_rest = rest != Path::new("");
     if has_rest && parent.file_name() == Some(name) && exists(rest) {
         return vec![rest.to_owned()];
@@ -48,19 +48,19 @@ pub(super) fn near_paths(
         }
     }
     let (mut whole, mut part) = (Vec::new(), Vec::new());
-    for near in near_names(folder, name) {
+    for near in near_names(directory, name) {
         let path = Path::new(&near).join(rest);
         if has_rest && exists(&path) { whole.push(path) } else { part.push(PathBuf::from(near)) }
     }
     if whole.is_empty() { part } else { whole }
 }
 
-/// The names in `folder` that are most like `name`, best first, at most three. A name that differs
+/// The names in `directory` that are most like `name`, best first, at most three. A name that differs
 /// only in its case comes first, then one that differs only in what follows its last dot.
-pub(super) fn near_names(folder: BorrowedFd<'_>, name: &OsStr) -> Vec<OsString> {
+pub(super) fn near_names(directory: BorrowedFd<'_>, name: &OsStr) -> Vec<OsString> {
     let wanted = name.to_string_lossy();
     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
-    let Ok(listing) = rustix::fs::openat(folder, ".", flags, Mode::empty()).and_then(Dir::new)
+    let Ok(listing) = rustix::fs::openat(directory, ".", flags, Mode::empty()).and_then(Dir::new)
     else {
         return Vec::new();
     };
@@ -111,11 +111,11 @@ mod tests {
     use super::*;
 
     fn near(names: &[&str], wanted: &str) -> Vec<OsString> {
-        let folder = tempfile::tempdir().unwrap();
+        let directory = tempfile::tempdir().unwrap();
         for name in names {
-            std::fs::write(folder.path().join(name), "").unwrap();
+            std::fs::write(directory.path().join(name), "").unwrap();
         }
-        let handle = std::fs::File::open(folder.path()).unwrap();
+        let handle = std::fs::File::open(directory.path()).unwrap();
         near_names(handle.as_fd(), OsStr::new(wanted))
     }
 
@@ -132,8 +132,8 @@ mod tests {
 
     #[test]
     fn a_path_is_offered_whole_where_it_is_there() {
-        let folder = tempfile::tempdir().unwrap();
-        let top = folder.path().join("app");
+        let directory = tempfile::tempdir().unwrap();
+        let top = directory.path().join("app");
         std::fs::create_dir_all(top.join("src")).unwrap();
         std::fs::create_dir_all(top.join("srv")).unwrap();
         std::fs::write(top.join("src/main.rs"), "").unwrap();

@@ -79,13 +79,13 @@ impl Place<'_> {
         let Target::Found { stat, .. } = &self.target else {
             return Err(fail(Errno::NOENT.into()));
         };
-        let folder = match (stat.kind, self.folder()) {
-            (FileKind::Regular, Some(folder)) => folder,
+        let directory = match (stat.kind, self.directory()) {
+            (FileKind::Regular, Some(directory)) => directory,
             (kind, _) => return Err(fail(irregular(kind))),
         };
         let mut flags = READING | OFlags::NOFOLLOW;
         flags.set(OFlags::NOATIME, access_time == AccessTime::Keep);
-        let handle = match open_no_atime_if_permitted(folder, self.name(), flags) {
+        let handle = match open_no_atime_if_permitted(directory, self.name(), flags) {
             Ok(handle) => handle,
             // Removed, or replaced by a link, since it was looked at.
             Err(Errno::NOENT | Errno::LOOP) => return Err(fail(Fault::Changed)),
@@ -101,13 +101,13 @@ const READING: OFlags =
     OFlags::RDONLY.union(OFlags::NONBLOCK).union(OFlags::CLOEXEC).union(OFlags::NOCTTY);
 
 fn open_no_atime_if_permitted(
-    folder: BorrowedFd<'_>,
+    directory: BorrowedFd<'_>,
     name: &std::ffi::OsStr,
     flags: OFlags,
 ) -> rustix::io::Result<OwnedFd> {
-    match rustix::fs::openat(folder, name, flags, Mode::empty()) {
+    match rustix::fs::openat(directory, name, flags, Mode::empty()) {
         Err(Errno::PERM) if flags.contains(OFlags::NOATIME) => {
-            rustix::fs::openat(folder, name, flags - OFlags::NOATIME, Mode::empty())
+            rustix::fs::openat(directory, name, flags - OFlags::NOATIME, Mode::empty())
         }
         other => other,
     }
@@ -117,7 +117,7 @@ fn open_no_atime_if_permitted(
 fn irregular(kind: FileKind) -> Fault {
     match kind {
         FileKind::Special(special) => Fault::Special(special),
-        FileKind::Regular | FileKind::Folder | FileKind::Link => Fault::IsFolder,
+        FileKind::Regular | FileKind::Directory | FileKind::Link => Fault::IsDirectory,
     }
 }
 

@@ -8,36 +8,36 @@ use rustix::io::Errno;
 
 use super::{Action, Fault, Place, Target, WorkspaceError};
 
-pub(super) const ENDS_IN_SLASH: &str = "the path ends in a slash, so it can only name a folder";
+pub(super) const ENDS_IN_SLASH: &str = "the path ends in a slash, so it can only name a directory";
 
 impl Place<'_> {
     /// Refuses a place that the system would not let be written: a file that says so, or a new file
-    /// in a folder that does.
+    /// in a directory that does.
     ///
     /// # Errors
     /// When writing would be refused for want of a permission.
     pub fn check_permitted(&self, text: &str) -> Result<(), WorkspaceError> {
-        let permitted = match (&self.target, self.folder()) {
+        let permitted = match (&self.target, self.directory()) {
             (Target::Missing { ends_in_slash: true, .. }, _) => Err(Fault::NoPath(ENDS_IN_SLASH)),
             (_, None) => Ok(()),
-            (Target::Found { .. }, Some(folder)) => check_file(folder, self.name()),
-            (Target::Missing { .. }, Some(folder)) => check_folder(folder),
+            (Target::Found { .. }, Some(directory)) => check_file(directory, self.name()),
+            (Target::Missing { .. }, Some(directory)) => check_directory(directory),
         };
         permitted.map_err(|fault| fault.of(Action::Write, text).at(&self.path))
     }
 }
 
-/// Refuses a file that may not be written to. A rename over it asks for the folder's permission
+/// Refuses a file that may not be written to. A rename over it asks for the directory's permission
 /// alone, so it is this that keeps a file that says "read only" as it is.
-pub(super) fn check_file(folder: BorrowedFd<'_>, name: &OsStr) -> Result<(), Fault> {
+pub(super) fn check_file(directory: BorrowedFd<'_>, name: &OsStr) -> Result<(), Fault> {
     let flags = AtFlags::EACCESS | AtFlags::SYMLINK_NOFOLLOW;
-    known(rustix::fs::accessat(folder, name, Access::WRITE_OK, flags))
+    known(rustix::fs::accessat(directory, name, Access::WRITE_OK, flags))
 }
 
-/// Refuses a folder in which no file may be made.
-fn check_folder(folder: BorrowedFd<'_>) -> Result<(), Fault> {
+/// Refuses a directory in which no file may be made.
+fn check_directory(directory: BorrowedFd<'_>) -> Result<(), Fault> {
     let wanted = Access::WRITE_OK | Access::EXEC_OK;
-    known(rustix::fs::accessat(folder, ".", wanted, AtFlags::EACCESS))
+    known(rustix::fs::accessat(directory, ".", wanted, AtFlags::EACCESS))
 }
 
 /// The system's answer where it has one: before Linux 5.8 it cannot tell, and a running program

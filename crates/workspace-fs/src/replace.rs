@@ -2,12 +2,13 @@
 //! the old one or the new one.
 //!
 //! In two steps. [`Workspace::stage`] puts the new content on the disk, in a file without a name in
-//! the target's directory, and may be given up at any time. [`Staged::commit`] then puts that file in
-//! the target's place, which takes a link, and a rename where there is something to replace. Where that
-//! is impossible the target is written in place, with a copy of the old content kept meanwhile.
+//! the target's directory, and may be given up at any time. [`Staged::commit`] then puts that file
+//! in the target's place, which takes a link, and a rename where there is something to replace.
+//! Where that is impossible the target is written in place, with a copy of the old content kept
+//! meanwhile.
 
 mod attributes;
-mod folders;
+mod directories;
 mod in_place;
 mod temp;
 
@@ -17,8 +18,8 @@ use std::path::Path;
 use rustix::fs::{Mode, OFlags};
 use rustix::io::Errno;
 
-use folders::Folders;
-pub(super) use folders::Turn;
+use directories::Directories;
+pub(super) use directories::Turn;
 pub use in_place::InPlace;
 pub(super) use temp::Linking;
 use temp::{Site, Temp};
@@ -47,9 +48,9 @@ pub struct Replacement<'a> {
 #[must_use = "nothing is written before it is committed"]
 pub struct Staged<'w> {
     workspace: &'w Workspace,
-    // In this order: the file has to go before its folders can.
+    // In this order: the file has to go before its directories can.
     temp: Temp,
-    folders: Folders,
+    directories: Directories,
     place: Place<'w>,
     base: Option<FileStat>,
     in_place: Option<InPlace>,
@@ -79,15 +80,16 @@ pub enum How {
     InPlace(InPlace),
 }
 
-/// The largest content that is held in memory while a file in an unwritable folder is written.
+/// The largest content that is held in memory while a file in an unwritable directory is written.
 const MAX_IN_MEMORY: u64 = 64 * 1024 * 1024;
 
 /// Pieces up to this size are gathered, so that many small ones cost few calls.
 const GATHER: usize = 128 * 1024;
 
 impl Workspace {
-    /// Puts new content on the disk, ready to take its place. Folders that are missing are made, and
-    /// removed again unless it is committed. The caller holds the place's lock until then.
+    /// Puts new content on the disk, ready to take its place. Directories that are missing are
+    /// made, and removed again unless it is committed. The caller holds the place's lock until
+    /// then.
     ///
     /// # Errors
     /// When the place may not be written, is no file, or is not what the caller read; or the system
@@ -105,7 +107,7 @@ impl Workspace {
                 self.stage_over(place, base, replacement)
             }
             (Target::Found { stat, .. }, _) => Err(match stat.kind {
-                FileKind::Folder => Fault::IsFolder,
+                FileKind::Directory => Fault::IsDirectory,
                 FileKind::Special(special) => Fault::Special(special),
                 FileKind::Regular | FileKind::Link => Fault::Changed,
             }),
@@ -119,19 +121,19 @@ impl Workspace {
         place: Place<'w>,
         new: Replacement<'_>,
     ) -> Result<Staged<'w>, Fault> {
-        let Target::Missing { folders, ends_in_slash, .. } = &place.target else {
+        let Target::Missing { directories, ends_in_slash, .. } = &place.target else {
             return Err(Fault::Changed);
         };
         if *ends_in_slash {
             return Err(Fault::NoPath(ENDS_IN_SLASH));
         }
-        let folder = place.folder().ok_or(Fault::IsFolder)?;
-        let folders = Folders::make(folder, folders)?;
-        let temp = Temp::in_directory(self.site(&folders, &place), 0o666)?;
+        let directory = place.directory().ok_or(Fault::IsDirectory)?;
+        let directories = Directories::make(directory, directories)?;
+        let temp = Temp::in_directory(self.site(&directories, &place), 0o666)?;
         write_all(temp.as_fd(), new)?;
         rustix::fs::fsync(&temp)?;
         let (base, in_place, text) = (None, None, new.text.to_owned());
-        Ok(Staged { workspace: self, temp, folders, place, base, in_place, text })
+        Ok(Staged { workspace: self, temp, directories, place, base, in_place, text })
     }
 
     fn stage_over<'w>(
@@ -140,12 +142,12 @@ impl Workspace {
         base: &OpenFile,
         new: Replacement<'_>,
     ) -> Result<Staged<'w>, Fault> {
-        let folder = place.folder().ok_or(Fault::IsFolder)?;
-        permit::check_file(folder, place.name())?;
-        let folders = Folders::make(folder, &[])?;
+        let directory = place.directory().ok_or(Fault::IsDirectory)?;
+        permit::check_file(directory, place.name())?;
+        let directories = Directories::make(directory, &[])?;
         // For its owner alone until it is complete: the group is not the final one yet.
         let private = base.stat().mode & 0o700;
-        let (temp, in_place) = match Temp::in_directory(self.site(&folders, &place), private) {
+        let (temp, in_place) = match Temp::in_directory(self.site(&directories, &place), private) {
             Ok(temp) => {
                 let kept = attributes::carry_over(base.as_fd(), base.stat(), temp.as_fd());
                 (temp, kept.err().map(|_| InPlace::AttributesNotKept))
@@ -155,7 +157,7 @@ impl Workspace {
                 if length.max(base.stat().size) > MAX_IN_MEMORY {
                     return Err(errno.into());
                 }
-                (Temp::in_memory()?, Some(InPlace::FolderNotWritable))
+                (Temp::in_memory()?, Some(InPlace::DirectoryNotWritable))
             }
             Err(errno) => return Err(errno.into()),
         };
@@ -165,12 +167,12 @@ impl Workspace {
             rustix::fs::fsync(&temp)?;
         }
         let (base, text) = (Some(*base.stat()), new.text.to_owned());
-        Ok(Staged { workspace: self, temp, folders, place, base, in_place, text })
+        Ok(Staged { workspace: self, temp, directories, place, base, in_place, text })
     }
 
-    fn site<'a>(&'a self, folders: &'a Folders, place: &'a Place<'_>) -> Site<'a> {
+    fn site<'a>(&'a self, directories: &'a Directories, place: &'a Place<'_>) -> Site<'a> {
         Site {
-            directory: folders.innermost(),
+            directory: directories.innermost(),
             // A file is never the root directory.
             path: place.path.parent().unwrap_or(Path::new("/")),
             linking: self.linking,
@@ -197,14 +199,14 @@ impl<'w> Staged<'w> {
     }
 
     fn put(&mut self) -> Result<Written, Fault> {
-        let turn = Turn::take(self.folders.innermost());
+        let turn = Turn::take(self.directories.innermost());
         self.check_unchanged()?;
         let how = match (self.base, self.in_place) {
             (None, _) => self.create()?,
             (Some(base), Some(why)) => self.overwrite(&base, why)?,
             (Some(base), None) => self.replace(&base)?,
         };
-        self.folders.keep(turn);
+        self.directories.keep(turn);
         let stat = match how {
             How::Created | How::Replaced { .. } => FileStat::of(&self.temp)?,
             How::InPlace(_) => self.stat_target()?,
@@ -225,14 +227,14 @@ impl<'w> Staged<'w> {
 
     fn stat_target(&self) -> rustix::io::Result<FileStat> {
         let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-        let folder = self.folders.innermost();
-        let target = rustix::fs::openat(folder, self.place.name(), flags, Mode::empty())?;
+        let directory = self.directories.innermost();
+        let target = rustix::fs::openat(directory, self.place.name(), flags, Mode::empty())?;
         FileStat::of(target)
     }
 
     /// Gives the file its name unless somebody else has it by now.
     fn create(&mut self) -> Result<How, Fault> {
-        let site = self.workspace.site(&self.folders, &self.place);
+        let site = self.workspace.site(&self.directories, &self.place);
         match self.temp.put_new(site, self.place.name()) {
             Ok(()) => Ok(How::Created),
             Err(Errno::EXIST) => Err(Fault::Changed),
@@ -241,7 +243,7 @@ impl<'w> Staged<'w> {
     }
 
     fn replace(&mut self, base: &FileStat) -> Result<How, Fault> {
-        let site = self.workspace.site(&self.folders, &self.place);
+        let site = self.workspace.site(&self.directories, &self.place);
         let why = match self.temp.put_over(site, self.place.name()) {
             Ok(()) => return Ok(How::Replaced { parted_names: base.links.saturating_sub(1) }),
             Err(Errno::BUSY | Errno::XDEV) => InPlace::Mounted,
@@ -252,7 +254,7 @@ impl<'w> Staged<'w> {
     }
 
     fn overwrite(&mut self, base: &FileStat, why: InPlace) -> Result<How, Fault> {
-        let site = self.workspace.site(&self.folders, &self.place);
+        let site = self.workspace.site(&self.directories, &self.place);
         in_place::overwrite(&self.place, site, base, self.temp.as_fd(), why)?;
         Ok(How::InPlace(why))
     }

@@ -2,10 +2,10 @@
 //!
 //! Two ways. The quick one is a single `openat2` that refuses every link and every step above the
 //! root; it serves nearly all paths. A file to be read is opened by it; of a [`Place`] it opens the
-//! folder, from which the last name is looked up. Where it refuses, the path is walked by hand: each
-//! component is opened as a handle that follows nothing, links are read and their targets matched
-//! against all roots again. Neither way ever looks at anything outside: a path or a link that leaves
-//! is refused by its text alone, whether or not something is there.
+//! directory, from which the last name is looked up. Where it refuses, the path is walked by hand:
+//! each component is opened as a handle that follows nothing, links are read and their targets
+//! matched against all roots again. Neither way ever looks at anything outside: a path or a link
+//! that leaves is refused by its text alone, whether or not something is there.
 //!
 //! Paths arrive as text, in which a name that is not UTF-8 stands between quotes ([`name`]).
 
@@ -21,7 +21,7 @@ use rustix::io::Errno;
 
 use crate::text::name;
 
-use super::walk::{Folder, Walk};
+use super::walk::{Directory, Walk};
 use super::{
     Access, Action, Fault, FileKind, FileStat, Link, LockKey, Mode as LockMode, Root, Wait,
     Workspace, WorkspaceError, near_names,
@@ -33,12 +33,12 @@ pub struct PathArgument<'a> {
     /// The path: absolute, or relative to the working directory; also in the quoted form of
     /// [`name::encode`].
     pub text: &'a str,
-    /// The folder that relative paths start from; the first root where there is none. It must be
+    /// The directory that relative paths start from; the first root where there is none. It must be
     /// absolute. A call that names an absolute path does not use it.
     pub working_directory: Option<&'a str>,
 }
 
-/// Where a path leads: a handle of the folder, the name in it, and what is there.
+/// Where a path leads: a handle of the directory, the name in it, and what is there.
 #[derive(Debug)]
 pub struct Place<'w> {
     /// The path without links, `.` and `..`.
@@ -47,8 +47,8 @@ pub struct Place<'w> {
     pub root: &'w Root,
     /// What is there; never a link, which is followed.
     pub target: Target,
-    /// The folder that contains it, or would; absent where the place is itself a folder.
-    pub(super) folder: Option<Folder<'w>>,
+    /// The directory that contains it, or would; absent where the place is itself a directory.
+    pub(super) directory: Option<Directory<'w>>,
 }
 
 /// What is at a [`Place`].
@@ -63,9 +63,9 @@ pub enum Target {
     },
     /// Nothing yet, though it could be made.
     Missing {
-        /// The folders that would have to be made in the place's folder first, outermost first.
-        folders: Vec<OsString>,
-        /// Whether the path ends in a slash, so that it can only name a folder.
+        /// The directories that would have to be made in the place's directory first, outermost first.
+        directories: Vec<OsString>,
+        /// Whether the path ends in a slash, so that it can only name a directory.
         ends_in_slash: bool,
         /// The link whose target is missing, where the path leads through one.
         link: Option<Link>,
@@ -92,7 +92,7 @@ impl Workspace {
     /// [`Workspace::locate`] for a place that must exist.
     ///
     /// # Errors
-    /// As there, and when nothing is there; then similar names in the same folder are named.
+    /// As there, and when nothing is there; then similar names in the same directory are named.
     pub fn locate_existing(
         &self,
         path: PathArgument<'_>,
@@ -106,7 +106,7 @@ impl Workspace {
     }
 
     /// Finds the place that `path` names and locks the file there, or its name while there is no
-    /// file. Once the lock is held the place is looked at again from its folder's handle, because
+    /// file. Once the lock is held the place is looked at again from its directory's handle, because
     /// whoever held the lock before may have replaced the file; if so, the path is resolved anew. So
     /// a lock on what is there is a lock on the place.
     ///
@@ -143,29 +143,30 @@ impl Workspace {
         }
     }
 
-    /// Finds the place with one `openat2` for its folder and one look at the name in it. `None`
+    /// Finds the place with one `openat2` for its directory and one look at the name in it. `None`
     /// means that the path has to be walked.
     fn find_directly(&self, root: usize, rest: &[u8]) -> Result<Option<Place<'_>>, Fault> {
         // The walk knows a root by its identity, wherever it has been moved to. That matters only
         // where one root permits what another does not.
         let access = self.roots().first().map(Root::access);
         let slash = rest.iter().rposition(|byte| *byte == b'/');
-        let (folders, name) = slash.map_or((&[][..], rest), |at| (&rest[..at], &rest[at + 1..]));
+        let (directories, name) =
+            slash.map_or((&[][..], rest), |at| (&rest[..at], &rest[at + 1..]));
         if matches!(name, b"" | b"." | b"..")
             || self.roots().iter().any(|root| Some(root.access()) != access)
         {
             return Ok(None);
         }
         let top = &self.roots[root];
-        let folder = if folders.is_empty() {
-            Folder::Root(top.folder())
+        let directory = if directories.is_empty() {
+            Directory::Root(top.directory())
         } else {
-            match open_beneath(top.folder(), folders, HANDLE | OFlags::DIRECTORY) {
-                Ok(folder) => Folder::Own(folder),
+            match open_beneath(top.directory(), directories, HANDLE | OFlags::DIRECTORY) {
+                Ok(directory) => Directory::Own(directory),
                 Err(errno) => return walk_unless_exhausted(errno),
             }
         };
-        let target = match rustix::fs::openat(&folder, name, HANDLE, Mode::empty()) {
+        let target = match rustix::fs::openat(&directory, name, HANDLE, Mode::empty()) {
             Ok(handle) => {
                 let stat = FileStat::of(&handle)?;
                 if stat.kind == FileKind::Link {
@@ -174,15 +175,15 @@ impl Workspace {
                 Target::Found { handle, stat }
             }
             Err(Errno::NOENT) => {
-                Target::Missing { folders: Vec::new(), ends_in_slash: false, link: None }
+                Target::Missing { directories: Vec::new(), ends_in_slash: false, link: None }
             }
             Err(errno) => return walk_unless_exhausted(errno),
         };
-        let is_folder =
-            matches!(&target, Target::Found { stat, .. } if stat.kind == FileKind::Folder);
+        let is_directory =
+            matches!(&target, Target::Found { stat, .. } if stat.kind == FileKind::Directory);
         let path = clean_join(top.path(), rest);
         let root = self.innermost(&path).unwrap_or(top);
-        Ok(Some(Place { path, root, target, folder: (!is_folder).then_some(folder) }))
+        Ok(Some(Place { path, root, target, directory: (!is_directory).then_some(directory) }))
     }
 
     /// The innermost root that contains a path without links; of equal ones the first.
@@ -207,7 +208,7 @@ impl Workspace {
             return Ok(None);
         }
         let relative = if rest.is_empty() { b".".as_slice() } else { rest };
-        match open_beneath(root.folder(), relative, flags) {
+        match open_beneath(root.directory(), relative, flags) {
             Ok(handle) => Ok(Some((handle, path))),
             Err(errno) => walk_unless_exhausted(errno),
         }
@@ -283,7 +284,7 @@ impl Workspace {
         Fault::Outside { roots: self.names(), link }
     }
 
-    /// The error of a place where nothing is, with similar names in the same folder.
+    /// The error of a place where nothing is, with similar names in the same directory.
     #[must_use]
     pub fn not_found(
         &self,
@@ -295,7 +296,7 @@ impl Workspace {
     }
 
     fn nothing_at(&self, place: &Place<'_>, path: PathArgument<'_>) -> Fault {
-        let Some(folder) = place.folder() else { return Errno::NOENT.into() };
+        let Some(directory) = place.directory() else { return Errno::NOENT.into() };
         let (missing, name) = place.first_missing();
         let parent = missing.parent().unwrap_or(Path::new("/"));
         // What the caller could write instead, in the caller's own style.
@@ -305,7 +306,7 @@ impl Workspace {
             None => Some(self.roots[0].path()),
         };
         let rest = place.path.strip_prefix(&missing).unwrap_or(Path::new(""));
-        let near = near_names::near_paths(folder, parent, name, rest).into_iter().map(|near| {
+        let near = near_names::near_paths(directory, parent, name, rest).into_iter().map(|near| {
             let full = parent.join(near);
             let short = base.and_then(|base| full.strip_prefix(base).ok());
             name::of(short.unwrap_or(&full)).into_owned()
@@ -326,14 +327,14 @@ enum Beneath<'a> {
 }
 
 impl<'w> Place<'w> {
-    /// The folder that contains the place, as a handle; the nearest one that exists where folders
-    /// are missing. Absent where the place is itself a folder.
+    /// The directory that contains the place, as a handle; the nearest one that exists where
+    /// directories are missing. Absent where the place is itself a directory.
     #[must_use]
-    pub fn folder(&self) -> Option<BorrowedFd<'_>> {
-        self.folder.as_ref().map(AsFd::as_fd)
+    pub fn directory(&self) -> Option<BorrowedFd<'_>> {
+        self.directory.as_ref().map(AsFd::as_fd)
     }
 
-    /// The name in the folder.
+    /// The name in the directory.
     #[must_use]
     pub fn name(&self) -> &OsStr {
         self.path.file_name().unwrap_or(OsStr::new("."))
@@ -364,11 +365,11 @@ impl<'w> Place<'w> {
         }
     }
 
-    /// Whether what is there is still what was found. A folder is nothing that a tool replaces.
+    /// Whether what is there is still what was found. A directory is nothing that a tool replaces.
     fn is_as_found(&self) -> bool {
-        let Some(folder) = self.folder() else { return true };
+        let Some(directory) = self.directory() else { return true };
         let (_, name) = self.first_missing();
-        let now = rustix::fs::statat(folder, name, AtFlags::SYMLINK_NOFOLLOW);
+        let now = rustix::fs::statat(directory, name, AtFlags::SYMLINK_NOFOLLOW);
         match (&self.target, now.map(|now| FileStat::from_raw(&now).id)) {
             (Target::Found { stat, .. }, Ok(now)) => stat.id == now,
             (Target::Missing { .. }, now) => now == Err(Errno::NOENT),
@@ -379,9 +380,9 @@ impl<'w> Place<'w> {
     /// The first part of the path that is not there, and its name.
     fn first_missing(&self) -> (PathBuf, &OsStr) {
         match &self.target {
-            Target::Missing { folders, .. } if !folders.is_empty() => {
-                let missing = self.path.ancestors().nth(folders.len()).unwrap_or(&self.path);
-                (missing.to_owned(), &folders[0])
+            Target::Missing { directories, .. } if !directories.is_empty() => {
+                let missing = self.path.ancestors().nth(directories.len()).unwrap_or(&self.path);
+                (missing.to_owned(), &directories[0])
             }
             _ => (self.path.clone(), self.name()),
         }
@@ -404,16 +405,16 @@ fn check(path: &[u8]) -> Result<(), Fault> {
 /// A handle that can neither read nor write, of a link itself and not of what it leads to.
 pub(super) const HANDLE: OFlags = OFlags::PATH.union(OFlags::NOFOLLOW).union(OFlags::CLOEXEC);
 
-/// Opens a path in one step, if it leads through no link and never above `folder`.
+/// Opens a path in one step, if it leads through no link and never above `directory`.
 pub(super) fn open_beneath(
-    folder: BorrowedFd<'_>,
+    directory: BorrowedFd<'_>,
     path: impl rustix::path::Arg,
     flags: OFlags,
 ) -> rustix::io::Result<OwnedFd> {
     #[cfg(any(test, feature = "count-lookups"))]
     crate::lookups::count();
     let resolve = ResolveFlags::BENEATH | ResolveFlags::NO_SYMLINKS | ResolveFlags::NO_MAGICLINKS;
-    rustix::fs::openat2(folder, path, flags, Mode::empty(), resolve)
+    rustix::fs::openat2(directory, path, flags, Mode::empty(), resolve)
 }
 
 /// What follows where the quick way failed: the walk, also where `openat2` is missing or forbidden,

@@ -1,4 +1,4 @@
-//! The roots: folders that an operator names, held as handles.
+//! The roots: directories that an operator names, held as handles.
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -16,10 +16,10 @@ use super::{FileId, FileStat, Journal, LockTable};
 /// What to open as a [`Workspace`], as an operator wrote it.
 #[derive(Clone, Debug, Default)]
 pub struct RootsSpec {
-    /// Folders to read and write. The first is where relative paths start from when a call names no
-    /// working directory.
+    /// Directories to read and write. The first is where relative paths start from when a call
+    /// names no working directory.
     pub roots: Vec<String>,
-    /// Folders to read.
+    /// Directories to read.
     pub read_only_roots: Vec<String>,
     /// The table of file locks. Configurations that follow one another share it, so that calls
     /// under the old one and calls under the new one exclude each other.
@@ -29,7 +29,7 @@ pub struct RootsSpec {
 /// The roots and what may be done beneath them.
 #[derive(Debug)]
 pub struct Workspace {
-    /// What paths may lead to: the roots, then folders of our own.
+    /// What paths may lead to: the roots, then directories of our own.
     pub(super) roots: Vec<Root>,
     /// How many of them are roots.
     named: usize,
@@ -45,7 +45,7 @@ pub struct Root {
     spellings: Vec<PathBuf>,
     access: Access,
     id: FileId,
-    folder: OwnedFd,
+    directory: OwnedFd,
 }
 
 /// What may be done beneath a root.
@@ -94,7 +94,7 @@ pub struct RootError {
 #[derive(Debug, thiserror::Error)]
 pub enum RootFault {
     /// No root is named at all.
-    #[error("name at least one folder")]
+    #[error("name at least one directory")]
     NoRoot,
     /// The text is empty or holds a NUL byte.
     #[error("this is no path")]
@@ -116,13 +116,13 @@ pub enum RootFault {
         /// Why it failed.
         source: io::Error,
     },
-    /// It is not a folder.
-    #[error("{} is not a folder", name::of(.0))]
-    NotAFolder(PathBuf),
+    /// It is not a directory.
+    #[error("{} is not a directory", name::of(.0))]
+    NotADirectory(PathBuf),
     /// A read-only root is, or lies in, a writable one; the kernel's jail cannot take away below
     /// what it grants above.
     #[error(
-        "it lies in the writable root {outer:?}, so it cannot be made read-only: name the writable folders beside it instead"
+        "it lies in the writable root {outer:?}, so it cannot be made read-only: name the writable directories beside it instead"
     )]
     InsideWritable {
         /// The writable root.
@@ -156,7 +156,7 @@ impl Workspace {
             return Err(errors);
         }
         let named = roots.len();
-        let linking = roots.first().map(|root| Linking::find_out(root.folder()));
+        let linking = roots.first().map(|root| Linking::find_out(root.directory()));
         let linking = linking.unwrap_or(Linking::Never);
         Ok(Self { roots, named, locks: spec.locks.clone(), linking, journal: None })
     }
@@ -168,13 +168,13 @@ impl Workspace {
         Self { journal: Some(Arc::new(journal)), ..self }
     }
 
-    /// Lets one more folder be read, which is no root: one that this provider keeps for itself, such
-    /// as that of outputs too long for a result. Only who was told a path in it gets there.
+    /// Lets one more directory be read, which is no root: one that this provider keeps for itself,
+    /// such as that of outputs too long for a result. Only who was told a path in it gets there.
     ///
     /// # Errors
     /// When it cannot be opened, or its path is not UTF-8.
-    pub fn with_own_folder(mut self, folder: &Path) -> Result<Self, RootFault> {
-        let given = folder.to_str().ok_or(RootFault::NoPath)?;
+    pub fn with_own_directory(mut self, directory: &Path) -> Result<Self, RootFault> {
+        let given = directory.to_str().ok_or(RootFault::NoPath)?;
         self.roots.push(Root::open(given, Setting::ReadOnlyRoots)?);
         Ok(self)
     }
@@ -204,21 +204,21 @@ impl Root {
         }
         let path = absolute(given)?;
         let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
-        let folder = match rustix::fs::open(&path, flags, Mode::empty()) {
-            Ok(folder) => folder,
-            Err(rustix::io::Errno::NOTDIR) => return Err(RootFault::NotAFolder(path)),
+        let directory = match rustix::fs::open(&path, flags, Mode::empty()) {
+            Ok(directory) => directory,
+            Err(rustix::io::Errno::NOTDIR) => return Err(RootFault::NotADirectory(path)),
             Err(errno) => return Err(RootFault::Open { path, source: errno.into() }),
         };
         let open_fault =
             |errno: rustix::io::Errno| RootFault::Open { path: path.clone(), source: errno.into() };
-        let id = FileStat::of(&folder).map_err(open_fault)?.id;
-        let canonical = path_of(folder.as_fd()).map_err(open_fault)?;
+        let id = FileStat::of(&directory).map_err(open_fault)?.id;
+        let canonical = path_of(directory.as_fd()).map_err(open_fault)?;
         let access = match setting {
             Setting::Roots => Access::ReadWrite,
             Setting::ReadOnlyRoots => Access::ReadOnly,
         };
         let spellings = spellings(canonical, &path, given, id);
-        Ok(Self { given: given.to_owned(), spellings, access, id, folder })
+        Ok(Self { given: given.to_owned(), spellings, access, id, directory })
     }
 
     /// The root as it was written in the configuration.
@@ -246,7 +246,7 @@ impl Root {
         self.access
     }
 
-    /// Which folder it is.
+    /// Which directory it is.
     #[must_use]
     pub fn id(&self) -> FileId {
         self.id
@@ -254,8 +254,8 @@ impl Root {
 
     /// The handle (`O_PATH`) that everything beneath is opened from.
     #[must_use]
-    pub fn folder(&self) -> BorrowedFd<'_> {
-        self.folder.as_fd()
+    pub fn directory(&self) -> BorrowedFd<'_> {
+        self.directory.as_fd()
     }
 
     /// The absolute path to show: as it was written where that was absolute.
@@ -294,8 +294,10 @@ fn spellings(canonical: PathBuf, path: &Path, given: &str, id: FileId) -> Vec<Pa
         let candidate = lexically_clean(&candidate);
         let is_same = || {
             let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
-            let folder = rustix::fs::open(&candidate, flags, Mode::empty()).ok();
-            folder.and_then(|folder| FileStat::of(folder).ok()).is_some_and(|stat| stat.id == id)
+            let directory = rustix::fs::open(&candidate, flags, Mode::empty()).ok();
+            directory
+                .and_then(|directory| FileStat::of(directory).ok())
+                .is_some_and(|stat| stat.id == id)
         };
         if candidate.is_absolute() && !spellings.contains(&candidate) && is_same() {
             spellings.push(candidate);
@@ -337,11 +339,11 @@ fn read_only_inside_writable(roots: &[Root]) -> Vec<RootError> {
     errors
 }
 
-/// Where an open folder is. Asked only when roots are opened: threads that serve calls cannot see
+/// Where an open directory is. Asked only when roots are opened: threads that serve calls cannot see
 /// `/proc`.
-pub(super) fn path_of(folder: BorrowedFd<'_>) -> rustix::io::Result<PathBuf> {
+pub(super) fn path_of(directory: BorrowedFd<'_>) -> rustix::io::Result<PathBuf> {
     use std::os::fd::AsRawFd;
-    let link = format!("/proc/self/fd/{}", folder.as_raw_fd());
+    let link = format!("/proc/self/fd/{}", directory.as_raw_fd());
     let target = rustix::fs::readlink(link, Vec::new())?;
     Ok(PathBuf::from(std::ffi::OsStr::from_bytes(target.as_bytes())))
 }
@@ -363,10 +365,10 @@ mod tests {
         Workspace::open(&spec)
     }
 
-    fn folder() -> (tempfile::TempDir, PathBuf) {
-        let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().canonicalize().unwrap();
-        (folder, path)
+    fn directory() -> (tempfile::TempDir, PathBuf) {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().canonicalize().unwrap();
+        (directory, path)
     }
 
     #[test]
@@ -377,14 +379,14 @@ mod tests {
 
     #[test]
     fn every_fault_is_told_in_one_go() {
-        let (_keep, path) = folder();
+        let (_keep, path) = directory();
         std::fs::write(path.join("file"), "").unwrap();
         let errors = open(&[&path.join("missing"), &path.join("file"), &path], &[Path::new("")])
             .unwrap_err();
         let text: Vec<_> = errors.iter().map(ToString::to_string).collect();
         assert_eq!(errors.len(), 3, "{text:?}");
         assert!(matches!(errors[0].fault, RootFault::Open { .. }), "{text:?}");
-        assert!(matches!(errors[1].fault, RootFault::NotAFolder(_)), "{text:?}");
+        assert!(matches!(errors[1].fault, RootFault::NotADirectory(_)), "{text:?}");
         assert!(matches!(errors[2].fault, RootFault::NoPath), "{text:?}");
         assert!(
             text[0].starts_with("roots: \"") && text[2].starts_with("read_only_roots: "),
@@ -394,7 +396,7 @@ mod tests {
 
     #[test]
     fn a_root_behind_a_link_is_known_by_both_names() {
-        let (_keep, path) = folder();
+        let (_keep, path) = directory();
         std::fs::create_dir(path.join("real")).unwrap();
         symlink("real", path.join("link")).unwrap();
         let workspace = open(&[&path.join("link")], &[]).unwrap();
@@ -404,7 +406,7 @@ mod tests {
 
     #[test]
     fn read_only_may_contain_writable_but_not_the_other_way_round() {
-        let (_keep, path) = folder();
+        let (_keep, path) = directory();
         let inner = path.join("inner");
         std::fs::create_dir(&inner).unwrap();
         assert!(open(&[&inner], &[&path]).is_ok());
@@ -423,7 +425,7 @@ mod tests {
     #[test]
     fn no_root_at_all_is_a_fault() {
         let errors = open(&[], &[]).unwrap_err();
-        assert_eq!(errors[0].to_string(), "roots: \"\": name at least one folder");
+        assert_eq!(errors[0].to_string(), "roots: \"\": name at least one directory");
     }
 
     #[test]

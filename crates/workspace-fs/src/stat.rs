@@ -20,8 +20,8 @@ pub struct FileId {
 pub enum FileKind {
     /// A regular file.
     Regular,
-    /// A folder.
-    Folder,
+    /// A directory.
+    Directory,
     /// A symbolic link.
     Link,
     /// Something that is neither read nor written by the file tools.
@@ -32,7 +32,7 @@ impl From<FileType> for FileKind {
     fn from(known: FileType) -> Self {
         match known {
             FileType::RegularFile => FileKind::Regular,
-            FileType::Directory => FileKind::Folder,
+            FileType::Directory => FileKind::Directory,
             FileType::Symlink => FileKind::Link,
             FileType::Fifo => FileKind::Special(Special::Fifo),
             FileType::Socket => FileKind::Special(Special::Socket),

@@ -14,32 +14,32 @@ use super::{Fault, FileKind, FileStat, Link, Root, Workspace};
 /// How many links a path may lead through, as in the kernel (`MAXSYMLINKS`).
 const MAX_LINKS: usize = 40;
 
-/// A folder's handle: a root's own, or one opened on the way.
+/// A directory's handle: a root's own, or one opened on the way.
 #[derive(Debug)]
-pub(super) enum Folder<'w> {
+pub(super) enum Directory<'w> {
     Root(BorrowedFd<'w>),
     Own(OwnedFd),
 }
 
-impl AsFd for Folder<'_> {
+impl AsFd for Directory<'_> {
     fn as_fd(&self) -> BorrowedFd<'_> {
         match self {
-            Folder::Root(handle) => *handle,
-            Folder::Own(handle) => handle.as_fd(),
+            Directory::Root(handle) => *handle,
+            Directory::Own(handle) => handle.as_fd(),
         }
     }
 }
 
-/// A walk by hand. Only the folder where it stands is open, however deep that is; of those above it
-/// the identities are known, so that `..` leads back to the very folder that was left, or nowhere.
+/// A walk by hand. Only the directory where it stands is open, however deep that is; of those above it
+/// the identities are known, so that `..` leads back to the very directory that was left, or nowhere.
 pub(super) struct Walk<'w> {
     workspace: &'w Workspace,
     /// The root that the walk started from or jumped to.
     base: usize,
-    /// The folders from there down to where it stands.
+    /// The directories from there down to where it stands.
     levels: Vec<Level>,
     /// The last of them; the root itself where there is none.
-    here: Folder<'w>,
+    here: Directory<'w>,
     /// What is still to be walked, the next one last.
     rest: Vec<Step>,
     links: Vec<Link>,
@@ -64,7 +64,7 @@ impl<'w> Walk<'w> {
             workspace,
             base,
             levels: Vec::new(),
-            here: Folder::Root(workspace.roots[base].folder()),
+            here: Directory::Root(workspace.roots[base].directory()),
             rest: Vec::new(),
             links: Vec::new(),
         };
@@ -85,7 +85,7 @@ impl<'w> Walk<'w> {
                 }
             }
         }
-        self.folder_itself()
+        self.directory_itself()
     }
 
     /// Opens one component. Returns the place when the walk is over.
@@ -103,19 +103,19 @@ impl<'w> Walk<'w> {
         };
         let stat = FileStat::of(&handle)?;
         match stat.kind {
-            FileKind::Folder => {
+            FileKind::Directory => {
                 let same = |root: &Root| root.id() == stat.id;
                 let nested = self.workspace.roots.iter().position(same);
                 let root = nested.unwrap_or_else(|| self.root());
                 self.levels.push(Level { name: step.name, stat, root });
-                self.here = Folder::Own(handle);
+                self.here = Directory::Own(handle);
                 Ok(None)
             }
             FileKind::Link => self.follow(&step, &handle).map(|()| None),
             FileKind::Regular | FileKind::Special(_) => {
                 let path = self.path().join(&step.name);
                 if !self.rest.is_empty() {
-                    return Err(Fault::NotAFolder(path));
+                    return Err(Fault::NotADirectory(path));
                 }
                 let target = Target::Found { handle, stat };
                 Ok(Some(self.place(path, target)))
@@ -148,12 +148,12 @@ impl<'w> Walk<'w> {
         };
         self.base = root;
         self.levels.clear();
-        self.here = Folder::Root(self.workspace.roots[root].folder());
+        self.here = Directory::Root(self.workspace.roots[root].directory());
         self.push(rest, link);
         Ok(())
     }
 
-    /// Goes one folder up. Above the top of a root may be another root: that is told by paths.
+    /// Goes one directory up. Above the top of a root may be another root: that is told by paths.
     fn leave(&mut self, step: &Step) -> Result<(), Fault> {
         if self.levels.pop().is_some() {
             return self.return_to_last();
@@ -171,20 +171,20 @@ impl<'w> Walk<'w> {
         self.jump(&path, link)
     }
 
-    /// Opens the last of the folders again.
+    /// Opens the last of the directories again.
     fn return_to_last(&mut self) -> Result<(), Fault> {
-        let top = self.workspace.roots[self.base].folder();
+        let top = self.workspace.roots[self.base].directory();
         let Some(level) = self.levels.last() else {
-            self.here = Folder::Root(top);
+            self.here = Directory::Root(top);
             return Ok(());
         };
         let path: PathBuf = self.levels.iter().map(|level| &level.name).collect();
-        let folder = open_beneath(top, path, HANDLE | OFlags::DIRECTORY)?;
-        if FileStat::of(&folder)?.id != level.stat.id {
+        let directory = open_beneath(top, path, HANDLE | OFlags::DIRECTORY)?;
+        if FileStat::of(&directory)?.id != level.stat.id {
             // Renamed or replaced in this moment.
             return Err(Errno::AGAIN.into());
         }
-        self.here = Folder::Own(folder);
+        self.here = Directory::Own(directory);
         Ok(())
     }
 
@@ -193,47 +193,47 @@ impl<'w> Walk<'w> {
         let mut path = self.path().join(&step.name);
         let ends_in_slash = self.rest.first().is_some_and(|last| last.name == ".");
         let link = step.link.map(|link| self.links[link].clone());
-        let mut folders = vec![step.name];
+        let mut directories = vec![step.name];
         for next in self.rest.drain(..).rev() {
             match next.name.as_bytes() {
                 b"." => {}
                 b".." => return Err(Fault::NotFound { missing: path, link, near: Vec::new() }),
                 _ => {
                     path.push(&next.name);
-                    folders.push(next.name);
+                    directories.push(next.name);
                 }
             }
         }
-        folders.pop();
-        Ok(self.place(path, Target::Missing { folders, ends_in_slash, link }))
+        directories.pop();
+        Ok(self.place(path, Target::Missing { directories, ends_in_slash, link }))
     }
 
-    /// The walk ended at a folder.
-    fn folder_itself(self) -> Result<Place<'w>, Fault> {
+    /// The walk ended at a directory.
+    fn directory_itself(self) -> Result<Place<'w>, Fault> {
         let path = self.path();
         let root = &self.workspace.roots[self.root()];
         let (handle, stat) = match (self.here, self.levels.last()) {
-            (Folder::Own(handle), Some(level)) => (handle, level.stat),
+            (Directory::Own(handle), Some(level)) => (handle, level.stat),
             (top, _) => {
                 let handle = top.as_fd().try_clone_to_owned().map_err(Fault::System)?;
                 let stat = FileStat::of(&handle)?;
                 (handle, stat)
             }
         };
-        Ok(Place { path, root, target: Target::Found { handle, stat }, folder: None })
+        Ok(Place { path, root, target: Target::Found { handle, stat }, directory: None })
     }
 
     fn place(&mut self, path: PathBuf, target: Target) -> Place<'w> {
         let root = &self.workspace.roots[self.root()];
-        let top = Folder::Root(self.workspace.roots[self.base].folder());
-        let folder = std::mem::replace(&mut self.here, top);
-        Place { path, root, target, folder: Some(folder) }
+        let top = Directory::Root(self.workspace.roots[self.base].directory());
+        let directory = std::mem::replace(&mut self.here, top);
+        Place { path, root, target, directory: Some(directory) }
     }
 
     fn push(&mut self, path: &[u8], link: Option<usize>) {
         let step = |name: &[u8]| Step { name: OsStr::from_bytes(name).to_owned(), link };
         if path.ends_with(b"/") {
-            // "file/" asks for a folder, as "file/." does.
+            // "file/" asks for a directory, as "file/." does.
             self.rest.push(step(b"."));
         }
         let names = path.split(|byte| *byte == b'/').filter(|name| !name.is_empty());

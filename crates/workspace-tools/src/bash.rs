@@ -16,7 +16,7 @@ use tool_provider::{Category, Payload, Tool, ToolError, ToolSpec};
 use workspace_fs::text::name;
 
 mod arguments;
-mod folder;
+mod directory;
 mod notice;
 mod outcome;
 mod plain;
@@ -106,7 +106,7 @@ impl Tool<Files> for Bash {
             .ready
             .as_ref()
             .ok_or_else(|| ToolError::permission_denied("not configured: no roots"))?;
-        let cwd = folder::working_folder(context, &arguments)?;
+        let cwd = directory::working_directory(context, &arguments)?;
         let interrupt = Interrupt::new()
             .map_err(|error| ToolError::from_io("watch for a cancel", "", error))?;
         context.cancel.on_cancel({
@@ -134,7 +134,7 @@ impl Tool<Files> for Bash {
     fn preview(&self, arguments: &Payload, context: &Context<'_>) -> Result<View, ToolError> {
         let arguments = Arguments::parse(arguments, &self.settings)?;
         let jail = self.ready.as_ref().map(|ready| &*ready.jail);
-        let cwd = folder::working_folder(context, &arguments);
+        let cwd = directory::working_directory(context, &arguments);
         Ok(show::preview(&arguments, &self.settings, jail, cwd))
     }
 
@@ -238,7 +238,7 @@ impl<'a> Start<'a> {
                 let failed = ToolError::from_io(&format!("run in {cwd}"), &cwd, source);
                 match failed.category() {
                     Category::PermissionDenied => failed.with_hint(
-                        "the provider's user may not enter this folder, or one above it: change \
+                        "the provider's user may not enter this directory, or one above it: change \
                          their permissions, or name another cwd",
                     ),
                     _ => failed,

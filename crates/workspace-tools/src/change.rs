@@ -191,7 +191,7 @@ impl<'w> Destination<'w> {
     /// The file as it is.
     ///
     /// # Errors
-    /// When there is none; then similar names in the same folder are named.
+    /// When there is none; then similar names in the same directory are named.
     pub(super) fn existing(&self, path: &str) -> Result<&OpenFile, ToolError> {
         self.current().ok_or_else(|| {
             let argument = argument(self.context, path);

@@ -37,7 +37,7 @@ pub(crate) fn classify(mut error: WorkspaceError) -> ToolError {
     let resolved = error.resolved.as_ref().map(|path| name::of(path).into_owned());
     let mut new = match *error.fault {
         Fault::NoPath(_) if path.is_empty() => ToolError::invalid_arguments(
-            "path is empty: name a file or folder, absolute or relative to the working directory, \
+            "path is empty: name a file or directory, absolute or relative to the working directory, \
              which itself is .",
         ),
         Fault::NoPath(_) => ToolError::invalid_arguments(message),
@@ -49,9 +49,10 @@ pub(crate) fn classify(mut error: WorkspaceError) -> ToolError {
             let new = ToolError::not_found(message);
             if near.is_empty() { new } else { new.with_detail("similar", near) }
         }
-        Fault::NotAFolder(_) | Fault::IsFolder | Fault::Special(_) | Fault::TooManyLinks(_) => {
-            ToolError::execution_failed(message)
-        }
+        Fault::NotADirectory(_)
+        | Fault::IsDirectory
+        | Fault::Special(_)
+        | Fault::TooManyLinks(_) => ToolError::execution_failed(message),
         Fault::Locked(_) => ToolError::lock_busy(message),
         Fault::Changed => ToolError::race(message),
         Fault::Stopped => ToolError::cancelled(message),
@@ -118,8 +119,8 @@ mod tests {
 
     #[test]
     fn an_error_keeps_its_category_and_says_what_to_do() {
-        let folder = tempfile::tempdir().unwrap();
-        let root = folder.path().display().to_string();
+        let directory = tempfile::tempdir().unwrap();
+        let root = directory.path().display().to_string();
         let spec = RootsSpec { roots: vec![root], ..RootsSpec::default() };
         let workspace = Workspace::open(&spec).unwrap();
         let read = |text: &str| {

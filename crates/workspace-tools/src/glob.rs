@@ -1,4 +1,4 @@
-//! `glob`: finds files, folders and links by their names.
+//! `glob`: finds files, directories and links by their names.
 
 mod find;
 mod list;
@@ -91,42 +91,42 @@ impl<'a> Arguments<'a> {
         Ok(Self { text: given, pattern, glob, path: spec::START.get(arguments), rules, page, sort })
     }
 
-    /// The folder where the search starts, and what the caller calls it. Nothing where the pattern
-    /// spells out folders that are not there.
+    /// The directory where the search starts, and what the caller calls it. Nothing where the pattern
+    /// spells out directories that are not there.
     ///
     /// # Errors
-    /// When `path` is no folder, or the search would start outside the roots.
+    /// When `path` is no directory, or the search would start outside the roots.
     fn start<'w>(&self, context: &Context<'w>) -> Result<Option<(Place<'w>, String)>, ToolError> {
         let working_directory = context.working_directory;
         let argument = |text| PathArgument { text, working_directory };
-        let folders = &self.pattern.folders;
+        let directories = &self.pattern.directories;
         let path = self.path.unwrap_or(".");
-        if !folders.starts_with('/') {
+        if !directories.starts_with('/') {
             let place = context
                 .state
                 .workspace
                 .locate_existing(argument(path), Action::List)
                 .classified()?;
-            if !is_folder(&place) {
-                return Err(no_folder(path));
+            if !is_directory(&place) {
+                return Err(no_directory(path));
             }
-            if folders.is_empty() {
+            if directories.is_empty() {
                 return Ok(Some((place, path.to_owned())));
             }
         }
-        let start = match (folders.strip_prefix('/'), self.path) {
-            (Some(_), _) | (None, None) => folders.as_bytes().to_vec(),
-            (None, Some(path)) => [&*name::decode(path), b"/", folders.as_bytes()].concat(),
+        let start = match (directories.strip_prefix('/'), self.path) {
+            (Some(_), _) | (None, None) => directories.as_bytes().to_vec(),
+            (None, Some(path)) => [&*name::decode(path), b"/", directories.as_bytes()].concat(),
         };
         let start = name::encode(&start).into_owned();
         match context.state.workspace.locate(argument(&start), Action::List) {
-            Ok(place) if is_folder(&place) => Ok(Some((place, start))),
+            Ok(place) if is_directory(&place) => Ok(Some((place, start))),
             Ok(_) => Ok(None),
             Err(error) => match *error.fault {
                 // A pattern matches what is there. What a link leads to outside is not, as far as
                 // anyone is told.
                 Fault::NotFound { .. }
-                | Fault::NotAFolder(_)
+                | Fault::NotADirectory(_)
                 | Fault::TooManyLinks(_)
                 | Fault::Outside { link: Some(_), .. } => Ok(None),
                 _ => Err(classify(error)),
@@ -135,14 +135,17 @@ impl<'a> Arguments<'a> {
     }
 }
 
-fn is_folder(place: &Place<'_>) -> bool {
-    matches!(&place.target, Target::Found { stat, .. } if stat.kind == FileKind::Folder)
+fn is_directory(place: &Place<'_>) -> bool {
+    matches!(&place.target, Target::Found { stat, .. } if stat.kind == FileKind::Directory)
 }
 
-fn no_folder(path: &str) -> ToolError {
-    ToolError::invalid_arguments(format!("cannot list {}: it is not a folder", name::shown(path)))
-        .with_detail("path", path)
-        .with_hint("path names the folder to start from; the pattern names files in it")
+fn no_directory(path: &str) -> ToolError {
+    ToolError::invalid_arguments(format!(
+        "cannot list {}: it is not a directory",
+        name::shown(path)
+    ))
+    .with_detail("path", path)
+    .with_hint("path names the directory to start from; the pattern names files in it")
 }
 
 impl Tool<Files> for Glob {

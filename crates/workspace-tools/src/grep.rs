@@ -1,4 +1,4 @@
-//! `grep`: finds lines that match a pattern, in a file or in all files beneath a folder.
+//! `grep`: finds lines that match a pattern, in a file or in all files beneath a directory.
 
 mod arguments;
 mod collect;

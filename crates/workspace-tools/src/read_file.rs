@@ -94,7 +94,7 @@ impl Tool<Files> for ReadFile {
         let found = context.state.workspace.locate_existing(place, Action::Read);
         let fault = match found.map(|place| place.target) {
             Ok(Target::Found { stat, .. }) => match stat.kind {
-                FileKind::Folder => Some(is_folder(path)),
+                FileKind::Directory => Some(is_directory(path)),
                 FileKind::Special(special) => Some(ToolError::execution_failed(format!(
                     "cannot read {}: it is {special}",
                     name::shown(path)
@@ -119,21 +119,21 @@ impl Tool<Files> for ReadFile {
     }
 }
 
-/// A folder is a slip that a model makes: it means to list.
+/// A directory is a slip that a model makes: it means to list.
 fn suggest_listing(error: workspace_fs::WorkspaceError) -> ToolError {
-    if !matches!(*error.fault, Fault::IsFolder) {
+    if !matches!(*error.fault, Fault::IsDirectory) {
         return classify(error);
     }
-    let new = is_folder(&error.path);
+    let new = is_directory(&error.path);
     match error.resolved {
         Some(resolved) => new.with_detail("resolved_path", name::of(&resolved)),
         None => new,
     }
 }
 
-fn is_folder(path: &str) -> ToolError {
+fn is_directory(path: &str) -> ToolError {
     let message = format!(
-        "cannot read {}: it is a folder; use glob to list what is in it",
+        "cannot read {}: it is a directory; use glob to list what is in it",
         name::shown(path)
     );
     let listing = serde_json::json!({ "pattern": "*", "path": name::shown(path) });

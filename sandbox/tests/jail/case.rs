@@ -167,7 +167,8 @@ pub(crate) fn version_in_registry(name: &str) -> Option<String> {
         .map(PathBuf::from)
         .or_else(|| Some(PathBuf::from(std::env::var_os("HOME")?).join(".cargo")))?;
     let registries = fs::read_dir(home.join("registry/cache")).ok()?.flatten();
-    let files = registries.flat_map(|folder| fs::read_dir(folder.path()).into_iter().flatten());
+    let files =
+        registries.flat_map(|directory| fs::read_dir(directory.path()).into_iter().flatten());
     let version = |file: fs::DirEntry| {
         let file = file.file_name().into_string().ok()?;
         let version = file.strip_prefix(name)?.strip_prefix('-')?.strip_suffix(".crate")?;
@@ -179,5 +180,5 @@ pub(crate) fn version_in_registry(name: &str) -> Option<String> {
 /// Where a program lies, as the shell would find it.
 fn program_file(name: &str) -> Option<PathBuf> {
     let path = std::env::var_os("PATH")?;
-    std::env::split_paths(&path).map(|folder| folder.join(name)).find(|file| file.is_file())
+    std::env::split_paths(&path).map(|directory| directory.join(name)).find(|file| file.is_file())
 }

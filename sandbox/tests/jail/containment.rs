@@ -183,10 +183,10 @@ fn a_dropped_jail_lets_its_calls_end_and_a_second_one_works_beside_it(level: Lev
     assert_eq!(second.succeeds("echo second"), "second\n");
     let ShellFixture { jail, _base, .. } = first;
     drop(jail);
-    assert!(base.exists(), "the call still uses the private folders");
+    assert!(base.exists(), "the call still uses the private directories");
     std::fs::write(root.join("go"), "").unwrap();
     assert!(talking.end().out.ends_with("late\n"));
-    until("the private folders are removed", || !base.exists());
+    until("the private directories are removed", || !base.exists());
 }
 
 fn a_supervisor_that_dies_takes_its_call_with_it(level: Level) {
@@ -259,14 +259,14 @@ fn what_a_killed_provider_leaves_on_the_disk_is_swept_by_the_next() {
     let script = "echo $TMPDIR > $TMPDIR/left; echo up; sleep 1000";
     let mut provider = Provider::start(provider(base.path()).args(["/bin/bash", "-c", script]));
     assert_eq!(provider.line(), "up");
-    // A first try with namespaces that were refused takes its folder away a moment later.
+    // A first try with namespaces that were refused takes its directory away a moment later.
     until("there is one jail", || jails() == 1);
     provider.kill();
     let private = base.path().join("tmp");
     let next = ShellFixture::begin(Namespaces::Never, move |policy, _| {
         policy.private_in = Some(private.clone());
     });
-    assert_eq!(jails(), 1, "the dead one's folder is gone, the new one's is there");
+    assert_eq!(jails(), 1, "the dead one's directory is gone, the new one's is there");
     drop(next);
     assert_eq!(jails(), 0);
 }

@@ -19,7 +19,7 @@ pub(crate) fn stories() -> Vec<case::Case> {
         "enforcement":
         a_missing_root_is_an_error_that_names_it,
         a_jail_over_everything_is_built_without_namespaces_and_says_why,
-        a_root_that_holds_the_home_folder_keeps_it_as_it_is,
+        a_root_that_holds_the_home_directory_keeps_it_as_it_is,
         a_program_that_is_no_spawner_is_an_error_and_not_a_wait,
         off_is_off_and_says_so_and_still_leaves_no_process,
         a_machine_that_refuses_namespaces_gets_a_jail_without_them_that_says_why needs [Need::Tracing],
@@ -27,16 +27,16 @@ pub(crate) fn stories() -> Vec<case::Case> {
         a_kernel_without_landlock_is_taken_by_best_effort_which_says_what_is_missing needs [Need::Tracing],
         a_kernel_without_filters_is_refused_by_enforce_and_said_by_best_effort needs [Need::Tracing],
         a_provider_is_closed_to_other_processes_of_its_user needs [Need::Program("setpriv")],
-        a_jail_without_commands_keeps_its_private_folders,
+        a_jail_without_commands_keeps_its_private_directories,
         a_spawner_that_dies_shows_in_the_next_start,
     ];
     [at_each_level, once].concat()
 }
 
-/// A policy for a root in `base` and private folders beside it.
+/// A policy for a root in `base` and private directories beside it.
 fn policy(base: &std::path::Path) -> Policy {
-    for folder in ["root", "private"] {
-        std::fs::create_dir_all(base.join(folder)).unwrap();
+    for directory in ["root", "private"] {
+        std::fs::create_dir_all(base.join(directory)).unwrap();
     }
     Policy {
         roots: vec![base.join("root")],
@@ -82,7 +82,7 @@ fn a_jail_over_everything_is_built_without_namespaces_and_says_why() {
     assert_eq!(fixture.succeeds("cat $OUTSIDE/secret"), "SECRET");
 }
 
-fn a_root_that_holds_the_home_folder_keeps_it_as_it_is() {
+fn a_root_that_holds_the_home_directory_keeps_it_as_it_is() {
     for namespaces in [Namespaces::Auto, Namespaces::Never] {
         let fixture = ShellFixture::begin(namespaces, |policy, _| {
             policy.home = Some(policy.roots[0].clone());
@@ -208,7 +208,7 @@ fn a_provider_is_closed_to_other_processes_of_its_user() {
     assert_eq!(read(&[("JAILED_OPEN", "1")]), (true, true));
 }
 
-fn a_jail_without_commands_keeps_its_private_folders() {
+fn a_jail_without_commands_keeps_its_private_directories() {
     let fixture =
         ShellFixture::begin(Namespaces::Auto, |policy, _| policy.commands = Commands::Never);
     let kept = fixture.jail.private().spool.join("kept");

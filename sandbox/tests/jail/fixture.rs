@@ -57,7 +57,7 @@ pub(crate) struct Call {
 impl Directories {
     pub(crate) fn new() -> Self {
         let base = tempfile::Builder::new().prefix("jail-story-").tempdir().unwrap();
-        // Both the system's folder for temporary files and a root may be reached by links; the
+        // Both the system's directory for temporary files and a root may be reached by links; the
         // stories about that make their own.
         let at = base.path().canonicalize().unwrap();
         let dirs = Self {
@@ -67,8 +67,8 @@ impl Directories {
             home: at.join("home"),
             _base: base,
         };
-        for folder in [&dirs.root, &dirs.outside, &dirs.private, &dirs.home] {
-            fs::create_dir(folder).unwrap();
+        for directory in [&dirs.root, &dirs.outside, &dirs.private, &dirs.home] {
+            fs::create_dir(directory).unwrap();
         }
         fs::write(dirs.secret(), SECRET).unwrap();
         fs::write(dirs.root.join("own"), "own").unwrap();
@@ -112,7 +112,7 @@ impl Directories {
         }
     }
 
-    /// A home folder of the story's own, for policies that are not to see the operator's.
+    /// A home directory of the story's own, for policies that are not to see the operator's.
     pub(crate) fn home(&self) -> &Path {
         &self.home
     }

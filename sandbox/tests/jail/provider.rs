@@ -34,8 +34,8 @@ pub(crate) fn provider_under(
     base: &Path,
 ) -> std::process::Command {
     let (root, tmp) = (base.join("root"), base.join("tmp"));
-    for folder in [&root, &tmp] {
-        fs::create_dir_all(folder).unwrap();
+    for directory in [&root, &tmp] {
+        fs::create_dir_all(directory).unwrap();
     }
     let mut command = std::process::Command::new(program);
     command.args(arguments).arg(ARGUMENT).arg(root).env("TMPDIR", tmp);

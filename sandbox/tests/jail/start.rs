@@ -14,7 +14,7 @@ pub(crate) fn stories() -> Vec<case::Case> {
     stories![
         "start":
         a_start_that_fails_says_where_and_why,
-        a_command_gets_its_arguments_its_environment_and_its_folder_and_nothing_else,
+        a_command_gets_its_arguments_its_environment_and_its_directory_and_nothing_else,
         new_files_get_the_modes_that_the_providers_umask_leaves,
         the_pid_is_the_one_that_the_machine_sees,
         the_report_tells_status_and_use,
@@ -58,7 +58,7 @@ fn a_start_that_fails_says_where_and_why(level: Level) {
     assert_eq!(fixture.succeeds("echo works"), "works\n");
 }
 
-fn a_command_gets_its_arguments_its_environment_and_its_folder_and_nothing_else(level: Level) {
+fn a_command_gets_its_arguments_its_environment_and_its_directory_and_nothing_else(level: Level) {
     let fixture = &ShellFixture::at(level);
     let (mut command, out, err) = fixture.command("");
     command.program = "/usr/bin/env".into();

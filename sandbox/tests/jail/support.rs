@@ -46,7 +46,8 @@ impl ShellFixture {
         Self::with(level, |_, _| {})
     }
 
-    /// At a level, over a changed policy. `change` gets the policy and the folder that lies outside.
+    /// At a level, over a changed policy. `change` gets the policy and the directory that lies
+    /// outside.
     pub(crate) fn with(level: Level, change: impl Fn(&mut Policy, &Path)) -> Self {
         let namespaces = match level {
             Level::Full => Namespaces::Auto,
@@ -61,8 +62,8 @@ impl ShellFixture {
         let base = tempfile::Builder::new().prefix("jail-story").tempdir().unwrap();
         let path = base.path().canonicalize().unwrap();
         let (root, outside) = (path.join("root"), path.join("outside"));
-        for folder in [&root, &outside, &path.join("private")] {
-            fs::create_dir(folder).unwrap();
+        for directory in [&root, &outside, &path.join("private")] {
+            fs::create_dir(directory).unwrap();
         }
         fs::write(outside.join("secret"), "SECRET").unwrap();
         let mut policy = Policy {

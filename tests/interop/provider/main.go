@@ -155,7 +155,7 @@ func (d *desk) getSchema(context.Context, wire.Object) (wire.Object, error) {
 		"tools": schemas,
 		"config_schema": wire.Object{"attributes": []any{wire.Object{
 			"name": "state_dir", "type": "ATTR_TYPE_STRING", "required": true,
-			"description": "The folder in which the counters are kept; it must be there.",
+			"description": "The directory in which the counters are kept; it must be there.",
 		}}},
 	}, nil
 }
@@ -164,12 +164,12 @@ func (d *desk) configure(_ context.Context, request wire.Object) (wire.Object, e
 	block, _ := request["config"].(wire.Object)
 	dir, _ := block["state_dir"].(string)
 	if dir == "" {
-		return nil, status.Error(codes.InvalidArgument, "state_dir must name a folder")
+		return nil, status.Error(codes.InvalidArgument, "state_dir must name a directory")
 	}
 	if info, err := os.Stat(dir); err != nil {
 		return nil, status.Errorf(codes.InvalidArgument, "state_dir: %v", err)
 	} else if !info.IsDir() {
-		return nil, status.Errorf(codes.InvalidArgument, "state_dir: %s is no folder", dir)
+		return nil, status.Errorf(codes.InvalidArgument, "state_dir: %s is no directory", dir)
 	}
 	d.config.Store(&config{stateDir: dir})
 	d.log.Info("configured", "state_dir", dir)
@@ -200,10 +200,10 @@ func (d *desk) find(request wire.Object) (tool, call, *toolError) {
 	name, _ := sent["tool_name"].(string)
 	arguments, _ := sent["arguments"].(wire.Object)
 	context, _ := sent["call_context"].(wire.Object)
-	folder, _ := context["working_directory"].(string)
+	directory, _ := context["working_directory"].(string)
 	for _, tool := range d.tools {
 		if tool.schema()["name"] == name {
-			return tool, call{arguments, folder}, nil
+			return tool, call{arguments, directory}, nil
 		}
 	}
 	return nil, call{}, failed("NOT_FOUND", "there is no tool %q", name)

@@ -19,7 +19,7 @@ pub(crate) fn trials() -> Vec<Trial> {
         a_terminal_that_the_provider_has_is_not_the_commands needs [Need::Program("script")],
         memory_stays_small_whatever_is_printed_and_however_slowly_it_is_read,
         what_the_provider_was_given_is_not_the_commands_to_see,
-        a_folder_that_is_gone_is_told_from_one_that_is_foreign_and_from_a_missing_shell,
+        a_directory_that_is_gone_is_told_from_one_that_is_foreign_and_from_a_missing_shell,
         a_secret_is_masked_wherever_it_is_cut,
     ]
 }
@@ -118,15 +118,15 @@ async fn what_the_provider_was_given_is_not_the_commands_to_see() {
     fixture.end().await;
 }
 
-/// A folder that is not there, or lies elsewhere, is told as such, and so is a shell that is not
+/// A directory that is not there, or lies elsewhere, is told as such, and so is a shell that is not
 /// there: none of them is taken for another.
-async fn a_folder_that_is_gone_is_told_from_one_that_is_foreign_and_from_a_missing_shell() {
+async fn a_directory_that_is_gone_is_told_from_one_that_is_foreign_and_from_a_missing_shell() {
     let mut fixture = Fixture::configured().await;
-    std::fs::create_dir(fixture.path("folder")).unwrap();
-    let here = json!({"command": "pwd", "cwd": "folder"});
+    std::fs::create_dir(fixture.path("directory")).unwrap();
+    let here = json!({"command": "pwd", "cwd": "directory"});
     let (_, outcome) = fixture.call("bash", here.clone()).await;
-    assert!(outcome.unwrap()["output"].as_str().unwrap().ends_with("/folder\n"));
-    std::fs::remove_dir(fixture.path("folder")).unwrap();
+    assert!(outcome.unwrap()["output"].as_str().unwrap().ends_with("/directory\n"));
+    std::fs::remove_dir(fixture.path("directory")).unwrap();
     let (_, gone) = fixture.call("bash", here).await;
     let gone = gone.unwrap_err();
     assert_eq!(gone.category, "not_found", "{}", gone.message);

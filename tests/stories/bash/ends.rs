@@ -328,6 +328,6 @@ async fn kept_outputs_go_with_their_provider_or_when_the_next_one_starts() {
     let (_, outcome) = fixture.call("bash", long).await;
     let second = kept(&Value::Object(outcome.unwrap()));
     assert!(second.exists());
-    let _folder = fixture.end_and_keep().await;
+    let _directory = fixture.end_and_keep().await;
     assert!(!second.exists());
 }

@@ -1,4 +1,4 @@
-//! The provider's own socket, in a folder that its commands may write: no way out of the jail.
+//! The provider's own socket, in a directory that its commands may write: no way out of the jail.
 
 use std::io::{Read as _, Write as _};
 use std::os::unix::net::UnixStream;
@@ -19,7 +19,7 @@ pub(crate) fn trials() -> Vec<Trial> {
 const GREETING: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\0\x04\0\0\0\0\0";
 
 /// Whoever reaches the socket could configure the provider anew, without a jail. A command that has
-/// the socket's folder in its roots is turned away, also by its grandchild in a session of its own;
+/// the socket's directory in its roots is turned away, also by its grandchild in a session of its own;
 /// another process of the same user is served, as a host's tools are.
 async fn a_command_cannot_take_the_kernels_place() {
     let mut fixture = Fixture::launched().await;

@@ -25,7 +25,7 @@ pub(crate) struct Fixture {
     pub(crate) outside: PathBuf,
     jail: Arc<Jail>,
     stage: Arc<Stage>,
-    _folders: [TempDir; 2],
+    _directories: [TempDir; 2],
 }
 
 /// What a call uses, on whatever thread it runs.
@@ -58,9 +58,9 @@ impl Fixture {
 
     /// A fixture whose settings `change` adapts.
     pub(crate) fn with(change: impl FnOnce(&mut BashSettings)) -> Self {
-        let folders = [TempDir::new().unwrap(), TempDir::new().unwrap()];
+        let directories = [TempDir::new().unwrap(), TempDir::new().unwrap()];
         let [root, outside] =
-            [0, 1].map(|index: usize| folders[index].path().canonicalize().unwrap());
+            [0, 1].map(|index: usize| directories[index].path().canonicalize().unwrap());
         let mut settings = BashSettings {
             policy: Policy {
                 roots: vec![root.clone()],
@@ -74,14 +74,14 @@ impl Fixture {
         change(&mut settings);
         let jail = Arc::new(Jail::build(&settings.policy).unwrap());
         let workspace = workspace(&settings.policy);
-        let workspace = workspace.with_own_folder(&jail.private().spool).unwrap();
+        let workspace = workspace.with_own_directory(&jail.private().spool).unwrap();
         let level = jail.enforcement().level;
         let spool = Arc::new(Spool::open(&jail.private().spool).unwrap());
         let secrets = settings.environment.secrets().clone();
         let bash = Bash::new(settings, jail.clone(), spool);
         let files = Files::new(Arc::new(workspace), level);
         let stage = Stage { bash, root: root.clone(), files, secrets };
-        Self { root, outside, jail, stage: Arc::new(stage), _folders: folders }
+        Self { root, outside, jail, stage: Arc::new(stage), _directories: directories }
     }
 
     pub(crate) fn bash(&self) -> &Bash {
@@ -101,9 +101,9 @@ impl Fixture {
         answer.outcome.unwrap_or_else(|error| panic!("{command}: {error} {:?}", error.details()))
     }
 
-    /// Runs a command in a folder to its end, which must be a result.
-    pub(crate) fn result_in(&self, folder: &Path, command: &str) -> Payload {
-        let answer = self.run(json!({ "command": command, "cwd": folder.to_str().unwrap() }));
+    /// Runs a command in a directory to its end, which must be a result.
+    pub(crate) fn result_in(&self, directory: &Path, command: &str) -> Payload {
+        let answer = self.run(json!({ "command": command, "cwd": directory.to_str().unwrap() }));
         answer.outcome.unwrap_or_else(|error| panic!("{command}: {error} {:?}", error.details()))
     }
 

@@ -1,4 +1,4 @@
-//! Repositories whose git folder is somewhere else.
+//! Repositories whose git directory is somewhere else.
 
 use std::process::Command;
 
@@ -7,12 +7,12 @@ use crate::trials::{Need, Trial};
 
 pub(crate) fn trials() -> Vec<Trial> {
     trials![
-        a_worktree_needs_its_git_folder_granted_and_a_forged_pointer_grants_nothing
+        a_worktree_needs_its_git_directory_granted_and_a_forged_pointer_grants_nothing
             needs [Need::Program("git")],
     ]
 }
 
-fn a_worktree_needs_its_git_folder_granted_and_a_forged_pointer_grants_nothing() {
+fn a_worktree_needs_its_git_directory_granted_and_a_forged_pointer_grants_nothing() {
     let base = tempfile::tempdir().unwrap();
     let base = base.path().canonicalize().unwrap();
     let git = |arguments: &[&str]| {
@@ -34,15 +34,15 @@ fn a_worktree_needs_its_git_folder_granted_and_a_forged_pointer_grants_nothing()
     let denied = Fixture::with(|settings| settings.policy.roots = vec![worktree.clone()]);
     let result = denied.result_in(&worktree, commit);
     assert_ne!(result["exit_code"], 0);
-    let folder = base.join("main/.git");
+    let directory = base.join("main/.git");
     assert!(
-        notice(&result).contains(&format!("{} into bash_write", folder.display())),
+        notice(&result).contains(&format!("{} into bash_write", directory.display())),
         "{result:?}"
     );
 
     let granted = Fixture::with(|settings| {
         settings.policy.roots = vec![worktree.clone()];
-        settings.policy.command_write = vec![folder.clone()];
+        settings.policy.command_write = vec![directory.clone()];
     });
     let result = granted.result_in(&worktree, commit);
     assert_eq!(result["output"].as_str().unwrap().trim(), "2", "{result:?}");

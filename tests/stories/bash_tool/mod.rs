@@ -1,9 +1,9 @@
 //! The bash tool in this process: real commands in a real jail, told by the events and the outcome.
 
+mod directories;
 mod ends;
 mod environment;
 mod fixture;
-mod folders;
 mod git;
 mod notices;
 mod results;
@@ -21,7 +21,7 @@ pub(crate) fn trials() -> Vec<Trial> {
         notices::trials(),
         streams::trials(),
         results::trials(),
-        folders::trials(),
+        directories::trials(),
         git::trials(),
         shows::trials(),
         environment::trials(),

@@ -32,8 +32,8 @@ fn a_path_outside_is_named_with_the_setting_that_would_grant_it() {
 }
 
 fn a_read_only_root_is_named() {
-    let folder = tempfile::tempdir().unwrap();
-    let read_only = folder.path().canonicalize().unwrap();
+    let directory = tempfile::tempdir().unwrap();
+    let read_only = directory.path().canonicalize().unwrap();
     std::fs::write(read_only.join("f"), "F").unwrap();
     let fixture = Fixture::with(|settings| {
         settings.policy.read_only_roots.push(read_only.clone());

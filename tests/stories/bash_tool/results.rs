@@ -19,7 +19,7 @@ pub(crate) fn trials() -> Vec<Trial> {
         nonsense_is_refused_before_anything_runs,
         a_missing_shell_is_replaced_and_that_is_said,
         a_command_sees_the_listed_variables_and_nothing_of_ours,
-        temporary_files_and_caches_go_to_private_folders,
+        temporary_files_and_caches_go_to_private_directories,
         long_output_keeps_head_and_tail_and_a_file_with_all_of_it,
         invalid_bytes_are_shown_as_such,
     ]
@@ -144,7 +144,7 @@ fn a_command_sees_the_listed_variables_and_nothing_of_ours() {
     assert!(!own.contains("CARGO_MANIFEST_DIR=") && !rest.contains("CARGO_MANIFEST_DIR="));
 }
 
-fn temporary_files_and_caches_go_to_private_folders() {
+fn temporary_files_and_caches_go_to_private_directories() {
     let fixture = Fixture::new();
     let result = fixture.result(
         "set -e; f=$(mktemp); case $f in $TMPDIR/*) ;; *) echo $f;; esac; \

@@ -29,7 +29,7 @@ fn a_preview_tells_where_how_long_and_behind_what_and_changes_nothing() {
     let lines = lines(&shown);
     let has = |text: &str| lines.iter().any(|(line, _)| line == text);
     assert_eq!(lines[0], ("touch made".to_owned(), None));
-    for text in [format!("folder: {root}"), format!("may write: {root}")] {
+    for text in [format!("directory: {root}"), format!("may write: {root}")] {
         assert!(has(&text), "{text}: {lines:?}");
     }
     assert!(has("timeout: 5 s") && has("network: closed"), "{lines:?}");

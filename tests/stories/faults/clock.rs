@@ -57,8 +57,8 @@ time_t time(time_t *out) {
 }
 ";
 
-fn library(folder: &Path) -> std::path::PathBuf {
-    let (source, library) = (folder.join("jumping.c"), folder.join("jumping.so"));
+fn library(directory: &Path) -> std::path::PathBuf {
+    let (source, library) = (directory.join("jumping.c"), directory.join("jumping.so"));
     std::fs::write(&source, JUMPING).unwrap();
     let made =
         Command::new("cc").args(["-shared", "-fPIC", "-o"]).arg(&library).arg(&source).status();
@@ -79,8 +79,8 @@ fn assert_jumps(library: &Path) {
 }
 
 async fn a_clock_that_jumps_neither_ends_a_call_nor_keeps_it() {
-    let folder = tempfile::tempdir().unwrap();
-    let library = library(folder.path());
+    let directory = tempfile::tempdir().unwrap();
+    let library = library(directory.path());
     assert_jumps(&library);
     for security in [Security::Plain, Security::AutoMtls] {
         let change = |launch: Launch| launch.security(security).env("LD_PRELOAD", &library);

@@ -74,12 +74,12 @@ fn all_end(pids: &[u32]) {
 
 /// A host that is killed has no chance to say anything. Everything ends with it all the same.
 async fn a_killed_host_leaves_no_process() {
-    let folder = tempfile::tempdir().unwrap();
+    let directory = tempfile::tempdir().unwrap();
     let mark = mark("host");
     let mut host = Command::new(PROGRAM)
         .args(["call", "bash", &json!({"command": endless(&mark)}).to_string()])
-        .env("TMPDIR", folder.path())
-        .current_dir(folder.path())
+        .env("TMPDIR", directory.path())
+        .current_dir(directory.path())
         .stdout(Stdio::null())
         .stderr(Stdio::null())
         .spawn()

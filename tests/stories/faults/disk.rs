@@ -13,7 +13,8 @@ pub(crate) fn trials() -> Vec<Trial> {
     ]
 }
 
-/// Where the results of commands are kept, and where a jail's private folders lie, there is no room.
+/// Where the results of commands are kept, and where a jail's private directories lie, there is no
+/// room.
 async fn commands_run_without_room_for_their_output() {
     let mut fixture = Fixture::launched().await;
     let tmp = fixture.path("").parent().unwrap().join("tmp");
@@ -33,7 +34,7 @@ async fn commands_run_without_room_for_their_output() {
     fixture.write("a.txt", "one\n");
     let edit = json!({"path": "a.txt", "old_string": "one", "new_string": "two"});
     fixture.result("edit_file", edit).await;
-    // Once there is no room for another jail's folders, the old jail stays in force.
+    // Once there is no room for another jail's directories, the old jail stays in force.
     let fill = tmp.join("fill");
     std::fs::create_dir(&fill).unwrap();
     let files = (0..).map(|number| std::fs::write(fill.join(number.to_string()), ""));
@@ -56,7 +57,7 @@ async fn a_file_system_that_becomes_read_only_is_told_as_that() {
     let changes = [
         ("edit_file", json!({"path": "a.txt", "old_string": "one", "new_string": "two"})),
         ("write_file", json!({"path": "a.txt", "content": "three\n"})),
-        ("write_file", json!({"path": "new/folder/b.txt", "content": "four\n"})),
+        ("write_file", json!({"path": "new/directory/b.txt", "content": "four\n"})),
     ];
     mount(&["-o", "remount,bind,ro"], &root);
     for (tool, arguments) in changes.clone() {

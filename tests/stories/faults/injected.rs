@@ -67,7 +67,7 @@ async fn system_calls_that_fail_are_told_and_leave_files_whole() {
         for (tool, arguments, new) in calls {
             fixture.write("f", OLD);
             // What is there already would not be written again.
-            let _ = std::fs::remove_dir_all(fixture.path("folder"));
+            let _ = std::fs::remove_dir_all(fixture.path("directory"));
             let outcome = strangers_call(&mut fixture, tool, arguments).await;
             let what = format!("{tool}, {fault:?}, {when}: {outcome:?}");
             let content = std::fs::read_to_string(fixture.path("f")).unwrap();
@@ -125,7 +125,7 @@ fn calls() -> [Call; 6] {
             Some("new\n"),
         ),
         ("write_file", json!({"path": "f", "content": "all new\n"}), Some("all new\n")),
-        ("write_file", json!({"path": "folder/new", "content": "x\n"}), None),
+        ("write_file", json!({"path": "directory/new", "content": "x\n"}), None),
         ("grep", json!({"pattern": "o"}), None),
         ("glob", json!({"pattern": "**/*"}), None),
     ]

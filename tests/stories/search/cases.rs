@@ -18,7 +18,7 @@ pub(crate) fn trials() -> Vec<Trial> {
         a_binary_file_is_searched_up_to_its_first_nul_and_named,
         a_bad_pattern_is_told_with_its_reason,
         a_search_stays_inside_and_ends,
-        unreadable_files_and_folders_are_named,
+        unreadable_files_and_directories_are_named,
         an_empty_root_has_nothing_and_says_so,
     ]
 }
@@ -41,8 +41,8 @@ async fn a_leading_dash_is_plain() {
 /// G03: ignored files are left out by one rule, named when they matter, and found when asked for.
 async fn what_is_ignored_is_never_silently_absent() {
     let mut fixture = Fixture::configured().await;
-    for folder in [".github", "dist"] {
-        std::fs::create_dir(fixture.path(folder)).unwrap();
+    for directory in [".github", "dist"] {
+        std::fs::create_dir(fixture.path(directory)).unwrap();
     }
     for file in [".github/w.yml", "dist/o.js", "src.js"] {
         fixture.write(file, "NEEDLE\n");
@@ -214,7 +214,7 @@ async fn a_search_stays_inside_and_ends() {
 }
 
 /// What cannot be read is counted and named, and costs nothing else.
-async fn unreadable_files_and_folders_are_named() {
+async fn unreadable_files_and_directories_are_named() {
     let mut fixture = unprivileged().await;
     std::fs::create_dir(fixture.path("closed")).unwrap();
     fixture.write("closed/x", "hit\n");

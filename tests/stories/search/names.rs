@@ -13,7 +13,7 @@ use crate::trials::Trial;
 pub(crate) fn trials() -> Vec<Trial> {
     trials![
         a_name_in_a_result_is_taken_by_every_tool,
-        an_odd_folder_is_a_folder,
+        an_odd_directory_is_a_directory,
         secrets_are_masked_in_what_is_found,
     ]
 }
@@ -34,8 +34,8 @@ async fn a_name_in_a_result_is_taken_by_every_tool() {
     let mut fixture = Fixture::configured().await;
     std::fs::create_dir(fixture.path("in")).unwrap();
     for (number, odd) in ODD.iter().enumerate() {
-        for folder in ["", "in"] {
-            let path = fixture.path(folder).join(OsStr::from_bytes(odd));
+        for directory in ["", "in"] {
+            let path = fixture.path(directory).join(OsStr::from_bytes(odd));
             std::fs::write(path, format!("needle {number}\n")).unwrap();
         }
     }
@@ -60,28 +60,28 @@ async fn a_name_in_a_result_is_taken_by_every_tool() {
     fixture.end().await;
 }
 
-/// Folders of such names can be searched, made, run in and left out of sentences' way.
-async fn an_odd_folder_is_a_folder() {
+/// Directories of such names can be searched, made, run in and left out of sentences' way.
+async fn an_odd_directory_is_a_directory() {
     let mut fixture = Fixture::configured().await;
     for odd in ODD {
-        let folder = name::encode(odd);
+        let directory = name::encode(odd);
         let inside = name::encode(&[odd, b"/new"].concat()).into_owned();
         fixture.result("write_file", json!({"path": inside, "content": "needle\n"})).await;
         let made = fixture.path("").join(OsStr::from_bytes(odd)).join("new");
         assert_eq!(std::fs::read(made).unwrap(), b"needle\n");
         assert_eq!(
-            grep(&mut fixture, json!({"pattern": "needle", "path": folder})).await,
+            grep(&mut fixture, json!({"pattern": "needle", "path": directory})).await,
             std::slice::from_ref(&inside)
         );
-        assert_eq!(glob(&mut fixture, json!({"pattern": "*", "path": folder})).await, [inside]);
-        let (_, ran) = fixture.call("bash", json!({"command": "cat new", "cwd": folder})).await;
+        assert_eq!(glob(&mut fixture, json!({"pattern": "*", "path": directory})).await, [inside]);
+        let (_, ran) = fixture.call("bash", json!({"command": "cat new", "cwd": directory})).await;
         let ran = ran.unwrap();
         assert_eq!((&ran["output"], &ran["exit_code"]), (&json!("needle\n"), &json!(0)));
         assert_eq!(name::decode(ran["cwd"].as_str().unwrap()), {
             let root = std::fs::canonicalize(fixture.path("")).unwrap();
             root.join(OsStr::from_bytes(odd)).into_os_string().into_encoded_bytes()
         });
-        let missing = fixture.failure("read_file", json!({"path": format!("{folder}x")})).await;
+        let missing = fixture.failure("read_file", json!({"path": format!("{directory}x")})).await;
         assert!(!missing.message.chars().any(char::is_control), "{missing:?}");
     }
     fixture.end().await;

@@ -24,9 +24,10 @@ type Case = (Value, &'static [&'static str]);
 
 /// Arguments of grep, whose mode is content where it says none.
 ///
-/// Left out is where we mean to differ: a folder that is ignored and yet named is searched by its own
-/// rules alone, `**` overrides no ignore rule, a type and a glob must both fit, and a rule with a
-/// slash holds in a folder beneath it also when the search starts there (ripgrep 13 loses it).
+/// Left out is where we mean to differ: a directory that is ignored and yet named is searched by
+/// its own rules alone, `**` overrides no ignore rule, a type and a glob must both fit, and a rule
+/// with a slash holds in a directory beneath it also when the search starts there (ripgrep 13 loses
+/// it).
 fn cases() -> Vec<Case> {
     vec![
         (json!({"pattern": "needle"}), &[]),
@@ -92,7 +93,7 @@ async fn beside_ripgrep() -> (Fixture, Ripgrep) {
     let mut fixture = Fixture::launched().await;
     tree::grow(&fixture.path(""));
     fixture.configure(json!({})).await.unwrap();
-    let ripgrep = Ripgrep { folder: fixture.path("") };
+    let ripgrep = Ripgrep { directory: fixture.path("") };
     (fixture, ripgrep)
 }
 
@@ -241,16 +242,16 @@ fn difference(arguments: &Value, ours: &[String], theirs: &[String]) -> Option<S
     ))
 }
 
-/// The ripgrep of this machine, at work in a folder.
+/// The ripgrep of this machine, at work in a directory.
 struct Ripgrep {
-    folder: PathBuf,
+    directory: PathBuf,
 }
 
 impl Ripgrep {
     /// Runs it by our rules: hidden files too, ignore files without a repository, by path.
     fn run(&self, flags: &[&[&str]], path: &str) -> Vec<u8> {
         let mut command = Command::new("rg");
-        command.current_dir(&self.folder).args([
+        command.current_dir(&self.directory).args([
             "--no-config",
             "--no-messages",
             "--no-ignore-global",

@@ -1,4 +1,4 @@
-//! A folder is swapped for a link that leads out, again and again, while it is searched.
+//! A directory is swapped for a link that leads out, again and again, while it is searched.
 
 use std::fs;
 use std::os::unix::fs::symlink;
@@ -15,8 +15,8 @@ use crate::trials::Trial;
 
 pub(crate) fn trials() -> Vec<Trial> {
     trials![
-        a_swapped_folder_never_leads_outside_behind_the_jail,
-        a_swapped_folder_never_leads_outside_without_the_jail,
+        a_swapped_directory_never_leads_outside_behind_the_jail,
+        a_swapped_directory_never_leads_outside_without_the_jail,
     ]
 }
 
@@ -24,20 +24,20 @@ pub(crate) fn trials() -> Vec<Trial> {
 const SEARCHES: usize = 40;
 const SWAPS: usize = 400;
 
-async fn a_swapped_folder_never_leads_outside_behind_the_jail() {
+async fn a_swapped_directory_never_leads_outside_behind_the_jail() {
     searched_under_attack("enforce").await;
 }
 
 /// The walk holds by itself, too.
-async fn a_swapped_folder_never_leads_outside_without_the_jail() {
+async fn a_swapped_directory_never_leads_outside_without_the_jail() {
     searched_under_attack("off").await;
 }
 
 async fn searched_under_attack(sandbox: &str) {
     let mut fixture = Fixture::launched().await;
     let outside = fixture.path("../outside");
-    for folder in [outside.join("deep"), fixture.path("a/b/deep"), fixture.path("still")] {
-        fs::create_dir_all(folder).unwrap();
+    for directory in [outside.join("deep"), fixture.path("a/b/deep"), fixture.path("still")] {
+        fs::create_dir_all(directory).unwrap();
     }
     for number in 0..30 {
         fs::write(outside.join(format!("deep/secret{number}")), "TOP secret\n").unwrap();
@@ -48,9 +48,9 @@ async fn searched_under_attack(sandbox: &str) {
     fixture.configure(json!({ "sandbox": sandbox })).await.unwrap();
 
     let attack = Attack::default();
-    let (folder, link) = (fixture.path("a/b"), fixture.path("a/link"));
+    let (directory, link) = (fixture.path("a/b"), fixture.path("a/link"));
     thread::scope(|scope| {
-        scope.spawn(|| attack.swap(&folder, &link));
+        scope.spawn(|| attack.swap(&directory, &link));
         // The attack ends with the story, also where that fails.
         let _set = SetOnDrop(&attack.is_over);
         tokio::task::block_in_place(|| {
@@ -79,7 +79,7 @@ async fn searches(fixture: &mut Fixture, attack: &Attack) {
         }
         seen += found.iter().flatten().filter(|path| path.contains("plain")).count();
     }
-    assert!(seen > 0, "the folder was there some of the time");
+    assert!(seen > 0, "the directory was there some of the time");
 }
 
 #[derive(Default)]
@@ -97,10 +97,10 @@ impl Drop for SetOnDrop<'_> {
 }
 
 impl Attack {
-    /// Swaps a folder and a link, both ways, until it is over.
-    fn swap(&self, folder: &Path, link: &Path) {
+    /// Swaps a directory and a link, both ways, until it is over.
+    fn swap(&self, directory: &Path, link: &Path) {
         while !self.is_over.load(Ordering::Relaxed) {
-            renameat_with(CWD, folder, CWD, link, RenameFlags::EXCHANGE).unwrap();
+            renameat_with(CWD, directory, CWD, link, RenameFlags::EXCHANGE).unwrap();
             self.swaps.fetch_add(1, Ordering::Relaxed);
             thread::yield_now();
         }

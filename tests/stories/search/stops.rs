@@ -19,10 +19,10 @@ pub(crate) fn trials() -> Vec<Trial> {
 async fn large() -> Fixture {
     let mut fixture = Fixture::launched().await;
     let text = "a line with a needle in it\nand one without\n".repeat(40);
-    for folder in 0..40 {
-        std::fs::create_dir(fixture.path(&format!("d{folder}"))).unwrap();
+    for directory in 0..40 {
+        std::fs::create_dir(fixture.path(&format!("d{directory}"))).unwrap();
         for file in 0..50 {
-            fixture.write(&format!("d{folder}/f{file}"), &text);
+            fixture.write(&format!("d{directory}/f{file}"), &text);
         }
     }
     fixture.configure(json!({})).await.unwrap();

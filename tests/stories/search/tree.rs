@@ -34,8 +34,8 @@ const WORDS: &[&str] = &[
     "//",
 ];
 
-/// Folders of the tree.
-const FOLDERS: &[&str] = &[
+/// Directories of the tree.
+const DIRECTORIES: &[&str] = &[
     "",
     "src",
     "src/deep",
@@ -89,16 +89,16 @@ impl Numbers {
     }
 }
 
-/// Grows the tree in an empty folder.
+/// Grows the tree in an empty directory.
 pub(super) fn grow(root: &Path) {
     let mut numbers = Numbers(8);
-    for folder in FOLDERS {
-        fs::create_dir_all(root.join(folder)).unwrap();
+    for directory in DIRECTORIES {
+        fs::create_dir_all(root.join(directory)).unwrap();
         for number in 0..3 + numbers.below(8) {
             let ending = ENDINGS[numbers.below(ENDINGS.len())];
             let line_ending = if numbers.below(5) == 0 { "\r\n" } else { "\n" };
             let text = numbers.lines(line_ending);
-            fs::write(root.join(folder).join(format!("f{number}.{ending}")), text).unwrap();
+            fs::write(root.join(directory).join(format!("f{number}.{ending}")), text).unwrap();
         }
     }
     let write = |path: &str, content: &[u8]| fs::write(root.join(path), content).unwrap();
@@ -144,7 +144,7 @@ pub(super) fn grow(root: &Path) {
     write("keep.log", b"needle kept\n");
     write("#odd", b"needle\n");
     let link = |target: &str, at: &str| symlink(target, root.join(at)).unwrap();
-    link("src", "link-to-folder");
+    link("src", "link-to-directory");
     link("keep.log", "link-to-file");
     link("absent", "link-to-nothing");
     link(".", "link-to-itself");

@@ -68,7 +68,7 @@ impl fmt::Display for Census {
             None => write!(f, "descriptors not shown to this user, ")?,
         }
         let Self { threads, processes, jails, .. } = self;
-        write!(f, "{threads} threads, {processes} processes, {jails} jails' folders")
+        write!(f, "{threads} threads, {processes} processes, {jails} jails' directories")
     }
 }
 

@@ -7,8 +7,8 @@ use provider_workspace::backend::provider;
 use tool_provider::schema::{Kind, Presence, Schema};
 use tool_provider::{Concurrency, RiskClass, ToolKind, ToolSpec};
 
-/// What to try by hand; a story runs each line, in this order, in a folder with the files of a small
-/// project.
+/// What to try by hand; a story runs each line, in this order, in a directory with the files of a
+/// small project.
 const EXAMPLES: &[(&str, &str)] = &[
     (
         "read_file",

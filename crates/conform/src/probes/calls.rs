@@ -22,13 +22,13 @@ pub(super) async fn unconfigured(trial: &mut Trial, session: &Session, operation
     if !trial.report.wants(&[Check::Unconfigured]) {
         return;
     }
-    let folder = trial.folder();
+    let directory = trial.directory();
     let Some(operation) = operations.iter().find(|operation| operation.is_callable()) else {
         let why = "there is no operation that the checker may call";
         return trial.report.not_reached(Check::Unconfigured, why);
     };
-    let arguments = candidates(operation, &folder).swap_remove(0);
-    let sent = call(&operation.tool.name, &arguments, &folder);
+    let arguments = candidates(operation, &directory).swap_remove(0);
+    let sent = call(&operation.tool.name, &arguments, &directory);
     let run = session.run(sent, None, trial.limit).await;
     let what = format!("{} before Configure", operation.tool.name);
     trial.judge_stray(Check::Unconfigured, &what, Some(operation), &run);
@@ -36,7 +36,7 @@ pub(super) async fn unconfigured(trial: &mut Trial, session: &Session, operation
 
 /// Finds arguments with which each operation succeeds, and some with which it fails.
 pub(super) async fn learn(trial: &mut Trial, session: &Session, operations: &mut [Operation]) {
-    let folder = trial.folder();
+    let directory = trial.directory();
     for operation in operations.iter_mut() {
         let name = operation.tool.name.clone();
         if operation.tool.kind == INTERACTIVE {
@@ -48,7 +48,7 @@ pub(super) async fn learn(trial: &mut Trial, session: &Session, operations: &mut
             continue;
         }
         let mut outcome = String::new();
-        for arguments in candidates(operation, &folder) {
+        for arguments in candidates(operation, &directory) {
             let run = settled(trial, session, operation, &arguments).await;
             if let Some(result) = run.result() {
                 operation.good = Some((arguments, result.clone()));
@@ -64,7 +64,7 @@ pub(super) async fn learn(trial: &mut Trial, session: &Session, operations: &mut
             trial.report.not_reached(Check::OutputSchema, why);
         }
         learn_shell(trial, session, operation).await;
-        if let Some(arguments) = failing(operation, &folder) {
+        if let Some(arguments) = failing(operation, &directory) {
             let run = settled(trial, session, operation, &arguments).await;
             operation.failing = run.error().map(|error| (arguments, error.clone()));
             let is_file = operation.samples.failing.is_none();
@@ -114,14 +114,14 @@ async fn again(trial: &mut Trial, session: &Session, operation: &Operation) {
     }
     let once = trial.fixture.state();
     let what = format!("{} {} once more", operation.tool.name, shown(good));
-    let sent = call(&operation.tool.name, good, &trial.folder());
+    let sent = call(&operation.tool.name, good, &trial.directory());
     let run = session.run(sent, None, trial.limit).await;
     trial.judge(&what, Some(operation), &run);
     match (once, trial.fixture.state()) {
         (Ok(once), Ok(twice)) => {
             let differences = once.differences(&twice);
             let seen = differences.into_iter().map(|path| format!("{what}: {path} is another"));
-            let wanted = "the folder as it was after the first, or idempotent = false";
+            let wanted = "the directory as it was after the first, or idempotent = false";
             trial.report.judge(Check::Idempotent, seen, wanted);
         }
         (Err(error), _) | (_, Err(error)) => {
@@ -170,13 +170,13 @@ async fn settled(
     operation: &Operation,
     arguments: &Payload,
 ) -> Run {
-    let folder = trial.folder();
+    let directory = trial.directory();
     let what = format!("{} {}", operation.tool.name, shown(arguments));
     let before = trial.fixture.reset().and_then(|()| trial.fixture.state());
     let deadline = operation.tool.default_timeout.and_then(|(seconds, nanos)| {
         Some(std::time::Duration::new(seconds.try_into().ok()?, nanos.try_into().ok()?))
     });
-    let sent = call(&operation.tool.name, arguments, &folder);
+    let sent = call(&operation.tool.name, arguments, &directory);
     let run = session.run(sent, deadline, trial.limit).await;
     trial.judge(&what, Some(operation), &run);
     if operation.tool.kind == DATA_SOURCE {
@@ -184,7 +184,7 @@ async fn settled(
             (Ok(before), Ok(after)) => {
                 let changes = before.changes(&after);
                 let problems = changes.into_iter().map(|change| format!("{what}: {change}"));
-                trial.report.judge(Check::ReadOnly, problems, "the folder as it was");
+                trial.report.judge(Check::ReadOnly, problems, "the directory as it was");
             }
             (Err(error), _) | (_, Err(error)) => {
                 trial.report.not_reached(Check::ReadOnly, error.to_string());
@@ -195,19 +195,19 @@ async fn settled(
 }
 
 /// Arguments that may succeed.
-fn candidates(operation: &Operation, folder: &str) -> Vec<Payload> {
+fn candidates(operation: &Operation, directory: &str) -> Vec<Payload> {
     match (&operation.samples.good, &operation.tool.input) {
         (Some(good), _) => vec![good.clone()],
-        (None, Some(input)) => derive::arguments(input, folder),
+        (None, Some(input)) => derive::arguments(input, directory),
         (None, None) => vec![Payload::new()],
     }
 }
 
 /// Arguments that fit the schema and should fail.
-fn failing(operation: &Operation, folder: &str) -> Option<Payload> {
+fn failing(operation: &Operation, directory: &str) -> Option<Payload> {
     operation.samples.failing.clone().or_else(|| {
         let (good, _) = operation.good.as_ref()?;
-        derive::with_file(good, folder, &format!("{folder}/no-such-folder/no-such-file"))
+        derive::with_file(good, directory, &format!("{directory}/no-such-directory/no-such-file"))
     })
 }
 
@@ -220,8 +220,8 @@ pub(super) fn shown(arguments: &Payload) -> String {
 pub(super) async fn places(trial: &mut Trial, session: &Session, operations: &[Operation]) {
     // A failed reset shows in what the calls find.
     let _ = trial.fixture.reset();
-    let folder = trial.folder();
-    let inner = format!("{folder}/{INNER}");
+    let directory = trial.directory();
+    let inner = format!("{directory}/{INNER}");
     let mut found_place = false;
     let mut found_order = false;
     for operation in operations {
@@ -232,7 +232,7 @@ pub(super) async fn places(trial: &mut Trial, session: &Session, operations: &[O
         // A data source takes a path where it finds a file that is there, and no other.
         let takes_path = operation.tool.kind == DATA_SOURCE && operation.failing.is_some();
         let relative = match command {
-            None if takes_path => derive::with_file(good, &folder, INNER_FILE),
+            None if takes_path => derive::with_file(good, &directory, INNER_FILE),
             command => command,
         };
         if let Some(arguments) = relative {
@@ -251,7 +251,7 @@ pub(super) async fn places(trial: &mut Trial, session: &Session, operations: &[O
         }
         if let Some(arguments) = operation.commanded(&derive::counting()) {
             found_order = true;
-            let run = session.run(call(name, &arguments, &folder), None, trial.limit).await;
+            let run = session.run(call(name, &arguments, &directory), None, trial.limit).await;
             trial.judge(&format!("a command of {name} that prints"), Some(operation), &run);
             judge_order(trial, name, &run);
         }
@@ -299,7 +299,7 @@ fn judge_order(trial: &mut Trial, name: &str, run: &Run) {
 /// Calls that are declared safe, at once.
 pub(super) async fn side_by_side(trial: &mut Trial, session: &Session, operations: &[Operation]) {
     let _ = trial.fixture.reset();
-    let folder = trial.folder();
+    let directory = trial.directory();
     // Another call with the same arguments may rightly fail after one that changed something.
     let is_safe = |operation: &&Operation| {
         let tool = &operation.tool;
@@ -325,7 +325,7 @@ pub(super) async fn side_by_side(trial: &mut Trial, session: &Session, operation
     }
     let calls = known.iter().flat_map(|(operation, good)| {
         (0..AT_ONCE).map(|number| {
-            let mut sent = call(&operation.tool.name, good, &folder);
+            let mut sent = call(&operation.tool.name, good, &directory);
             sent.id = format!("{}-{number}", sent.id);
             session.run(sent, None, trial.limit)
         })

@@ -28,16 +28,16 @@ pub(super) const NOT_LONG: &str = "no operation is known to run long; where ther
                                    calls.NAME.long in --config";
 
 /// Arguments of a call that runs for minutes.
-pub(super) fn long(operation: &Operation, folder: &str) -> Option<Payload> {
-    let ticking = || operation.commanded(&derive::ticking(folder));
+pub(super) fn long(operation: &Operation, directory: &str) -> Option<Payload> {
+    let ticking = || operation.commanded(&derive::ticking(directory));
     operation.samples.long.clone().or_else(ticking)
 }
 
 pub(super) async fn all(trial: &mut Trial, session: &Session, operations: &[Operation]) {
-    let folder = trial.folder();
+    let directory = trial.directory();
     let mut tried = false;
     for operation in operations.iter().filter(|operation| operation.is_callable()) {
-        let Some(arguments) = long(operation, &folder) else { continue };
+        let Some(arguments) = long(operation, &directory) else { continue };
         tried = true;
         if trial.report.wants(&[Check::Cancelled]) {
             cancelled(trial, session, operation, &arguments).await;
@@ -76,7 +76,7 @@ pub(super) async fn begin(
 ) -> Result<Begun, String> {
     trial.fixture.reset().map_err(|error| error.to_string())?;
     let before = processes::descendants();
-    let sent = call(&operation.tool.name, arguments, &trial.folder());
+    let sent = call(&operation.tool.name, arguments, &trial.directory());
     // A server in Go sends the headers of an answer with its first event, which may never come: what
     // the call does is all that can be waited for.
     let mut begun = Begun { reading: tokio::spawn(last_event(observer.clone(), sent)), before };
@@ -134,7 +134,7 @@ async fn cancelled(
     trial.report.judge(Check::Cancelled, seen, "a provider that answers");
     is_over(trial, Check::Cancelled, name, &before).await;
     if let Some((good, _)) = &operation.good {
-        let run = session.run(call(name, good, &trial.folder()), None, trial.limit).await;
+        let run = session.run(call(name, good, &trial.directory()), None, trial.limit).await;
         let is_answered = run.result().is_some() || run.error().is_some();
         let seen = (!is_answered).then(|| format!("the next {name}: {}", run.outcome()));
         trial.report.judge(Check::Cancelled, seen, "an end of the next call, as of any");
@@ -142,11 +142,11 @@ async fn cancelled(
 }
 
 async fn overdue(trial: &mut Trial, session: &Session, operation: &Operation, arguments: &Payload) {
-    // Leftovers would only be the folder's.
+    // Leftovers would only be the directory's.
     let _ = trial.fixture.reset();
     let name = &operation.tool.name;
     let before = processes::descendants();
-    let sent = call(name, arguments, &trial.folder());
+    let sent = call(name, arguments, &trial.directory());
     let run = session.run(sent, Some(DEADLINE), DEADLINE + trial.limit).await;
     let what = format!("{name} past its deadline");
     // At the deadline either side may cut the stream: that is no fault, and so it is not judged.

@@ -83,7 +83,7 @@ pub(super) async fn configure(
     session: &Session,
     attributes: &[ObservedAttribute],
 ) -> Option<Payload> {
-    let derived = derive::configuration(attributes, &trial.folder(), SECRET);
+    let derived = derive::configuration(attributes, &trial.directory(), SECRET);
     let is_given = trial.settings.config.is_some();
     let config = trial.settings.config.clone().unwrap_or(derived);
     trial.secrets = secrets(&config, attributes);

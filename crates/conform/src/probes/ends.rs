@@ -84,9 +84,9 @@ pub(super) async fn others(trial: &mut Trial, life: Option<&Life>) {
 
 /// Shutdown in the middle of a call.
 async fn busy(trial: &mut Trial, life: &Life) {
-    let folder = trial.folder();
+    let directory = trial.directory();
     let mut known = life.operations.iter().filter(|operation| operation.is_callable());
-    let known = known.find_map(|operation| Some((operation, cancel::long(operation, &folder)?)));
+    let known = known.find_map(|operation| Some((operation, cancel::long(operation, &directory)?)));
     let Some((operation, arguments)) = known else {
         let why = cancel::NOT_LONG;
         return trial.report.not_reached(Check::Busy, why);

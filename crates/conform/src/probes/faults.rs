@@ -17,7 +17,7 @@ const MOST_WRONG: usize = 4;
 
 pub(super) async fn refusals(trial: &mut Trial, session: &Session, operations: &[Operation]) {
     if trial.report.wants(&[Check::UnknownOperation]) {
-        let sent = call(NO_OPERATION, &Payload::new(), &trial.folder());
+        let sent = call(NO_OPERATION, &Payload::new(), &trial.directory());
         let run = session.run(sent, None, trial.limit).await;
         let what = format!("the operation {NO_OPERATION}");
         trial.judge_stray(Check::UnknownOperation, &what, None, &run);
@@ -78,7 +78,7 @@ async fn sparse(trial: &mut Trial, session: &Session, operations: &[Operation]) 
 /// Arguments that do not fit the schema.
 async fn invalid(trial: &mut Trial, session: &Session, operations: &[Operation]) {
     let mut tried = false;
-    let folder = trial.folder();
+    let directory = trial.directory();
     for operation in operations.iter().filter(|operation| operation.is_callable()) {
         let (Some((good, _)), Some(input)) = (&operation.good, &operation.tool.input) else {
             continue;
@@ -97,7 +97,7 @@ async fn invalid(trial: &mut Trial, session: &Session, operations: &[Operation])
         for (what, arguments) in wrong {
             tried = true;
             let what = format!("{} {what}, {}", operation.tool.name, shown(&arguments));
-            let sent = call(&operation.tool.name, &arguments, &folder);
+            let sent = call(&operation.tool.name, &arguments, &directory);
             let run = session.run(sent, None, trial.limit).await;
             trial.judge(&what, Some(operation), &run);
             if run.result().is_some() {

@@ -91,7 +91,7 @@ async fn main_session(trial: &mut Trial, session: &Session) -> Option<Life> {
     let config = config::configure(trial, session, &schema.config).await?;
     still_there(trial, session, "while it was configured")?;
     if let Err(error) = trial.fixture.adopt() {
-        trial.report.stop(format!("the folder cannot be read: {error}"));
+        trial.report.stop(format!("the directory cannot be read: {error}"));
         return None;
     }
     calls::learn(trial, session, &mut operations).await;

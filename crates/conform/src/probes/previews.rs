@@ -125,7 +125,7 @@ fn unchanged(trial: &mut Trial, before: &State, what: &str) {
         Ok(after) => {
             let changes = before.changes(&after);
             let problems = changes.into_iter().map(|change| format!("{what}: {change}"));
-            trial.report.judge(Check::PreviewSideEffects, problems, "the folder as it was");
+            trial.report.judge(Check::PreviewSideEffects, problems, "the directory as it was");
         }
         Err(error) => trial.report.not_reached(Check::PreviewSideEffects, error.to_string()),
     }

@@ -27,7 +27,7 @@ impl Checked {
     /// Checks the small provider with a fault, or with none where it is empty. `more` is what else
     /// the settings hold, as JSON.
     pub(crate) fn bad(fault: &str, more: &str, arguments: &[&str]) -> Self {
-        let (_folder, file) = settings(fault, more);
+        let (_directory, file) = settings(fault, more);
         let file = file.to_str().unwrap();
         Self::of(&this_program(), &[&["--config", file], arguments].concat())
     }
@@ -75,12 +75,13 @@ pub(crate) fn this_program() -> PathBuf {
     std::env::current_exe().unwrap()
 }
 
-/// A file that makes this program a provider with a fault, and holds `more`; it goes with the folder.
+/// A file that makes this program a provider with a fault, and holds `more`; it goes with the
+/// directory.
 pub(crate) fn settings(fault: &str, more: &str) -> (tempfile::TempDir, PathBuf) {
-    let folder = tempfile::tempdir().unwrap();
-    let file = folder.path().join("conform.json");
+    let directory = tempfile::tempdir().unwrap();
+    let file = directory.path().join("conform.json");
     let mut settings: Value = serde_json::from_str(more).unwrap();
     settings["environment"] = json!({VARIABLE: fault});
     std::fs::write(&file, settings.to_string()).unwrap();
-    (folder, file)
+    (directory, file)
 }

@@ -46,7 +46,7 @@ fn a_configuration_that_cannot_be_guessed_is_no_failure() {
 }
 
 fn a_person_reads_what_was_checked() {
-    let (_folder, file) = settings("", "{}");
+    let (_directory, file) = settings("", "{}");
     let arguments =
         ["--config", file.to_str().unwrap(), "--only", "describe", "--only", "schema.kind"];
     let output = conform(&this_program(), &arguments);

@@ -40,8 +40,8 @@ fn a_choice_of_no_check_is_a_slip_and_no_success() {
 }
 
 fn a_file_with_a_slip_is_no_configuration() {
-    let folder = tempfile::tempdir().unwrap();
-    let file = folder.path().join("conform.json");
+    let directory = tempfile::tempdir().unwrap();
+    let file = directory.path().join("conform.json");
     std::fs::write(&file, r#"{"cals": {}}"#).unwrap();
     let checked = Checked::of(&this_program(), &["--config", file.to_str().unwrap()]);
     assert_eq!(checked.code, Some(2));

@@ -131,7 +131,7 @@ pub struct Launch {
     arguments: Vec<OsString>,
     environment: Environment,
     variables: Vec<(OsString, OsString)>,
-    folder: Option<PathBuf>,
+    directory: Option<PathBuf>,
     cookie: Cookie,
     versions: Vec<u32>,
     security: Security,
@@ -154,7 +154,7 @@ impl Launch {
             arguments: Vec::new(),
             environment: Environment::default(),
             variables: Vec::new(),
-            folder: None,
+            directory: None,
             cookie,
             versions: versions.into(),
             security: Security::default(),
@@ -193,10 +193,10 @@ impl Launch {
         self
     }
 
-    /// The folder in which the plugin starts; ours, if not set.
+    /// The directory in which the plugin starts; ours, if not set.
     #[must_use]
-    pub fn current_dir(mut self, folder: impl Into<PathBuf>) -> Self {
-        self.folder = Some(folder.into());
+    pub fn current_dir(mut self, directory: impl Into<PathBuf>) -> Self {
+        self.directory = Some(directory.into());
         self
     }
 
@@ -323,8 +323,8 @@ impl Launch {
         if self.multiplex == Multiplex::On {
             command.env(variable::MULTIPLEX, "true");
         }
-        if let Some(folder) = &self.folder {
-            command.current_dir(folder);
+        if let Some(directory) = &self.directory {
+            command.current_dir(directory);
         }
         command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
         command

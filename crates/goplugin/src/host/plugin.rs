@@ -84,7 +84,7 @@ impl Plugin {
         let (transport, link, main) = match multiplex {
             Multiplex::Off => {
                 let rules = SocketRules::Unix {
-                    folder: std::env::temp_dir(),
+                    directory: std::env::temp_dir(),
                     group: None,
                     peers: Peers::Anyone,
                 };

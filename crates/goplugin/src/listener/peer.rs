@@ -2,7 +2,7 @@
 //!
 //! A socket's file mode keeps other users out, and that is all that go-plugin asks for. A plugin
 //! that runs other people's commands needs more: they run as its own user, and where the socket's
-//! folder is open to them one of them could take the host's place and ask for whatever the plugin
+//! directory is open to them one of them could take the host's place and ask for whatever the plugin
 //! keeps from it. So a peer below this process in the tree of processes is turned away.
 
 use rustix::process::{Pid, geteuid, getpid, getppid};

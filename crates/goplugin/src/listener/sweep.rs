@@ -11,18 +11,18 @@ use rustix::process::Pid;
 
 use super::{SOCKET_PREFIX, unix_socket};
 
-/// Removes the sockets that killed plugins of this user left in `folder`: named like ours, of a
+/// Removes the sockets that killed plugins of this user left in `directory`: named like ours, of a
 /// process that is gone, and refusing connections (which tells a process of another namespace that
-/// shares the folder). Others' files are not touched, and living plugins are not connected to.
-pub(crate) fn sweep(folder: &Path) {
-    if let Err(errno) = sweep_folder(folder) {
-        tracing::debug!(folder = %folder.display(), error = %errno, "leftover sockets stay");
+/// shares the directory). Others' files are not touched, and living plugins are not connected to.
+pub(crate) fn sweep(directory: &Path) {
+    if let Err(errno) = sweep_directory(directory) {
+        tracing::debug!(directory = %directory.display(), error = %errno, "leftover sockets stay");
     }
 }
 
-fn sweep_folder(folder: &Path) -> Result<(), Errno> {
+fn sweep_directory(directory: &Path) -> Result<(), Errno> {
     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
-    let handle = rustix::fs::open(folder, flags, Mode::empty())?;
+    let handle = rustix::fs::open(directory, flags, Mode::empty())?;
     let own = rustix::process::geteuid().as_raw();
     for entry in Dir::read_from(&handle)? {
         let entry = entry?;
@@ -35,7 +35,7 @@ fn sweep_folder(folder: &Path) -> Result<(), Errno> {
             FileType::from_raw_mode(found.st_mode) == FileType::Socket && found.st_uid == own;
         if is_own_socket
             && is_gone(pid)
-            && refuses(&folder.join(OsStr::from_bytes(name.to_bytes())))
+            && refuses(&directory.join(OsStr::from_bytes(name.to_bytes())))
         {
             rustix::fs::unlinkat(&handle, name, AtFlags::empty())?;
         }

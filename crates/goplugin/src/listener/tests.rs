@@ -4,16 +4,20 @@ use rustix::fs::{Dir, OFlags};
 
 use super::*;
 
-fn unix_rules(folder: &Path) -> SocketRules {
-    SocketRules::Unix { folder: folder.to_path_buf(), group: None, peers: Peers::NoDescendants }
+fn unix_rules(directory: &Path) -> SocketRules {
+    SocketRules::Unix {
+        directory: directory.to_path_buf(),
+        group: None,
+        peers: Peers::NoDescendants,
+    }
 }
 
 fn mode(path: &Path) -> u32 {
     rustix::fs::stat(path).unwrap().st_mode & 0o777
 }
 
-fn files(folder: &Path) -> usize {
-    let handle = rustix::fs::open(folder, OFlags::RDONLY, Mode::empty()).unwrap();
+fn files(directory: &Path) -> usize {
+    let handle = rustix::fs::open(directory, OFlags::RDONLY, Mode::empty()).unwrap();
     let names = Dir::read_from(&handle).unwrap().map(|entry| entry.unwrap());
     names.filter(|entry| !entry.file_name().to_bytes().starts_with(b".")).count()
 }
@@ -27,23 +31,24 @@ fn path_of(listener: &Listener) -> PathBuf {
 
 #[tokio::test]
 async fn a_socket_is_for_its_owner_alone_and_goes_with_its_listener() {
-    let folder = tempfile::tempdir().unwrap();
-    let listener = unix_rules(folder.path()).bind().unwrap();
+    let directory = tempfile::tempdir().unwrap();
+    let listener = unix_rules(directory.path()).bind().unwrap();
     let path = path_of(&listener);
     assert_eq!(mode(&path), 0o600);
     let (mut incoming, file) = listener.incoming();
     connect(&Address::Unix(path)).await.unwrap();
     assert!(incoming.recv().await.is_some());
     drop(file);
-    assert_eq!(files(folder.path()), 0);
+    assert_eq!(files(directory.path()), 0);
 }
 
 #[tokio::test]
 async fn a_group_may_connect_when_the_host_says_so() {
-    let folder = tempfile::tempdir().unwrap();
+    let directory = tempfile::tempdir().unwrap();
     let gid = rustix::process::getegid().as_raw();
     let group = Some(gid.to_string());
-    let rules = SocketRules::Unix { folder: folder.path().into(), group, peers: Peers::Anyone };
+    let rules =
+        SocketRules::Unix { directory: directory.path().into(), group, peers: Peers::Anyone };
     let listener = rules.bind().unwrap();
     let path = path_of(&listener);
     assert_eq!(mode(&path), 0o660);
@@ -52,11 +57,12 @@ async fn a_group_may_connect_when_the_host_says_so() {
 
 #[tokio::test]
 async fn an_unknown_group_leaves_no_socket_behind() {
-    let folder = tempfile::tempdir().unwrap();
+    let directory = tempfile::tempdir().unwrap();
     let group = Some("no such group".to_owned());
-    let rules = SocketRules::Unix { folder: folder.path().into(), group, peers: Peers::Anyone };
+    let rules =
+        SocketRules::Unix { directory: directory.path().into(), group, peers: Peers::Anyone };
     assert!(matches!(rules.bind(), Err(ListenError::Group { .. })));
-    assert_eq!(files(folder.path()), 0);
+    assert_eq!(files(directory.path()), 0);
 }
 
 #[test]
@@ -66,11 +72,11 @@ fn names_of_groups_come_from_the_system_table() {
 }
 
 #[tokio::test]
-async fn a_folder_that_no_handshake_line_can_carry_is_refused() {
-    let folder = tempfile::tempdir().unwrap();
-    let long = folder.path().join("x".repeat(100));
+async fn a_directory_that_no_handshake_line_can_carry_is_refused() {
+    let directory = tempfile::tempdir().unwrap();
+    let long = directory.path().join("x".repeat(100));
     assert!(matches!(unix_rules(&long).bind(), Err(ListenError::PathTooLong { .. })));
-    let barred = folder.path().join("a|b");
+    let barred = directory.path().join("a|b");
     assert!(matches!(unix_rules(&barred).bind(), Err(ListenError::PathUnwritable { .. })));
 }
 
@@ -87,16 +93,16 @@ async fn ports_are_tried_in_order_within_the_range() {
 
 #[tokio::test]
 async fn only_dead_sockets_of_our_own_kind_are_swept() {
-    let folder = tempfile::tempdir().unwrap();
-    let living = unix_rules(folder.path()).bind().unwrap();
+    let directory = tempfile::tempdir().unwrap();
+    let living = unix_rules(directory.path()).bind().unwrap();
     // No process has the highest number that a pid can take.
-    let dead = folder.path().join(format!("{SOCKET_PREFIX}{}-0", i32::MAX));
-    let of_others = folder.path().join("plugin123456789");
+    let dead = directory.path().join(format!("{SOCKET_PREFIX}{}-0", i32::MAX));
+    let of_others = directory.path().join("plugin123456789");
     for path in [&dead, &of_others] {
         drop(std::os::unix::net::UnixListener::bind(path).unwrap());
     }
-    sweep(folder.path());
-    assert_eq!(files(folder.path()), 2);
+    sweep(directory.path());
+    assert_eq!(files(directory.path()), 2);
     assert!(rustix::fs::stat(&dead).is_err());
     assert!(rustix::fs::stat(path_of(&living)).is_ok());
 }

@@ -20,9 +20,9 @@ pub struct HandshakeEnvironment {
     max_port: Option<OsString>,
     client_certificate: Option<OsString>,
     multiplex: Option<OsString>,
-    socket_folder: Option<PathBuf>,
+    socket_directory: Option<PathBuf>,
     socket_group: Option<OsString>,
-    temporary_folder: Option<PathBuf>,
+    temporary_directory: Option<PathBuf>,
 }
 
 /// What a host asks for.
@@ -66,9 +66,9 @@ impl HandshakeEnvironment {
             max_port: read(variable::MAX_PORT),
             client_certificate: read(variable::CLIENT_CERT),
             multiplex: read(variable::MULTIPLEX),
-            socket_folder: read(variable::SOCKET_DIR).map(PathBuf::from),
+            socket_directory: read(variable::SOCKET_DIR).map(PathBuf::from),
             socket_group: read(variable::SOCKET_GROUP),
-            temporary_folder: read("TMPDIR").map(PathBuf::from),
+            temporary_directory: read("TMPDIR").map(PathBuf::from),
         }
     }
 
@@ -97,7 +97,7 @@ impl HandshakeEnvironment {
         let host = self.client_certificate()?.map(certificate_from_pem).transpose()?;
         let rules = match listen {
             Listen::Unix => SocketRules::Unix {
-                folder: self.socket_folder(),
+                directory: self.socket_directory(),
                 group: self.socket_group()?,
                 peers: Peers::NoDescendants,
             },
@@ -122,10 +122,10 @@ impl HandshakeEnvironment {
         value.is_some_and(parses_as_true)
     }
 
-    /// Where sockets go: the folder that the host named, else the temporary folder.
-    pub(super) fn socket_folder(&self) -> PathBuf {
-        let folder = self.socket_folder.as_ref().or(self.temporary_folder.as_ref());
-        folder.cloned().unwrap_or_else(|| PathBuf::from("/tmp"))
+    /// Where sockets go: the directory that the host named, else the temporary directory.
+    pub(super) fn socket_directory(&self) -> PathBuf {
+        let directory = self.socket_directory.as_ref().or(self.temporary_directory.as_ref());
+        directory.cloned().unwrap_or_else(|| PathBuf::from("/tmp"))
     }
 
     fn socket_group(&self) -> Result<Option<String>, ServeError> {
@@ -192,14 +192,14 @@ mod tests {
     }
 
     #[test]
-    fn sockets_go_where_the_host_says_else_to_the_temporary_folder() {
-        let folder = |variables| environment(variables).socket_folder();
+    fn sockets_go_where_the_host_says_else_to_the_temporary_directory() {
+        let directory = |variables| environment(variables).socket_directory();
         assert_eq!(
-            folder(&[("PLUGIN_UNIX_SOCKET_DIR", "/run/x"), ("TMPDIR", "/t")]),
+            directory(&[("PLUGIN_UNIX_SOCKET_DIR", "/run/x"), ("TMPDIR", "/t")]),
             Path::new("/run/x")
         );
-        assert_eq!(folder(&[("TMPDIR", "/t")]), Path::new("/t"));
-        assert_eq!(folder(&[("PLUGIN_UNIX_SOCKET_DIR", "")]), Path::new("/tmp"));
+        assert_eq!(directory(&[("TMPDIR", "/t")]), Path::new("/t"));
+        assert_eq!(directory(&[("PLUGIN_UNIX_SOCKET_DIR", "")]), Path::new("/tmp"));
     }
 
     #[test]

@@ -117,10 +117,10 @@ where
             .map_err(|source| ServeError::Setup { what: "the standard streams", source })?;
     }
     if settings.listen == Listen::Unix {
-        let folder = settings.environment.socket_folder();
+        let directory = settings.environment.socket_directory();
         // What is not swept now is swept at the next start.
         let thread = std::thread::Builder::new().name("sweep".to_owned());
-        let _ = thread.spawn(move || sweep(&folder));
+        let _ = thread.spawn(move || sweep(&directory));
     }
     let stop = Stop::default();
     let watch = async {

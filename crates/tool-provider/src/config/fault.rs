@@ -25,11 +25,11 @@ pub struct Fault {
 /// Whose fault it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FaultKind {
-    /// What is written is wrong: a misspelt key, a folder that does not exist, a variable that is
+    /// What is written is wrong: a misspelt key, a directory that does not exist, a variable that is
     /// not set.
     Written,
     /// What is written makes sense, but this machine cannot do it: a kernel that cannot enforce, a
-    /// folder that this user may not open.
+    /// directory that this user may not open.
     Machine,
 }
 

@@ -126,7 +126,7 @@ impl Workspace {
         let rest = if rest.as_os_str().is_empty() { Path::new(".") } else { rest };
         let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
         let within = ResolveFlags::BENEATH | ResolveFlags::NO_SYMLINKS;
-        let opened = rustix::fs::openat2(root.folder(), rest, flags, Mode::empty(), within);
+        let opened = rustix::fs::openat2(root.directory(), rest, flags, Mode::empty(), within);
         Some(match opened.and_then(|opened| Ok((FileStat::of(&opened)?.id, opened))) {
             Ok((id, opened)) if id == record.directory => Ok(Arc::new(opened)),
             Ok(_) | Err(Errno::NOENT | Errno::NOTDIR | Errno::LOOP) => Err(Reason::AnotherFile),

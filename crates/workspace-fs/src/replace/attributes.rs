@@ -51,7 +51,7 @@ pub(super) fn keep_set_id(stat: &FileStat, to: BorrowedFd<'_>) -> rustix::io::Re
 
 fn carry_over_extended(from: BorrowedFd<'_>, to: BorrowedFd<'_>) -> rustix::io::Result<()> {
     let old = extended(from)?;
-    // A new file may have got an access control list from its folder.
+    // A new file may have got an access control list from its directory.
     let new = extended(to)?;
     for (name, value) in &old {
         if !OF_THE_CONTENT.contains(&name.to_bytes()) && new.get(name) != Some(value) {

@@ -9,7 +9,7 @@ use rustix::fs::{FallocateFlags, Mode, OFlags};
 use rustix::io::Errno;
 
 use super::attributes;
-use super::folders::sync;
+use super::directories::sync;
 use super::temp::{Site, Temp};
 use crate::journal::{Record, Saved, Written};
 use crate::{Fault, FileKind, FileStat, Place};
@@ -17,25 +17,25 @@ use crate::{Fault, FileKind, FileStat, Place};
 /// Why a file was written in place.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum InPlace {
-    /// Its folder takes no new file.
-    FolderNotWritable,
+    /// Its directory takes no new file.
+    DirectoryNotWritable,
     /// It is a mount of its own, as files that are handed to a container often are.
     Mounted,
     /// Its owner, mode or extended attributes could not be given to another file.
     AttributesNotKept,
-    /// The folder lets nobody but the file's owner rename it.
+    /// The directory lets nobody but the file's owner rename it.
     RenameRefused,
 }
 
 impl fmt::Display for InPlace {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
-            InPlace::FolderNotWritable => "its folder takes no new file",
+            InPlace::DirectoryNotWritable => "its directory takes no new file",
             InPlace::Mounted => "it is mounted by itself",
             InPlace::AttributesNotKept => {
                 "a new file could not get its owner, mode or extended attributes"
             }
-            InPlace::RenameRefused => "its folder lets nobody replace it",
+            InPlace::RenameRefused => "its directory lets nobody replace it",
         })
     }
 }

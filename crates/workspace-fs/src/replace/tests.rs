@@ -97,7 +97,7 @@ fn names(directory: &Path) -> Vec<String> {
 }
 
 #[test]
-fn a_new_file_is_made_with_its_folders() {
+fn a_new_file_is_made_with_its_directories() {
     let fixture = Fixture::new();
     let written = fixture.write("a/b/c", "new\n").unwrap();
     assert_eq!(written.how, How::Created);
@@ -161,15 +161,15 @@ fn a_replaced_file_keeps_mode_owner_and_attributes() {
 }
 
 #[test]
-fn an_access_list_that_the_folder_hands_down_does_not_reach_an_old_file() {
+fn an_access_list_that_the_directory_hands_down_does_not_reach_an_old_file() {
     let fixture = Fixture::new();
     fs::write(fixture.root.join("f"), "1").unwrap();
     let acl: &[u8] = b"\x02\0\0\0\x01\0\x07\0\xFF\xFF\xFF\xFF\x02\0\x07\0\xE8\x03\0\0\
         \x04\0\x05\0\xFF\xFF\xFF\xFF\x10\0\x07\0\xFF\xFF\xFF\xFF\x20\0\x05\0\xFF\xFF\xFF\xFF";
-    let folder = fs::File::open(&fixture.root).unwrap();
+    let directory = fs::File::open(&fixture.root).unwrap();
     let name = "system.posix_acl_default";
-    if let Err(errno) = rustix::fs::fsetxattr(&folder, name, acl, XattrFlags::empty()) {
-        eprintln!("SKIPPED an_access_list_that_the_folder_hands_down: {errno}");
+    if let Err(errno) = rustix::fs::fsetxattr(&directory, name, acl, XattrFlags::empty()) {
+        eprintln!("SKIPPED an_access_list_that_the_directory_hands_down: {errno}");
         return;
     }
     let has_list = |name: &str| {
@@ -224,8 +224,8 @@ fn what_cannot_be_written_leaves_nothing_behind() {
     symlink(outside.path(), fixture.root.join("out")).unwrap();
     assert!(fixture.refusal("out/new/dir/f").contains("the link /out leads to"));
     assert_eq!(fs::read_dir(outside.path()).unwrap().count(), 0);
-    assert_eq!(fixture.refusal("file/x"), "cannot write file/x: /file is not a folder");
-    assert_eq!(fixture.refusal("."), "cannot write .: it is a folder");
+    assert_eq!(fixture.refusal("file/x"), "cannot write file/x: /file is not a directory");
+    assert_eq!(fixture.refusal("."), "cannot write .: it is a directory");
     assert!(fixture.refusal("new/").contains("ends in a slash"));
     let long = format!("a/b/{}", "n".repeat(256));
     assert!(fixture.refusal(&long).ends_with("file name too long"));
@@ -243,7 +243,7 @@ fn a_name_of_the_greatest_length_can_be_written() {
 }
 
 #[test]
-fn giving_up_removes_the_file_and_the_folders() {
+fn giving_up_removes_the_file_and_the_directories() {
     let fixture = Fixture::new();
     let stage = |should_stop: &dyn Fn() -> bool| {
         let path = PathArgument { text: "a/b/f", working_directory: None };
@@ -337,7 +337,7 @@ fn content_in_many_pieces_is_written_in_order() {
     );
 }
 
-/// Writing in place, straight: as root every folder is writable, so nothing leads there by itself.
+/// Writing in place, straight: as root every directory is writable, so nothing leads there by itself.
 fn in_place(fixture: &Fixture, content: &[u8]) -> Result<(), Fault> {
     let new = Temp::in_memory().unwrap();
     rustix::io::write(&new, content).unwrap();
@@ -348,8 +348,8 @@ fn in_place_from(fixture: &Fixture, new: BorrowedFd<'_>) -> Result<(), Fault> {
     let path = PathArgument { text: "f", working_directory: None };
     let place = fixture.workspace.locate(path, Action::Write).unwrap();
     let base = fixture.stat("f");
-    let folders = Folders::make(place.folder().unwrap(), &[]).unwrap();
-    let site = fixture.workspace.site(&folders, &place);
+    let directories = Directories::make(place.directory().unwrap(), &[]).unwrap();
+    let site = fixture.workspace.site(&directories, &place);
     in_place::overwrite(&place, site, &base, new, InPlace::Mounted)
 }
 
@@ -547,7 +547,7 @@ fn inner_unprivileged_at(root: &Path) {
         assert!(hint.contains(obstacle), "{name}: {hint}");
     }
     let written = fixture.write("ro/f", "new").unwrap();
-    assert_eq!(written.how, How::InPlace(InPlace::FolderNotWritable));
+    assert_eq!(written.how, How::InPlace(InPlace::DirectoryNotWritable));
     assert_eq!((fixture.read("ro/f"), fixture.read("protected")), ("new".into(), "old".into()));
     assert_eq!(fs::read_dir(root.join("ro")).unwrap().count(), 1);
     mode("ro", 0o755);

@@ -8,7 +8,7 @@ use proptest::prelude::*;
 use super::*;
 use crate::{AccessTime, RootsSpec, Special};
 
-/// Two writable roots `one` and `two`, a read-only root `fixed` and a folder `outside`, with a
+/// Two writable roots `one` and `two`, a read-only root `fixed` and a directory `outside`, with a
 /// secret in the last.
 struct Fixture {
     workspace: Workspace,
@@ -20,15 +20,15 @@ impl Fixture {
     fn new() -> Self {
         let keep = tempfile::tempdir().unwrap();
         let base = keep.path().canonicalize().unwrap();
-        for folder in ["one/in/deep", "two", "fixed/open", "outside"] {
-            std::fs::create_dir_all(base.join(folder)).unwrap();
+        for directory in ["one/in/deep", "two", "fixed/open", "outside"] {
+            std::fs::create_dir_all(base.join(directory)).unwrap();
         }
         std::fs::write(base.join("outside/secret"), "S").unwrap();
         std::fs::write(base.join("one/a"), "a in one").unwrap();
         std::fs::write(base.join("one/in/b"), "b in one").unwrap();
         std::fs::write(base.join("two/a"), "a in two").unwrap();
         std::fs::write(base.join("fixed/a"), "a in fixed").unwrap();
-        let name = |folder: &str| base.join(folder).display().to_string();
+        let name = |directory: &str| base.join(directory).display().to_string();
         let spec = RootsSpec {
             roots: vec![name("one"), name("two"), name("fixed/open")],
             read_only_roots: vec![name("fixed")],
@@ -115,7 +115,7 @@ fn dots_may_leave_a_root_for_another_one_only() {
     assert!(fixture.refusal("../one-beside/a").ends_with(OUTSIDE));
     assert!(fixture.refusal("/etc/passwd").ends_with(OUTSIDE));
     assert!(fixture.refusal("none/../a").contains("/one/none does not exist"));
-    assert!(fixture.refusal("a/../a").contains("/one/a is not a folder"));
+    assert!(fixture.refusal("a/../a").contains("/one/a is not a directory"));
 }
 
 #[test]
@@ -229,21 +229,21 @@ fn the_innermost_root_decides_what_may_be_written() {
 fn the_quick_way_to_a_place_agrees_with_the_walk() {
     let fixture = Fixture::new();
     fixture.link("one/link", "in/b");
-    fixture.link("one/folder", "in");
+    fixture.link("one/directory", "in");
     fixture.link("alias", "one");
     std::fs::create_dir(fixture.base.join("one/in/own")).unwrap();
     let roots = ["alias", "two", "one/in/deep"].map(|name| fixture.path(name)).to_vec();
     let workspace = Workspace::open(&RootsSpec { roots, ..RootsSpec::default() }).unwrap();
-    let workspace = workspace.with_own_folder(&fixture.base.join("one/in/own")).unwrap();
+    let workspace = workspace.with_own_directory(&fixture.base.join("one/in/own")).unwrap();
     let shape = |place: Place<'_>| {
         let (found, missing) = match &place.target {
             Target::Found { stat, .. } => (Some(stat.id), None),
-            Target::Missing { folders, ends_in_slash, .. } => {
-                (None, Some((folders.clone(), *ends_in_slash)))
+            Target::Missing { directories, ends_in_slash, .. } => {
+                (None, Some((directories.clone(), *ends_in_slash)))
             }
         };
-        let folder = place.folder().map(|folder| FileStat::of(folder).unwrap().id);
-        (place.path.clone(), place.root.id(), found, missing, folder)
+        let directory = place.directory().map(|directory| FileStat::of(directory).unwrap().id);
+        (place.path.clone(), place.root.id(), found, missing, directory)
     };
     let compare = |text: &str| {
         let (root, rest) = workspace.enter(text.as_bytes()).unwrap();
@@ -266,9 +266,16 @@ fn the_quick_way_to_a_place_agrees_with_the_walk() {
     ] {
         assert!(compare(&fixture.path(text)), "{text} is walked");
     }
-    for text in
-        ["one", "one/in/", "one/a/", "one/in/..", "one/link", "one/folder/b", "one/a/b", "one/x/y"]
-    {
+    for text in [
+        "one",
+        "one/in/",
+        "one/a/",
+        "one/in/..",
+        "one/link",
+        "one/directory/b",
+        "one/a/b",
+        "one/x/y",
+    ] {
         assert!(!compare(&fixture.path(text)), "{text} is not walked");
     }
 }
@@ -321,9 +328,11 @@ fn what_does_not_exist_is_described_for_whoever_makes_it() {
     let locate = |text: &str| {
         let argument = PathArgument { text, working_directory: None };
         let place = fixture.workspace.locate(argument, Action::Write).unwrap();
-        let Target::Missing { folders, ends_in_slash, .. } = place.target else { panic!("{text}") };
+        let Target::Missing { directories, ends_in_slash, .. } = place.target else {
+            panic!("{text}")
+        };
         let path = place.path.strip_prefix(&fixture.base).unwrap().display().to_string();
-        (path, folders.len(), ends_in_slash)
+        (path, directories.len(), ends_in_slash)
     };
     assert_eq!(locate("new"), ("one/new".to_owned(), 0, false));
     assert_eq!(locate("in/x/./y/z"), ("one/in/x/y/z".to_owned(), 2, false));
@@ -347,7 +356,7 @@ fn near_names_are_offered_in_the_callers_style() {
 }
 
 #[test]
-fn pipes_sockets_devices_and_folders_answer_at_once() {
+fn pipes_sockets_devices_and_directories_answer_at_once() {
     let fixture = Fixture::new();
     let fifo = fixture.base.join("one/p");
     rustix::fs::mknodat(
@@ -363,9 +372,9 @@ fn pipes_sockets_devices_and_folders_answer_at_once() {
     assert_eq!(fixture.refusal("p"), "cannot read p: it is a FIFO (named pipe)");
     assert_eq!(fixture.refusal("to-p"), "cannot read to-p: it is a FIFO (named pipe)");
     assert_eq!(fixture.refusal("s.sock"), "cannot read s.sock: it is a socket");
-    assert_eq!(fixture.refusal("in"), "cannot read in: it is a folder");
-    assert_eq!(fixture.refusal("."), "cannot read .: it is a folder");
-    assert_eq!(fixture.refusal("in/deep/.."), "cannot read in/deep/..: it is a folder");
+    assert_eq!(fixture.refusal("in"), "cannot read in: it is a directory");
+    assert_eq!(fixture.refusal("."), "cannot read .: it is a directory");
+    assert_eq!(fixture.refusal("in/deep/.."), "cannot read in/deep/..: it is a directory");
     let devices = RootsSpec { roots: vec!["/dev".to_owned()], ..RootsSpec::default() };
     let workspace = Workspace::open(&devices).unwrap();
     let path = PathArgument { text: "/dev/zero", working_directory: None };
@@ -380,8 +389,8 @@ fn odd_texts_are_refused_clearly() {
     assert!(fixture.refusal("a\0b").ends_with("the path contains a NUL byte"));
     assert!(fixture.refusal(&"x/".repeat(2100)).ends_with("file name too long"));
     assert!(fixture.refusal(&"x".repeat(256)).ends_with("file name too long"));
-    assert!(fixture.refusal("a/").ends_with("/one/a is not a folder"));
-    assert!(fixture.refusal("a/b").ends_with("/one/a is not a folder"));
+    assert!(fixture.refusal("a/").ends_with("/one/a is not a directory"));
+    assert!(fixture.refusal("a/b").ends_with("/one/a is not a directory"));
 }
 
 /// A quoted text in which every byte is an escape.
@@ -413,7 +422,7 @@ fn a_name_is_taken_as_it_is_shown() {
     let message = fixture.refusal("cafe.txt");
     assert!(message.ends_with("similar: \"caf\\351.txt\""), "{message}");
     let message = fixture.refusal("a/\n");
-    assert_eq!(message, "cannot read \"a/\\n\": /one/a is not a folder");
+    assert_eq!(message, "cannot read \"a/\\n\": /one/a is not a directory");
 }
 
 #[test]
@@ -442,7 +451,7 @@ fn the_root_of_all_can_be_a_root() {
     assert_eq!(fixture.read(&fixture.path("one/a")[1..]).unwrap(), "a in one");
 }
 
-/// One thread keeps turning a link between a folder inside and one outside; reads through it either
+/// One thread keeps turning a link between a directory inside and one outside; reads through it either
 /// see the inside or are refused, and never see the outside.
 #[test]
 fn a_swapped_link_never_leads_outside() {
@@ -561,7 +570,7 @@ fn one_lock_for_every_spelling_of_a_file() {
     let _new = lock("x/y/new", LockMode::Exclusive).unwrap();
     assert!(lock("in/../x/y/new", LockMode::Exclusive).is_err());
     std::fs::create_dir_all(fixture.base.join("one/x/y")).unwrap();
-    assert!(lock("x/y/new", LockMode::Exclusive).is_err(), "also once its folders exist");
+    assert!(lock("x/y/new", LockMode::Exclusive).is_err(), "also once its directories exist");
 }
 
 #[test]

@@ -1,16 +1,16 @@
-//! One entry of a folder, as a visitor sees it.
+//! One entry of a directory, as a visitor sees it.
 
 use std::os::fd::{AsFd, OwnedFd};
 
 use rustix::fs::{AtFlags, Mode, OFlags};
 use rustix::io::Errno;
 
-use super::folder::Folder;
+use super::directory::Directory;
 use crate::{FileKind, FileStat};
 
 /// An entry that a walk came by. It is not open.
 pub struct Entry<'a> {
-    pub(super) folder: &'a Folder,
+    pub(super) directory: &'a Directory,
     pub(super) index: usize,
 }
 
@@ -19,19 +19,19 @@ impl Entry<'_> {
     /// entry.
     #[must_use]
     pub fn path(&self) -> Vec<u8> {
-        self.folder.path_of(self.index)
+        self.directory.path_of(self.index)
     }
 
-    /// The name in its folder.
+    /// The name in its directory.
     #[must_use]
     pub fn name(&self) -> &[u8] {
-        self.folder.name(self.index).to_bytes()
+        self.directory.name(self.index).to_bytes()
     }
 
-    /// What it was when its folder was listed. A link is a link: it is never followed.
+    /// What it was when its directory was listed. A link is a link: it is never followed.
     #[must_use]
     pub fn kind(&self) -> FileKind {
-        self.folder.kind(self.index)
+        self.directory.kind(self.index)
     }
 
     /// What the kernel says of it now. A link is not followed.
@@ -39,21 +39,21 @@ impl Entry<'_> {
     /// # Errors
     /// As the system.
     pub fn stat(&self) -> rustix::io::Result<FileStat> {
-        let name = self.folder.name(self.index);
-        rustix::fs::statat(self.folder, name, AtFlags::SYMLINK_NOFOLLOW)
+        let name = self.directory.name(self.index);
+        rustix::fs::statat(self.directory, name, AtFlags::SYMLINK_NOFOLLOW)
             .map(|stat| FileStat::from_raw(&stat))
     }
 
     /// Opens a regular file for reading. Nothing is waited for and no link followed, whatever came
-    /// in the file's place since its folder was listed.
+    /// in the file's place since its directory was listed.
     ///
     /// # Errors
     /// As the system, and `ELOOP` for what is no regular file any more.
     pub fn open(&self) -> rustix::io::Result<Content> {
         let flags =
             OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
-        let name = self.folder.name(self.index);
-        let handle = rustix::fs::openat(self.folder, name, flags, Mode::empty())?;
+        let name = self.directory.name(self.index);
+        let handle = rustix::fs::openat(self.directory, name, flags, Mode::empty())?;
         let stat = FileStat::of(&handle)?;
         if stat.kind != FileKind::Regular {
             return Err(Errno::LOOP);

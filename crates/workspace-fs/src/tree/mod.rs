@@ -1,9 +1,9 @@
-//! The walk through a tree of folders, parallel and yet in order.
+//! The walk through a tree of directories, parallel and yet in order.
 //!
 //! A walk begins at a [`Place`](super::Place) that was resolved beneath a root and goes down by
-//! handles alone: every folder is opened beside its parent's handle and follows no link, every file
-//! beside its folder's. So whatever is swapped for a link in the middle of a walk, nothing outside is
-//! reached, with or without the kernel's jail.
+//! handles alone: every directory is opened beside its parent's handle and follows no link, every
+//! file beside its directory's. So whatever is swapped for a link in the middle of a walk, nothing
+//! outside is reached, with or without the kernel's jail.
 //!
 //! - [`Start`] is where a walk begins and the ignore rules that hold there.
 //! - [`Selection`] says which entries are looked at: a glob, file types, ignore rules.
@@ -14,8 +14,8 @@
 //! The order is that of paths compared name by name, as bytes: `a/b` comes before `a.txt`. It is the
 //! order of `rg --sort path`.
 
+mod directory;
 mod entry;
-mod folder;
 mod order;
 mod queue;
 mod rules;

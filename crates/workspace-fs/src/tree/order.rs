@@ -7,11 +7,11 @@
 pub(super) struct Key(Box<[u8]>);
 
 impl Key {
-    /// The key of `name` in the folder at `folder`, which is empty for the top.
-    pub(super) fn of(folder: &[u8], name: &[u8]) -> Self {
-        let mut key = Vec::with_capacity(folder.len() + 1 + name.len());
-        key.extend_from_slice(folder);
-        if !folder.is_empty() {
+    /// The key of `name` in the directory at `directory`, which is empty for the top.
+    pub(super) fn of(directory: &[u8], name: &[u8]) -> Self {
+        let mut key = Vec::with_capacity(directory.len() + 1 + name.len());
+        key.extend_from_slice(directory);
+        if !directory.is_empty() {
             key.push(b'/');
         }
         key.extend_from_slice(name);
@@ -37,13 +37,13 @@ mod tests {
 
     fn key(path: &str) -> Key {
         match path.rsplit_once('/') {
-            Some((folder, name)) => Key::of(folder.as_bytes(), name.as_bytes()),
+            Some((directory, name)) => Key::of(directory.as_bytes(), name.as_bytes()),
             None => Key::of(b"", path.as_bytes()),
         }
     }
 
     #[test]
-    fn a_folder_comes_before_names_that_go_on_where_its_own_ends() {
+    fn a_directory_comes_before_names_that_go_on_where_its_own_ends() {
         let mut paths = ["a.txt", "a/z", "a-b", "a/b/c", "B", "a/b.c"].map(key);
         paths.sort();
         let sorted: Vec<_> =

@@ -1,7 +1,7 @@
 //! What is still to be done, what was found, and how far the order of paths is settled.
 //!
-//! The work is cut into items: a folder to list, a run of files between two folders. Threads take
-//! the item that comes first in the order of paths. What an item gave is kept until every item
+//! The work is cut into items: a directory to list, a run of files between two directories. Threads
+//! take the item that comes first in the order of paths. What an item gave is kept until every item
 //! before it is done; then it is settled, and goes out in order. Once enough hits are known, what
 //! comes after them is dropped unseen.
 
@@ -10,7 +10,7 @@ use std::ops::Range;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use super::folder::{Folder, LeftOut};
+use super::directory::{Directory, LeftOut};
 use super::order::Key;
 use super::stop::Stop;
 use super::threads::StopReason;
@@ -57,11 +57,11 @@ pub enum Skip {
 pub(super) enum Item {
     /// Open the start.
     Start,
-    /// Open the folders that are these entries, of which a thread takes the first alone: a folder may
-    /// hold a hundred thousand, and each item has a key of its own.
-    Folders(Arc<Folder>, Range<usize>),
+    /// Open the directories that are these entries, of which a thread takes the first alone: a
+    /// directory may hold a hundred thousand, and each item has a key of its own.
+    Directories(Arc<Directory>, Range<usize>),
     /// Visit these entries.
-    Files(Arc<Folder>, Range<usize>),
+    Files(Arc<Directory>, Range<usize>),
 }
 
 /// What an item gave.
@@ -122,7 +122,7 @@ pub struct Found<F> {
 pub struct Counts {
     /// Entries that were looked at.
     pub searched: u64,
-    /// Files and folders that ignore rules left out. What is in such a folder is not counted.
+    /// Files and directories that ignore rules left out. What is in such a directory is not counted.
     pub ignored: u64,
     /// Ignore files of which only the first rules count, because there was no room for all. What the
     /// others leave out was looked at.
@@ -341,13 +341,13 @@ impl<F> State<F> {
 
     /// What one thread does of an item; the rest of it is an item again.
     fn take_first(&mut self, item: Item) -> Item {
-        let Item::Folders(folder, mut range) = item else { return item };
+        let Item::Directories(directory, mut range) = item else { return item };
         let first = range.start..range.start + 1;
         range.start += 1;
         if !range.is_empty() {
-            self.add(folder.key(range.start), Item::Folders(folder.clone(), range));
+            self.add(directory.key(range.start), Item::Directories(directory.clone(), range));
         }
-        Item::Folders(folder, first)
+        Item::Directories(directory, first)
     }
 
     fn take_in(&mut self, done: Done<F>, stops: &[Stop]) {

@@ -1,8 +1,8 @@
-//! Ignore files: which rules hold in a folder, and what they say of an entry.
+//! Ignore files: which rules hold in a directory, and what they say of an entry.
 //!
 //! As in ripgrep: `.rgignore` before `.ignore` before `.gitignore` before `.git/info/exclude`, and of
 //! one kind the file nearest to the entry before those above it. They hold with or without a git
-//! repository; but git's own two are not looked for above the folder that holds a `.git`, because
+//! repository; but git's own two are not looked for above the directory that holds a `.git`, because
 //! what lies above a repository is not part of it.
 //!
 //! Nothing outside the root is read. A link in place of an ignore file is not followed, as git
@@ -17,24 +17,24 @@ use ignore::gitignore::{Gitignore, GitignoreBuilder};
 use rustix::fs::{Mode, OFlags};
 use rustix::io::Errno;
 
-use super::folder::OPENING;
+use super::directory::OPENING;
 use super::selection::IgnoreRules;
 use crate::{FileKind, FileStat};
 
-/// The rules of one folder that has any, and of those above it.
+/// The rules of one directory that has any, and of those above it.
 #[derive(Debug)]
 pub(super) struct Rules {
     above: Option<Arc<Rules>>,
     /// How much of a path lies before the part that these rules are about.
     offset: usize,
     files: [Option<Gitignore>; KINDS],
-    /// Whether the folder is the top of a git repository.
+    /// Whether the directory is the top of a git repository.
     is_repository: bool,
     /// How many bytes of ignore files these rules and those above came from.
     bytes: usize,
 }
 
-/// Which names of ignore files a folder has.
+/// Which names of ignore files a directory has.
 #[derive(Clone, Copy, Default)]
 pub(super) struct Names {
     present: [bool; KINDS],
@@ -46,9 +46,9 @@ const NAMES: [&str; KINDS] = [".rgignore", ".ignore", ".gitignore", ".git"];
 const GIT: usize = 2;
 const EXCLUDE: usize = 3;
 
-/// What is read of an ignore file, and of all those that hold in one folder. Rules behind that do not
-/// count, which is told: whoever writes into a tree could make its rules take any memory, because a rule takes up
-/// to a thousand times its length once it is compiled.
+/// What is read of an ignore file, and of all those that hold in one directory. Rules behind that
+/// do not count, which is told: whoever writes into a tree could make its rules take any memory,
+/// because a rule takes up to a thousand times its length once it is compiled.
 pub const MOST_RULE_BYTES: RuleBytes = RuleBytes { of_one: 128 * 1024, in_all: 256 * 1024 };
 /// How many rules are taken of an ignore file. Nothing stops them while they are compiled.
 pub const MOST_RULES: usize = 4096;
@@ -58,7 +58,7 @@ pub const MOST_RULES: usize = 4096;
 pub struct RuleBytes {
     /// Of one ignore file.
     pub of_one: usize,
-    /// Of all ignore files that hold in one folder.
+    /// Of all ignore files that hold in one directory.
     pub in_all: usize,
 }
 
@@ -71,17 +71,17 @@ impl Names {
         }
     }
 
-    /// For a folder that is not listed: any of them may be there.
+    /// For a directory that is not listed: any of them may be there.
     pub(super) fn unknown() -> Self {
         Self { present: [true; KINDS] }
     }
 }
 
 impl Rules {
-    /// The rules that hold for the entries of a folder whose path has this length, and of how many
-    /// ignore files of the folder's own they are not all.
-    pub(super) fn of_folder(
-        folder: &OwnedFd,
+    /// The rules that hold for the entries of a directory whose path has this length, and of how many
+    /// ignore files of the directory's own they are not all.
+    pub(super) fn of_directory(
+        directory: &OwnedFd,
         names: Names,
         path_len: usize,
         above: Option<Arc<Rules>>,
@@ -93,21 +93,21 @@ impl Rules {
         let mut files = [const { None }; KINDS];
         let mut bytes = above.as_ref().map_or(0, |above| above.bytes);
         let mut cut = 0;
-        let mut take = |folder: &OwnedFd, name: &str| {
+        let mut take = |directory: &OwnedFd, name: &str| {
             let room = MOST_RULE_BYTES.in_all.saturating_sub(bytes);
-            let (text, extent) = read_beneath(folder, name, room)?;
+            let (text, extent) = read_beneath(directory, name, room)?;
             bytes += text.len();
             let (rules, count) = parse(&text);
             cut += u32::from(extent == Extent::Cut || count > MOST_RULES);
             rules
         };
         for kind in (0..EXCLUDE).filter(|kind| names.present[*kind]) {
-            files[kind] = take(folder, NAMES[kind]);
+            files[kind] = take(directory, NAMES[kind]);
         }
         let mut is_repository = false;
         if names.present[EXCLUDE] {
-            is_repository = exists(folder, NAMES[EXCLUDE]);
-            files[EXCLUDE] = info_folder(folder).and_then(|info| take(&info, "exclude"));
+            is_repository = exists(directory, NAMES[EXCLUDE]);
+            files[EXCLUDE] = info_directory(directory).and_then(|info| take(&info, "exclude"));
         }
         if files.iter().all(Option::is_none) && (!is_repository || above.is_none()) {
             return (above, cut);
@@ -117,7 +117,7 @@ impl Rules {
     }
 
     /// Whether the rules leave out the entry at `path`.
-    pub(super) fn ignore(&self, path: &[u8], is_folder: bool) -> bool {
+    pub(super) fn ignore(&self, path: &[u8], is_directory: bool) -> bool {
         let mut said: [Option<bool>; KINDS] = [None; KINDS];
         let mut is_inside = true;
         let mut next = Some(self);
@@ -125,7 +125,7 @@ impl Rules {
             for (kind, file) in rules.files.iter().enumerate() {
                 let counts = said[kind].is_none() && (is_inside || kind < GIT);
                 if let (true, Some(file)) = (counts, file) {
-                    said[kind] = match file.matched(as_path(&path[rules.offset..]), is_folder) {
+                    said[kind] = match file.matched(as_path(&path[rules.offset..]), is_directory) {
                         Match::None => None,
                         Match::Ignore(_) => Some(true),
                         Match::Whitelist(_) => Some(false),
@@ -150,7 +150,7 @@ pub(super) fn as_path(bytes: &[u8]) -> &Path {
 /// The rules in the text of an ignore file, and how many there are, with those for which there is no
 /// room. One that cannot be understood is passed over, as git does.
 fn parse(text: &[u8]) -> (Option<Gitignore>, usize) {
-    // Paths are given relative to the folder of the file.
+    // Paths are given relative to the directory of the file.
     let mut builder = GitignoreBuilder::new("");
     let text = text.strip_prefix(b"\xef\xbb\xbf").unwrap_or(text);
     let lines = text.split(|byte| *byte == b'\n');
@@ -169,13 +169,13 @@ fn parse(text: &[u8]) -> (Option<Gitignore>, usize) {
     (builder.build().ok().filter(|rules| !rules.is_empty()), count)
 }
 
-fn exists(folder: &OwnedFd, name: &str) -> bool {
-    rustix::fs::statat(folder, name, rustix::fs::AtFlags::SYMLINK_NOFOLLOW).is_ok()
+fn exists(directory: &OwnedFd, name: &str) -> bool {
+    rustix::fs::statat(directory, name, rustix::fs::AtFlags::SYMLINK_NOFOLLOW).is_ok()
 }
 
 /// Where the repository's own ignore file lies. Where `.git` is a file, the repository lies elsewhere.
-fn info_folder(folder: &OwnedFd) -> Option<OwnedFd> {
-    let git = rustix::fs::openat(folder, ".git", OPENING, Mode::empty()).ok()?;
+fn info_directory(directory: &OwnedFd) -> Option<OwnedFd> {
+    let git = rustix::fs::openat(directory, ".git", OPENING, Mode::empty()).ok()?;
     rustix::fs::openat(&git, "info", OPENING, Mode::empty()).ok()
 }
 
@@ -187,10 +187,10 @@ enum Extent {
 }
 
 /// An ignore file, or as many whole lines of it as there is room for.
-fn read_beneath(folder: &OwnedFd, name: &str, room: usize) -> Option<(Vec<u8>, Extent)> {
+fn read_beneath(directory: &OwnedFd, name: &str, room: usize) -> Option<(Vec<u8>, Extent)> {
     let most = room.min(MOST_RULE_BYTES.of_one);
     let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
-    let file = rustix::fs::openat(folder, name, flags, Mode::empty()).ok()?;
+    let file = rustix::fs::openat(directory, name, flags, Mode::empty()).ok()?;
     if FileStat::of(&file).ok()?.kind != FileKind::Regular {
         return None;
     }

@@ -63,7 +63,7 @@ impl Selection {
         Self { rules, ..Self::default() }
     }
 
-    /// Only files whose path matches, and folders that may contain such files.
+    /// Only files whose path matches, and directories that may contain such files.
     #[must_use]
     pub fn with_glob(mut self, glob: PathGlob) -> Self {
         self.glob = Some(glob);
@@ -103,17 +103,18 @@ impl Selection {
 }
 
 /// A glob over paths, with the meaning that a line of a `.gitignore` has: without a slash it is
-/// about names in any folder, with one about paths from the walk's start. A leading `!` leaves out
+/// about names in any directory, with one about paths from the walk's start. A leading `!` leaves out
 /// what matches.
 ///
 /// A glob can name what an ignore rule leaves out: a file by more than wildcards in its last part
-/// (`*.log`), a folder by spelling its name (`dist/**`). What is named so is looked at all the same.
+/// (`*.log`), a directory by spelling its name (`dist/**`). What is named so is looked at all the
+/// same.
 #[derive(Clone)]
 pub struct PathGlob {
     matcher: Override,
-    /// The folders that it spells out, from the start.
-    folders: GlobSet,
-    /// What the folders on the way must match, where the glob is about paths from the start.
+    /// The directories that it spells out, from the start.
+    directories: GlobSet,
+    /// What the directories on the way must match, where the glob is about paths from the start.
     way: Option<Vec<Part>>,
     last: LastPart,
 }
@@ -148,7 +149,7 @@ impl PathGlob {
         };
         let mut plain = plain.strip_prefix("./").unwrap_or(plain).to_owned();
         if plain.ends_with('/') && negation.is_empty() {
-            // A folder is asked for what is in it.
+            // A directory is asked for what is in it.
             plain.push_str("**");
         }
         if plain.is_empty() {
@@ -177,37 +178,37 @@ impl PathGlob {
             Some((&"", rest)) => rest,
             _ => &parts,
         };
-        let folders = if is_split { spelt_folders(parts)? } else { GlobSet::empty() };
+        let directories = if is_split { spelt_directories(parts)? } else { GlobSet::empty() };
         let way = if is_split { Some(way(parts)?) } else { None };
-        Ok(Self { matcher, folders, way, last })
+        Ok(Self { matcher, directories, way, last })
     }
 
     /// Whether the glob is about the file at this path from the walk's start, or, with a slash at the
-    /// path's end, about the folder there.
+    /// path's end, about the directory there.
     #[must_use]
     pub fn is_match(&self, path: &[u8]) -> bool {
-        let (path, is_folder) = match path.strip_suffix(b"/") {
-            Some(folder) => (folder, true),
+        let (path, is_directory) = match path.strip_suffix(b"/") {
+            Some(directory) => (directory, true),
             None => (path, false),
         };
-        self.matcher.matched(as_path(path), is_folder).is_whitelist()
+        self.matcher.matched(as_path(path), is_directory).is_whitelist()
     }
 
-    fn verdict(&self, path: &[u8], is_folder: bool) -> Named {
+    fn verdict(&self, path: &[u8], is_directory: bool) -> Named {
         let path = as_path(path);
-        match (self.matcher.matched(path, is_folder), is_folder) {
+        match (self.matcher.matched(path, is_directory), is_directory) {
             (Match::Ignore(_), _) => Named::Excluded,
             (_, true) if !self.may_contain(path) => Named::Excluded,
-            (_, true) if self.folders.is_match(path) => Named::Yes,
+            (_, true) if self.directories.is_match(path) => Named::Yes,
             (Match::Whitelist(_), false) if self.last == LastPart::Names => Named::Yes,
             (Match::Whitelist(_) | Match::None, _) => Named::No,
         }
     }
 
-    /// Whether a folder may contain what the glob is about.
-    fn may_contain(&self, folder: &std::path::Path) -> bool {
+    /// Whether a directory may contain what the glob is about.
+    fn may_contain(&self, directory: &std::path::Path) -> bool {
         let Some(way) = &self.way else { return true };
-        let mut names = folder.iter();
+        let mut names = directory.iter();
         for part in way {
             match (part, names.next()) {
                 (Part::Any, _) | (_, None) => return true,
@@ -215,7 +216,7 @@ impl PathGlob {
                 (Part::One(_), Some(_)) => return false,
             }
         }
-        // All of its folders are on the way; one deeper is not.
+        // All of its directories are on the way; one deeper is not.
         names.next().is_none()
     }
 }
@@ -246,8 +247,8 @@ fn is_spelt(part: &str) -> bool {
     !part.is_empty() && !part.contains(['*', '?', '[', '{', '\\'])
 }
 
-/// The folders that a glob spells out, each with what leads to it.
-fn spelt_folders(parts: &[&str]) -> Result<GlobSet, GlobError> {
+/// The directories that a glob spells out, each with what leads to it.
+fn spelt_directories(parts: &[&str]) -> Result<GlobSet, GlobError> {
     let mut set = GlobSetBuilder::new();
     for end in 1..parts.len() {
         if is_spelt(parts[end - 1]) {
@@ -258,9 +259,9 @@ fn spelt_folders(parts: &[&str]) -> Result<GlobSet, GlobError> {
 }
 
 fn way(parts: &[&str]) -> Result<Vec<Part>, GlobError> {
-    let folders = &parts[..parts.len().saturating_sub(1)];
-    let mut way = Vec::with_capacity(folders.len());
-    for part in folders {
+    let directories = &parts[..parts.len().saturating_sub(1)];
+    let mut way = Vec::with_capacity(directories.len());
+    for part in directories {
         if *part == "**" {
             way.push(Part::Any);
             break;
@@ -291,7 +292,7 @@ fn reason(error: &ignore::Error) -> String {
 pub(super) enum Verdict {
     /// It is looked at, and so is what is in it.
     Take,
-    /// It is a folder that is itself looked for, and nothing in it is.
+    /// It is a directory that is itself looked for, and nothing in it is.
     TakeAlone,
     /// Nobody asked for it.
     Leave,
@@ -303,7 +304,7 @@ pub(super) enum Verdict {
 #[derive(Clone, Copy)]
 pub(super) struct Scope<'a> {
     pub(super) selection: &'a Selection,
-    /// The kinds of entries, beside folders, that the walk is about.
+    /// The kinds of entries, beside directories, that the walk is about.
     pub(super) wants: &'a (dyn Fn(FileKind) -> bool + Sync),
 }
 
@@ -320,20 +321,20 @@ impl Scope<'_> {
         kind: FileKind,
         rules: Option<&Rules>,
     ) -> Verdict {
-        let is_folder = kind == FileKind::Folder;
-        if !is_folder && !(self.wants)(kind) {
+        let is_directory = kind == FileKind::Directory;
+        if !is_directory && !(self.wants)(kind) {
             return Verdict::Leave;
         }
-        match self.verdict_on_way(path, from, is_folder, rules) {
+        match self.verdict_on_way(path, from, is_directory, rules) {
             Verdict::Take => Verdict::Take,
-            other if is_folder && (self.wants)(FileKind::Folder) => {
+            other if is_directory && (self.wants)(FileKind::Directory) => {
                 self.verdict_alone(path, from, rules).unwrap_or(other)
             }
             other => other,
         }
     }
 
-    /// What is said of a folder as an entry like any other, where the glob is about it.
+    /// What is said of a directory as an entry like any other, where the glob is about it.
     fn verdict_alone(&self, path: &[u8], from: usize, rules: Option<&Rules>) -> Option<Verdict> {
         let glob = self.selection.glob.as_ref()?;
         if !glob.matcher.matched(as_path(&path[from..]), true).is_whitelist() {
@@ -344,34 +345,36 @@ impl Scope<'_> {
         Some(if is_ignored { Verdict::Ignored } else { Verdict::TakeAlone })
     }
 
-    /// What is said of a file, or of a folder that is walked through.
+    /// What is said of a file, or of a directory that is walked through.
     fn verdict_on_way(
         &self,
         path: &[u8],
         from: usize,
-        is_folder: bool,
+        is_directory: bool,
         rules: Option<&Rules>,
     ) -> Verdict {
         let named = match &self.selection.glob {
             None => Named::No,
-            Some(glob) => glob.verdict(&path[from..], is_folder),
+            Some(glob) => glob.verdict(&path[from..], is_directory),
         };
         if named == Named::Excluded {
             return Verdict::Leave;
         }
         if let Some(types) = &self.selection.types
-            && !is_folder
+            && !is_directory
             && types.matched(as_path(&path[from..]), false).is_ignore()
         {
             return Verdict::Leave;
         }
         match rules {
-            Some(rules) if named == Named::No && rules.ignore(path, is_folder) => Verdict::Ignored,
+            Some(rules) if named == Named::No && rules.ignore(path, is_directory) => {
+                Verdict::Ignored
+            }
             _ => Verdict::Take,
         }
     }
 
-    /// The rules that hold within a folder. Where it is looked at although they leave it out, those
+    /// The rules that hold within a directory. Where it is looked at although they leave it out, those
     /// above it have had their say.
     pub(super) fn rules_within(
         &self,
@@ -381,7 +384,7 @@ impl Scope<'_> {
     ) -> Option<Arc<Rules>> {
         let rules = rules?;
         let is_named = self.selection.glob.as_ref().is_some_and(|glob| {
-            !glob.folders.is_empty() && glob.verdict(&path[from..], true) == Named::Yes
+            !glob.directories.is_empty() && glob.verdict(&path[from..], true) == Named::Yes
         });
         if is_named && rules.ignore(path, true) { None } else { Some(rules.clone()) }
     }

@@ -43,25 +43,25 @@ impl<F> Report<F> for Paths {
 }
 
 struct Tree {
-    folder: tempfile::TempDir,
+    directory: tempfile::TempDir,
     workspace: Workspace,
 }
 
 impl Tree {
     fn new(files: &[(&str, &str)]) -> Self {
-        let folder = tempfile::tempdir().unwrap();
+        let directory = tempfile::tempdir().unwrap();
         for (path, text) in files {
-            let path = folder.path().join(path);
+            let path = directory.path().join(path);
             fs::create_dir_all(path.parent().unwrap()).unwrap();
             fs::write(path, text).unwrap();
         }
-        let roots = vec![folder.path().to_str().unwrap().to_owned()];
+        let roots = vec![directory.path().to_str().unwrap().to_owned()];
         let workspace = Workspace::open(&RootsSpec { roots, ..RootsSpec::default() }).unwrap();
-        Self { folder, workspace }
+        Self { directory, workspace }
     }
 
     fn path(&self) -> &Path {
-        self.folder.path()
+        self.directory.path()
     }
 
     fn walk(&self, at: &str, selection: &Selection, want: usize) -> (Vec<String>, Summary) {
@@ -193,11 +193,11 @@ fn rules_that_do_not_count_are_counted_wherever_they_lie() {
 }
 
 #[test]
-fn folders_beside_folders_are_walked_in_order() {
+fn directories_beside_directories_are_walked_in_order() {
     let mut files = vec![("f5".to_owned(), String::new())];
-    for folder in 0..40 {
-        files.push((format!("d{folder:02}/a/b"), String::new()));
-        files.push((format!("d{folder:02}/c"), String::new()));
+    for directory in 0..40 {
+        files.push((format!("d{directory:02}/a/b"), String::new()));
+        files.push((format!("d{directory:02}/c"), String::new()));
     }
     let files: Vec<_> = files.iter().map(|(path, text)| (path.as_str(), text.as_str())).collect();
     let tree = Tree::new(&files);
@@ -224,7 +224,7 @@ fn a_glob_with_a_slash_is_about_paths_from_the_start() {
 }
 
 #[test]
-fn folders_that_are_looked_for_are_found_and_not_walked_through_for_nothing() {
+fn directories_that_are_looked_for_are_found_and_not_walked_through_for_nothing() {
     let tree = Tree::new(&[
         (".gitignore", "dist/\n"),
         ("src/deep/a", ""),
@@ -232,15 +232,15 @@ fn folders_that_are_looked_for_are_found_and_not_walked_through_for_nothing() {
         ("dist/dist/c", ""),
         ("d", ""),
     ]);
-    // A folder that is not walked through cannot be found unreadable.
+    // A directory that is not walked through cannot be found unreadable.
     let closed = tree.path().join("closed/x");
     fs::create_dir_all(&closed).unwrap();
     let found = |text: &str| {
         let glob_of = PathGlob::new(text).unwrap();
         let (paths, summary) = tree.walk_kinds(".", &glob(text), usize::MAX, |_| true);
         let is_meant = |path: &String| {
-            let is_folder = tree.path().join(path).is_dir();
-            glob_of.is_match(format!("{path}{}", if is_folder { "/" } else { "" }).as_bytes())
+            let is_directory = tree.path().join(path).is_dir();
+            glob_of.is_match(format!("{path}{}", if is_directory { "/" } else { "" }).as_bytes())
         };
         (
             paths.into_iter().filter(is_meant).collect::<Vec<_>>(),
@@ -330,8 +330,8 @@ proptest! {
         threads in 1usize..6,
     ) {
         let mut files = BTreeMap::new();
-        for (folders, name, size) in paths {
-            let path: Vec<String> = folders.into_iter().chain([name]).collect();
+        for (directories, name, size) in paths {
+            let path: Vec<String> = directories.into_iter().chain([name]).collect();
             files.insert(path, size);
         }
         let texts: Vec<(String, String)> =
@@ -353,7 +353,7 @@ proptest! {
 }
 
 #[test]
-fn a_folder_that_becomes_a_link_in_the_middle_of_a_walk_leads_nowhere() {
+fn a_directory_that_becomes_a_link_in_the_middle_of_a_walk_leads_nowhere() {
     let outside = tempfile::tempdir().unwrap();
     fs::write(outside.path().join("secret"), "").unwrap();
     let tree = Tree::new(&[("a/x", ""), ("z/y", "")]);

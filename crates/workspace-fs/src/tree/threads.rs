@@ -9,8 +9,8 @@ use std::time::{Duration, Instant};
 
 use rustix::io::Errno;
 
+use super::directory::{Directory, LeftOut, Scratch};
 use super::entry::Entry;
-use super::folder::{Folder, LeftOut, Scratch};
 use super::order::Key;
 use super::queue::{Counts, Done, Found, Item, Named, Queue, Record, Skip, VisitResult};
 use super::selection::{Scope, Selection};
@@ -29,7 +29,7 @@ pub trait Visit: Sync {
     /// Made once on each thread.
     fn local(&self) -> Self::Local;
 
-    /// Whether entries of this kind are visited. Folders are walked through in any case; the start
+    /// Whether entries of this kind are visited. Directories are walked through in any case; the start
     /// itself is visited only where it is a file.
     fn wants(&self, kind: FileKind) -> bool;
 
@@ -93,7 +93,7 @@ const MOST_THREADS: usize = 8;
 static HELPERS: ThreadBudget = ThreadBudget::new();
 /// How many files make one item of work.
 const RUN: usize = 16;
-/// How deep a tree may be. Every level above a folder can keep a handle open.
+/// How deep a tree may be. Every level above a directory can keep a handle open.
 const MOST_DEPTH: usize = 256;
 /// The longest path that a later call could name (`PATH_MAX`).
 const MOST_PATH: usize = 4096;
@@ -114,7 +114,7 @@ pub fn walk<V: Visit>(
 ) -> std::io::Result<Summary> {
     let processors = || thread::available_parallelism().map_or(1, NonZero::get).min(MOST_THREADS);
     let helpers = match options.threads {
-        _ if start.kind() != FileKind::Folder => HELPERS.take(0, 0),
+        _ if start.kind() != FileKind::Directory => HELPERS.take(0, 0),
         Some(threads) => HELPERS.take(threads.get() - 1, usize::MAX),
         None => HELPERS.take(processors() - 1, processors()),
     };
@@ -218,34 +218,34 @@ impl<V: Visit> WorkerPool<'_, V> {
             let mut items = Vec::new();
             match item {
                 Item::Start => match self.start.open(&self.scope, &mut scratch) {
-                    Ok((folder, left_out)) => {
+                    Ok((directory, left_out)) => {
                         record.left_out = left_out;
-                        items = split(folder);
+                        items = split(directory);
                     }
                     Err(_) => record.add(Vec::new, VisitResult::skipped(Skip::Unreadable)),
                 },
-                Item::Folders(folder, range) => {
+                Item::Directories(directory, range) => {
                     let index = range.start;
-                    if self.visitor.wants(FileKind::Folder) {
-                        self.visit(&folder, index, &mut local, stop, &mut record);
+                    if self.visitor.wants(FileKind::Directory) {
+                        self.visit(&directory, index, &mut local, stop, &mut record);
                     }
-                    match self.descend(&folder, index, &mut scratch) {
+                    match self.descend(&directory, index, &mut scratch) {
                         Ok(Some((below, left_out))) => {
                             record.left_out = left_out;
                             items = split(below);
                         }
                         Ok(None) => {}
-                        // Gone, or no folder any more.
+                        // Gone, or no directory any more.
                         Err(Errno::NOENT | Errno::NOTDIR | Errno::LOOP) => {}
                         Err(_) => {
-                            let path = || folder.path_of(index);
+                            let path = || directory.path_of(index);
                             record.add(path, VisitResult::skipped(Skip::Unreadable));
                         }
                     }
                 }
-                Item::Files(folder, range) => {
+                Item::Files(directory, range) => {
                     for index in range {
-                        self.visit(&folder, index, &mut local, stop, &mut record);
+                        self.visit(&directory, index, &mut local, stop, &mut record);
                         if stop.is_set() || record.hits() >= self.want {
                             break;
                         }
@@ -258,13 +258,13 @@ impl<V: Visit> WorkerPool<'_, V> {
 
     fn visit(
         &self,
-        folder: &Folder,
+        directory: &Directory,
         index: usize,
         local: &mut V::Local,
         stop: &Stop,
         record: &mut Record<V::Found>,
     ) {
-        let entry = Entry { folder, index };
+        let entry = Entry { directory, index };
         let result = self.visitor.visit(local, &entry, stop);
         self.visited.fetch_add(1, Ordering::Relaxed);
         record.add(|| entry.path(), result);
@@ -272,35 +272,35 @@ impl<V: Visit> WorkerPool<'_, V> {
 
     fn descend(
         &self,
-        folder: &Folder,
+        directory: &Directory,
         index: usize,
         scratch: &mut Scratch,
-    ) -> rustix::io::Result<Option<(Folder, LeftOut)>> {
-        if !folder.is_entered(index) {
+    ) -> rustix::io::Result<Option<(Directory, LeftOut)>> {
+        if !directory.is_entered(index) {
             return Ok(None);
         }
-        if folder.depth() >= MOST_DEPTH || folder.path_len(index) >= MOST_PATH {
+        if directory.depth() >= MOST_DEPTH || directory.path_len(index) >= MOST_PATH {
             return Err(Errno::NAMETOOLONG);
         }
-        let below = folder.below(index, &self.scope);
-        Folder::open(below, &self.scope, scratch).map(Some)
+        let below = directory.below(index, &self.scope);
+        Directory::open(below, &self.scope, scratch).map(Some)
     }
 }
 
-/// The work that a folder's entries are, in order.
-fn split(folder: Folder) -> Vec<(Key, Item)> {
-    let folder = Arc::new(folder);
+/// The work that a directory's entries are, in order.
+fn split(directory: Directory) -> Vec<(Key, Item)> {
+    let directory = Arc::new(directory);
     let mut items = Vec::new();
     let mut first = 0;
-    while first < folder.len() {
-        let is_folder = |index: usize| folder.kind(index) == FileKind::Folder;
-        let (make, most): (fn(_, _) -> _, _) = match is_folder(first) {
-            true => (Item::Folders, folder.len()),
-            false => (Item::Files, folder.len().min(first + RUN)),
+    while first < directory.len() {
+        let is_directory = |index: usize| directory.kind(index) == FileKind::Directory;
+        let (make, most): (fn(_, _) -> _, _) = match is_directory(first) {
+            true => (Item::Directories, directory.len()),
+            false => (Item::Files, directory.len().min(first + RUN)),
         };
-        let end = (first..most).find(|index| is_folder(*index) != is_folder(first));
+        let end = (first..most).find(|index| is_directory(*index) != is_directory(first));
         let end = end.unwrap_or(most);
-        items.push((folder.key(first), make(folder.clone(), first..end)));
+        items.push((directory.key(first), make(directory.clone(), first..end)));
         first = end;
     }
     items

@@ -50,8 +50,8 @@ pub(super) struct Facts<'a> {
     pub(super) limits: Limits,
     /// What commands may read because the operator said so, and may not write.
     pub(super) read_only_roots: &'a [PathBuf],
-    /// A git folder outside the roots that a `.git` file points to.
-    pub(super) git_folder: Option<&'a Path>,
+    /// A git directory outside the roots that a `.git` file points to.
+    pub(super) git_directory: Option<&'a Path>,
 }
 
 /// The texts with which programs and the C library tell that something is not allowed, and what
@@ -108,14 +108,14 @@ pub(super) fn of_failure(facts: &Facts<'_>) -> Vec<String> {
         notices.push(format!("the command seems to have needed the network: {reason}"));
     }
     notices.extend(paths(facts));
-    if let Some(folder) = facts.git_folder
+    if let Some(directory) = facts.git_directory
         && (facts.output.contains("fatal:") || facts.output.contains("git"))
     {
         notices.push(format!(
-            "the .git file here points to a git folder outside the roots; such a file never \
+            "the .git file here points to a git directory outside the roots; such a file never \
              widens what commands may reach, so git cannot work here unless the operator puts {} \
              into bash_write",
-            name::of(folder)
+            name::of(directory)
         ));
     }
     notices
@@ -258,7 +258,7 @@ fn refused(facts: &Facts<'_>, access: Access, path: &Path) -> Option<String> {
         if let Some(root) = read_only {
             return Some(format!(
                 "{shown} cannot be written: the operator made {} read-only (read_only_roots); \
-                 write elsewhere, or have the operator move that folder to roots",
+                 write elsewhere, or have the operator move that directory to roots",
                 name::of(root)
             ));
         }
@@ -275,7 +275,7 @@ fn grantable<'p>(reasons: &dyn Reasons, path: &'p Path) -> &'p Path {
         Some(true) => path,
         Some(false) => parent
             .ancestors()
-            .find(|folder| reasons.exists(folder) != Some(false))
+            .find(|directory| reasons.exists(directory) != Some(false))
             .unwrap_or(parent),
         None => parent,
     }

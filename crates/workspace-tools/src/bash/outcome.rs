@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use sandbox::{Access, ExitStatus, Jail, Subject};
 use serde_json::Value;
 
-use super::{Arguments, BashSettings, folder, notice, spec};
+use super::{Arguments, BashSettings, directory, notice, spec};
 use crate::Context;
 use crate::field::NOTICE;
 use crate::process::{
@@ -116,10 +116,10 @@ impl RunReport<'_> {
         if let Ok(end) = &self.finished.end
             && self.finished.stopped.is_none()
         {
-            let git_folder = match end.status {
+            let git_directory = match end.status {
                 ExitStatus::Exited(0) => None,
-                _ => folder::git_folder_outside(context, self.cwd).filter(|folder| {
-                    self.jail.explain(Subject::Command, Access::Write, folder).is_some()
+                _ => directory::git_directory_outside(context, self.cwd).filter(|directory| {
+                    self.jail.explain(Subject::Command, Access::Write, directory).is_some()
                 }),
             };
             notices.extend(notice::of_failure(&notice::Facts {
@@ -132,7 +132,7 @@ impl RunReport<'_> {
                 reasons: self.jail,
                 limits: self.settings.policy.limits,
                 read_only_roots: &self.settings.policy.read_only_roots,
-                git_folder: git_folder.as_deref(),
+                git_directory: git_directory.as_deref(),
             }));
             notices.extend(notice::of_leftovers(end.processes_killed));
         }

@@ -32,7 +32,7 @@ pub(super) fn preview(
     parts.extend(command(arguments.command));
     let fact = |name: &str, text: &str| View::text(format!("{name}: {text}"), Style::Dim);
     if let Ok(cwd) = cwd {
-        parts.push(fact("folder", &name::of(&cwd)));
+        parts.push(fact("directory", &name::of(&cwd)));
     }
     parts.push(fact("timeout", &duration(arguments.timeout)));
     parts.push(fact("network", network(settings.policy.network)));
@@ -66,7 +66,7 @@ pub(super) fn call(arguments: &Payload) -> View {
     }
     parts.extend(command(spec::COMMAND.get(arguments).unwrap_or_default()));
     if let Some(cwd) = spec::CWD.get(arguments) {
-        parts.push(View::text(format!("folder: {}", name::shown(cwd)), Style::Dim));
+        parts.push(View::text(format!("directory: {}", name::shown(cwd)), Style::Dim));
     }
     View::Group(parts)
 }

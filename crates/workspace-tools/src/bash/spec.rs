@@ -18,7 +18,7 @@ pub const COMMAND: Field<Text> =
 pub const TIMEOUT_MS: Field<Whole> = whole("timeout_ms", 1, "");
 pub const CWD: Field<Text> = text(
     "cwd",
-    "The folder to run in, inside the configured folders; relative to the working directory, and \
+    "The directory to run in, inside the configured directories; relative to the working directory, and \
      as any path it may be quoted as results quote it. Default: the working directory.",
 );
 pub const STDIN: Field<Text> =
@@ -91,7 +91,7 @@ fn writes(settings: &BashSettings) -> &'static str {
     match settings.policy.mode {
         Mode::Off => "There is no jail: a command may write what the provider's user may.",
         Mode::Enforce | Mode::BestEffort => {
-            "On the machine only the configured folders can be written. Where namespaces are \
+            "On the machine only the configured directories can be written. Where namespaces are \
              granted, HOME, /tmp and /var/tmp are private scratch, else $TMPDIR is: a write there \
              succeeds and lasts from call to call, but nobody outside sees it, not even the file \
              tools, and it is discarded when the provider ends."
@@ -132,7 +132,7 @@ fn output(settings: &BashSettings) -> Schema {
         TRUNCATED.property(),
         FULL_OUTPUT_PATH.property(),
         DURATION_MS.property(),
-        CWD.required().described("The folder that the command ran in.").property(),
+        CWD.required().described("The directory that the command ran in.").property(),
         PROCESSES_KILLED.property(),
         NOTICE.described("What else there is to know.").property(),
     ];

@@ -39,7 +39,7 @@ impl Page {
 
 /// A search, as meant.
 pub(super) struct Search<'a> {
-    /// Where it starts, and what the caller calls that; nothing where there is no such folder.
+    /// Where it starts, and what the caller calls that; nothing where there is no such directory.
     pub(super) start: Option<(&'a Start, &'a str)>,
     pub(super) selection: Selection,
     pub(super) glob: &'a PathGlob,
@@ -127,11 +127,11 @@ impl Visit for Matches<'_> {
     fn local(&self) {}
 
     fn wants(&self, kind: FileKind) -> bool {
-        self.kinds == Kinds::All || kind == FileKind::Folder
+        self.kinds == Kinds::All || kind == FileKind::Directory
     }
 
     fn visit(&self, (): &mut (), entry: &Entry<'_>, _: &Stop) -> VisitResult<Match> {
-        if entry.kind() == FileKind::Folder {
+        if entry.kind() == FileKind::Directory {
             let mut path = entry.path();
             path.push(b'/');
             if !self.glob.is_match(&path) {

@@ -116,7 +116,7 @@ struct Ranked {
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Kind {
     File,
-    Folder,
+    Directory,
     Link,
     Other,
 }
@@ -177,7 +177,7 @@ impl Kind {
     fn of(kind: FileKind) -> Self {
         match kind {
             FileKind::Regular => Kind::File,
-            FileKind::Folder => Kind::Folder,
+            FileKind::Directory => Kind::Directory,
             FileKind::Link => Kind::Link,
             FileKind::Special(_) => Kind::Other,
         }
@@ -186,7 +186,7 @@ impl Kind {
     fn name(self) -> &'static str {
         match self {
             Kind::File => "file",
-            Kind::Folder => "folder",
+            Kind::Directory => "folder",
             Kind::Link => "link",
             Kind::Other => "other",
         }

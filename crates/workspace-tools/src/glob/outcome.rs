@@ -16,7 +16,7 @@ pub(super) struct Outcome {
     /// How many there are, where all were looked at.
     pub(super) total: Option<usize>,
     pub(super) counts: Counts,
-    /// The first few folders that could not be read.
+    /// The first few directories that could not be read.
     pub(super) unreadable: Vec<String>,
 }
 
@@ -52,7 +52,7 @@ impl Outcome {
                 if arguments.text.contains('/') && !arguments.text.contains("**") {
                     notices.push(
                         "A pattern with a slash is about paths from the start: **/ before it looks \
-                         in any folder."
+                         in any directory."
                             .to_owned(),
                     );
                 }
@@ -83,7 +83,7 @@ impl Outcome {
             notices.push(format!(
                 "Ignore rules left out {}; include_ignored: true, or a pattern or path that spells \
                  one out, finds them.",
-                counted(ignored, "file or folder", "files or folders")
+                counted(ignored, "file or directory", "files or directories")
             ));
         }
         notices.extend(ignore_files::cut(self.counts));
@@ -92,7 +92,7 @@ impl Outcome {
             let etc = if unreadable > self.unreadable.len() as u64 { ", …" } else { "" };
             notices.push(format!(
                 "{} could not be read: {}{etc}.",
-                counted(unreadable, "folder", "folders"),
+                counted(unreadable, "directory", "directories"),
                 self.unreadable.join(", ")
             ));
         }

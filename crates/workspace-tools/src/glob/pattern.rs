@@ -1,4 +1,4 @@
-//! What a glob pattern means: the folders that it spells out, and the rest to be matched there.
+//! What a glob pattern means: the directories that it spells out, and the rest to be matched there.
 
 use tool_provider::ToolError;
 use workspace_fs::text::name;
@@ -6,11 +6,11 @@ use workspace_fs::text::name;
 /// A pattern in its parts.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Pattern {
-    /// The folders that it spells out before its first wildcard: absolute, relative, or empty. The
+    /// The directories that it spells out before its first wildcard: absolute, relative, or empty. The
     /// walk begins there, so the rest of the tree costs nothing.
-    pub(super) folders: String,
+    pub(super) directories: String,
     /// What is matched from there. It begins with a slash where it is about paths from there, and
-    /// without one where it is about names in any folder.
+    /// without one where it is about names in any directory.
     pub(super) glob: String,
     /// What of the matches is listed.
     pub(super) kinds: Kinds,
@@ -21,8 +21,8 @@ pub(super) struct Pattern {
 pub(super) enum Kinds {
     /// Everything.
     All,
-    /// Folders: the pattern ends in a slash.
-    Folders,
+    /// Directories: the pattern ends in a slash.
+    Directories,
 }
 
 /// The longest pattern in bytes, which is that of a path (`PATH_MAX`).
@@ -38,16 +38,16 @@ impl Pattern {
         let mut parts = parts(text);
         let mut kinds = Kinds::All;
         if parts.last() == Some(&"") {
-            kinds = Kinds::Folders;
+            kinds = Kinds::Directories;
         }
         parts.retain(|part| !matches!(*part, "" | "."));
         if parts.last().is_none_or(|last| *last == "..") {
-            // Nothing but a folder is named: it is listed.
+            // Nothing but a directory is named: it is listed.
             parts.push("*");
             kinds = Kinds::All;
         }
         let spelt = parts.iter().take_while(|part| is_spelt(part)).count();
-        let (folders, rest) = parts.split_at(spelt.min(parts.len() - 1));
+        let (directories, rest) = parts.split_at(spelt.min(parts.len() - 1));
         if rest.contains(&"..") {
             return Err(ToolError::invalid_arguments(format!(
                 "pattern {} has .. behind a wildcard, where it leads nowhere definite",
@@ -58,8 +58,8 @@ impl Pattern {
         let top = if text.starts_with('/') { "/" } else { "" };
         let is_about_names = !text.contains('/') && rest != ["*"];
         Ok(Self {
-            folders: format!("{top}{}", folders.join("/")),
-            glob: if is_about_names { in_any_folder(rest) } else { from_here(rest) },
+            directories: format!("{top}{}", directories.join("/")),
+            glob: if is_about_names { in_any_directory(rest) } else { from_here(rest) },
             kinds,
         })
     }
@@ -67,7 +67,7 @@ impl Pattern {
 
 fn check(text: &str) -> Result<(), ToolError> {
     let problem = if text.is_empty() {
-        "is empty: * lists a folder, ** everything beneath it".to_owned()
+        "is empty: * lists a directory, ** everything beneath it".to_owned()
     } else if text.contains('\0') {
         "holds a NUL byte, which no path does".to_owned()
     } else if text.len() >= MAX_PATTERN {
@@ -114,7 +114,7 @@ fn from_here(parts: &[&str]) -> String {
     blank_kept(format!("/{}", parts.join("/")))
 }
 
-fn in_any_folder(parts: &[&str]) -> String {
+fn in_any_directory(parts: &[&str]) -> String {
     let glob = parts.concat();
     let escape = if glob.starts_with(['!', '#']) { "\\" } else { "" };
     blank_kept(format!("{escape}{glob}"))
@@ -139,14 +139,14 @@ mod tests {
     use super::*;
 
     fn parsed(text: &str) -> (String, String, Kinds) {
-        let Pattern { folders, glob, kinds } = Pattern::parse(text).unwrap();
-        (folders, glob, kinds)
+        let Pattern { directories, glob, kinds } = Pattern::parse(text).unwrap();
+        (directories, glob, kinds)
     }
 
     #[test]
-    fn a_pattern_starts_at_the_folder_that_it_spells_out() {
-        use Kinds::{All, Folders};
-        for (text, folders, glob, kinds) in [
+    fn a_pattern_starts_at_the_directory_that_it_spells_out() {
+        use Kinds::{All, Directories};
+        for (text, directories, glob, kinds) in [
             ("*.rs", "", "*.rs", All),
             ("./*.rs", "", "/*.rs", All),
             ("*", "", "/*", All),
@@ -166,9 +166,9 @@ mod tests {
             ("a/{b/c,d}/e", "a", "/{b/c,d}/e", All),
             ("a/[/]/e", "a", "/[/]/e", All),
             ("a\\*/b", "", "/a\\*/b", All),
-            ("src/", "", "/src", Folders),
-            ("a/*/", "a", "/*", Folders),
-            ("**/", "", "/**", Folders),
+            ("src/", "", "/src", Directories),
+            ("a/*/", "a", "/*", Directories),
+            ("**/", "", "/**", Directories),
             (".", "", "/*", All),
             ("./", "", "/*", All),
             ("..", "..", "/*", All),
@@ -179,7 +179,7 @@ mod tests {
             ("/etc/host*", "/etc", "/host*", All),
             ("//etc", "/", "/etc", All),
         ] {
-            let expected = (folders.to_owned(), glob.to_owned(), kinds);
+            let expected = (directories.to_owned(), glob.to_owned(), kinds);
             assert_eq!(parsed(text), expected, "{text}");
         }
     }
@@ -204,7 +204,7 @@ mod tests {
             if let Ok(pattern) = Pattern::parse(&text) {
                 prop_assert!(pattern.glob.trim_end() == pattern.glob);
                 prop_assert!(!pattern.glob.is_empty() && pattern.glob != "/");
-                prop_assert!(is_spelt(&pattern.folders));
+                prop_assert!(is_spelt(&pattern.directories));
             }
         }
     }

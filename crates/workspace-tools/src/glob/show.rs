@@ -61,7 +61,7 @@ fn path(item: &Value) -> Option<View> {
     Some(match item.as_object().and_then(|item| spec::KIND.get(item)) {
         Some("folder") => View::text(format!("{path}/"), Style::Bold),
         Some("link") => View::text(format!("{path} (link)"), Style::Dim),
-        Some("other") => View::text(format!("{path} (neither file nor folder)"), Style::Dim),
+        Some("other") => View::text(format!("{path} (neither file nor directory)"), Style::Dim),
         _ => View::plain(path),
     })
 }

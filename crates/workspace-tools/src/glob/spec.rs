@@ -9,22 +9,22 @@ use tool_provider::{Concurrency, RiskClass, ToolKind, ToolSpec};
 pub(super) const NAME: &str = "glob";
 
 const DESCRIPTION: &str = "\
-Finds files, folders and links by their names, or lists a folder. Use it to learn what there is; use \
+Finds files, directories and links by their names, or lists a directory. Use it to learn what there is; use \
 grep to find files by what is in them, and read_file to look into one.\n\
 \n\
-- ** stands for any folders, * for anything within a name, ? for one character, [a-c] for one of \
+- ** stands for any directories, * for anything within a name, ? for one character, [a-c] for one of \
 several, {rs,toml} for alternatives; a backslash takes a wildcard's meaning away. Case counts.\n\
-- A pattern without a slash is about names in any folder: *.rs finds every Rust file. With a slash \
+- A pattern without a slash is about names in any directory: *.rs finds every Rust file. With a slash \
 it is about paths from the start: src/*.rs finds those directly in src, src/**/*.rs those in any \
-folder beneath it, ./*.rs those in the start itself. * alone lists the start, ** everything beneath \
-it. A slash at the end finds folders only: */.\n\
+directory beneath it, ./*.rs those in the start itself. * alone lists the start, ** everything beneath \
+it. A slash at the end finds directories only: */.\n\
 - The start is path, else the working directory. A pattern may also lead there itself, with .. or \
-an absolute path inside the configured folders.\n\
+an absolute path inside the configured directories.\n\
 - What ignore files (.gitignore, .ignore, .rgignore; with or without a repository) leave out is \
 found only when the pattern or path spells it out, as in dist/*.js, or with include_ignored. Hidden \
 files are found like others; .git only when path or pattern starts in it. Links are listed as links \
 and only followed where path, or the pattern before its first wildcard, leads through them; one \
-that leads outside the configured folders leads to nothing.\n\
+that leads outside the configured directories leads to nothing.\n\
 - At most limit paths and 128 KiB a call, in one stable order; where there are more, truncated is true and \
 next_offset says where to go on. sort: modified puts the newest first.\n\
 - A name that shows in double quotes holds bytes or characters that text cannot show: give it back \
@@ -36,7 +36,7 @@ pub const PATTERN: Field<Text> =
     text("pattern", "What to find: *.rs, src/**/*.{ts,tsx}, */, **/Cargo.toml.").required();
 pub const START: Field<Text> = PATH
     .described(
-        "The folder to start from: absolute, or relative to the working directory, which is the \
+        "The directory to start from: absolute, or relative to the working directory, which is the \
          default.",
     )
     .optional();
@@ -91,7 +91,7 @@ pub(super) fn spec() -> ToolSpec {
             &[NAME],
             &[
                 &PATTERN.described("The pattern as it was asked for."),
-                &START.described("The folder to start from, as it was asked for."),
+                &START.described("The directory to start from, as it was asked for."),
                 &PATHS,
                 &TRUNCATED,
                 &NEXT_OFFSET,

@@ -46,7 +46,7 @@ impl Sent {
 }
 
 impl Fixture {
-    /// A root with these files; a name that ends in a slash is a folder.
+    /// A root with these files; a name that ends in a slash is a directory.
     fn new(files: &[&str]) -> Self {
         let keep = tempfile::tempdir().unwrap();
         let root = keep.path().canonicalize().unwrap().join("root");
@@ -315,12 +315,12 @@ fn what_is_ignored_is_found_when_it_is_spelt_out_and_told_when_nothing_is_found(
         let nothing = fixture.find(&json!({"pattern": "o.j?"}));
         assert_eq!(
             notice(&nothing),
-            "Nothing matches. Ignore rules left out 1 file or folder; include_ignored: true, or a \
+            "Nothing matches. Ignore rules left out 1 file or directory; include_ignored: true, or a \
              pattern or path that spells one out, finds them."
         );
     }
     let nothing = fixture.find(&json!({"pattern": "sub/*.md"}));
-    assert!(notice(&nothing).contains("**/ before it looks in any folder"), "{nothing:?}");
+    assert!(notice(&nothing).contains("**/ before it looks in any directory"), "{nothing:?}");
 }
 
 #[test]
@@ -372,9 +372,9 @@ fn odd_names_come_back_in_a_form_that_is_taken() {
     }
     let shown = fixture.matches("*");
     assert_eq!(shown, names.map(|odd| name::encode(odd).into_owned()));
-    for folder in shown {
-        let inside = fixture.paths(&json!({"pattern": "*", "path": folder}));
-        let quote = folder.strip_suffix('"').unwrap();
+    for directory in shown {
+        let inside = fixture.paths(&json!({"pattern": "*", "path": directory}));
+        let quote = directory.strip_suffix('"').unwrap();
         assert_eq!(inside, [format!("{quote}/in\"")]);
     }
 }

@@ -111,8 +111,8 @@ impl SearchReport<'_> {
     fn ignored(&self) -> Option<String> {
         let what = match self.counts.ignored {
             0 => return None,
-            1 => "1 file or folder".to_owned(),
-            count => format!("{count} files or folders"),
+            1 => "1 file or directory".to_owned(),
+            count => format!("{count} files or directories"),
         };
         Some(format!(
             "Ignore rules left out {what}; include_ignored: true, or naming one in path, searches them."

@@ -71,7 +71,7 @@ impl Visit for Search {
     fn visit(&self, local: &mut Local, entry: &Entry<'_>, stop: &Stop) -> VisitResult<Hits> {
         match entry.open() {
             Ok(content) => self.search(local, &content, stop),
-            // Removed since its folder was listed, or no file any more.
+            // Removed since its directory was listed, or no file any more.
             Err(rustix::io::Errno::NOENT | rustix::io::Errno::LOOP) => VisitResult::nothing(),
             Err(_) => VisitResult::skipped(Skip::Unreadable),
         }

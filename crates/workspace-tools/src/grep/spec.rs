@@ -15,7 +15,7 @@ use tool_provider::{Concurrency, RiskClass, ToolKind, ToolSpec};
 pub(super) const NAME: &str = "grep";
 
 const DESCRIPTION: &str = "\
-Finds the lines that match a regular expression, in one file or in all files beneath a folder. Use it \
+Finds the lines that match a regular expression, in one file or in all files beneath a directory. Use it \
 to search in files instead of grep, rg or find with bash; use glob to find files by their name and \
 read_file to look at one.\n\
 \n\
@@ -38,13 +38,13 @@ Example: {\"pattern\": \"fn \\\\w+_error\\\\(\", \"path\": \"src\", \"glob\": \"
 pub const PATTERN: Field<Text> = text("pattern", "The regular expression to find.");
 pub const START: Field<Text> = PATH
     .described(
-        "The folder or file to search: absolute, or relative to the working directory. Default: \
+        "The directory or file to search: absolute, or relative to the working directory. Default: \
          the working directory.",
     )
     .optional();
 pub const GLOB: Field<Text> = text(
     "glob",
-    "Search only files that match, such as *.rs (in any folder), src/**/*.ts (from path on) or \
+    "Search only files that match, such as *.rs (in any directory), src/**/*.ts (from path on) or \
      *.{js,ts}; with a leading ! only those that do not.",
 );
 pub const TYPE: Field<Text> = text(
@@ -123,7 +123,7 @@ pub const BINARY: Field<Whole> =
     whole("binary", 0, "Searched up to the first NUL byte only.").required();
 pub const TOO_LARGE: Field<Whole> =
     whole("too_large", 0, "Files, or lines in them, too large.").required();
-pub const UNREADABLE: Field<Whole> = whole("unreadable", 0, "Files and folders.").required();
+pub const UNREADABLE: Field<Whole> = whole("unreadable", 0, "Files and directories.").required();
 
 pub const LINE: Field<Whole> = whole("line", 1, "The number of the line.").required();
 pub const COLUMN: Field<Whole> = whole(

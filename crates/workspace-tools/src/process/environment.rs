@@ -146,7 +146,7 @@ impl Environment {
         &self.secrets
     }
 
-    /// The variables of a command that runs with these private folders. What the operator chose
+    /// The variables of a command that runs with these private directories. What the operator chose
     /// wins over everything else.
     #[must_use]
     pub fn variables(&self, private: &Private) -> Vec<(OsString, OsString)> {
@@ -202,7 +202,7 @@ mod tests {
         pairs.iter().map(|&(name, value)| (name.into(), value.into())).collect()
     }
 
-    fn folders() -> Private {
+    fn directories() -> Private {
         Private {
             tmp: "/p/tmp".into(),
             cache: "/p/cache".into(),
@@ -247,7 +247,7 @@ mod tests {
             "USER=u",
             "XDG_CACHE_HOME=/p/cache",
         ];
-        assert_eq!(seen(&environment, &folders()), expected);
+        assert_eq!(seen(&environment, &directories()), expected);
     }
 
     #[test]
@@ -255,7 +255,7 @@ mod tests {
         let plain = BTreeMap::from([("PAGER".to_owned(), "less".to_owned())]);
         let requested = Requested { env: Some(&plain), ..Requested::default() };
         let environment = Environment::choose(own(&[("HOME", "/h")]), requested).unwrap();
-        let private = Private { home: Some("/p/home".into()), ..folders() };
+        let private = Private { home: Some("/p/home".into()), ..directories() };
         let seen = seen(&environment, &private);
         assert!(seen.contains(&"HOME=/p/home".to_owned()), "{seen:?}");
         assert!(seen.contains(&"PAGER=less".to_owned()), "{seen:?}");
@@ -270,7 +270,7 @@ mod tests {
             secret_env: &["TOKEN".to_owned()],
         };
         let environment = Environment::choose(own, requested).unwrap();
-        let seen = seen(&environment, &folders());
+        let seen = seen(&environment, &directories());
         assert!(seen.contains(&"CI=1".to_owned()) && seen.contains(&"TOKEN=hunter2!".to_owned()));
         assert!(!seen.iter().any(|pair| pair.starts_with("NOT_SET")));
         assert_eq!(environment.secrets().mask_text("hunter2!"), "[TOKEN]");

@@ -30,7 +30,7 @@ pub struct Call<'a> {
     pub argv: Vec<OsString>,
     /// Its whole environment.
     pub env: Vec<(OsString, OsString)>,
-    /// Its working folder, absolute.
+    /// Its working directory, absolute.
     pub cwd: PathBuf,
     /// What it reads; `None` is nothing.
     pub stdin: Option<Vec<u8>>,

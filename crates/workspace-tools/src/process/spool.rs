@@ -170,8 +170,11 @@ impl Drop for SpoolFile {
 mod tests {
     use super::*;
 
-    fn spool(folder: &tempfile::TempDir, bytes: u64, files: usize) -> Arc<Spool> {
-        Arc::new(Spool { bounds: Bounds { bytes, files }, ..Spool::open(folder.path()).unwrap() })
+    fn spool(directory: &tempfile::TempDir, bytes: u64, files: usize) -> Arc<Spool> {
+        Arc::new(Spool {
+            bounds: Bounds { bytes, files },
+            ..Spool::open(directory.path()).unwrap()
+        })
     }
 
     fn keep(spool: &Arc<Spool>, text: &[u8]) -> FullOutput {
@@ -180,8 +183,8 @@ mod tests {
         file.finish()
     }
 
-    fn names(folder: &tempfile::TempDir) -> Vec<String> {
-        let entries = std::fs::read_dir(folder.path()).unwrap();
+    fn names(directory: &tempfile::TempDir) -> Vec<String> {
+        let entries = std::fs::read_dir(directory.path()).unwrap();
         let mut names: Vec<_> =
             entries.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
         names.sort();
@@ -190,21 +193,21 @@ mod tests {
 
     #[test]
     fn the_oldest_files_make_room_by_number_and_by_size() {
-        let folder = tempfile::tempdir().unwrap();
-        let few = spool(&folder, 1000, 2);
+        let directory = tempfile::tempdir().unwrap();
+        let few = spool(&directory, 1000, 2);
         (0..5).for_each(|_| drop(keep(&few, b"text")));
-        assert_eq!(names(&folder), ["output-4.txt", "output-5.txt"]);
+        assert_eq!(names(&directory), ["output-4.txt", "output-5.txt"]);
 
-        let folder = tempfile::tempdir().unwrap();
-        let small = spool(&folder, 10, 100);
+        let directory = tempfile::tempdir().unwrap();
+        let small = spool(&directory, 10, 100);
         (0..5).for_each(|_| drop(keep(&small, b"text")));
-        assert_eq!(names(&folder), ["output-4.txt", "output-5.txt"]);
+        assert_eq!(names(&directory), ["output-4.txt", "output-5.txt"]);
     }
 
     #[test]
     fn files_that_are_written_side_by_side_share_the_room_and_none_is_taken_away() {
-        let folder = tempfile::tempdir().unwrap();
-        let spool = spool(&folder, 10, 1);
+        let directory = tempfile::tempdir().unwrap();
+        let spool = spool(&directory, 10, 1);
         let [mut one, mut other] = [spool.begin().unwrap(), spool.begin().unwrap()];
         one.append(b"123456").unwrap();
         other.append(b"123456").unwrap();
@@ -213,19 +216,19 @@ mod tests {
         assert!(matches!(one.finish(), FullOutput::Complete(path) if path.exists()));
         let FullOutput::Beginning { path, bytes } = other.finish() else { panic!() };
         assert_eq!((std::fs::read(path).unwrap().as_slice(), bytes), (&b"1234"[..], 4));
-        assert_eq!(names(&folder).len(), 2);
+        assert_eq!(names(&directory).len(), 2);
         assert!(matches!(keep(&spool, b"next"), FullOutput::Complete(_)));
-        assert_eq!(names(&folder), ["output-3.txt"]);
+        assert_eq!(names(&directory), ["output-3.txt"]);
     }
 
     #[test]
     fn a_file_that_is_not_finished_goes_and_gives_its_room_back() {
-        let folder = tempfile::tempdir().unwrap();
-        let spool = spool(&folder, 10, 10);
+        let directory = tempfile::tempdir().unwrap();
+        let spool = spool(&directory, 10, 10);
         let mut file = spool.begin().unwrap();
         file.append(b"1234567890").unwrap();
         drop(file);
-        assert_eq!(names(&folder), [""; 0]);
+        assert_eq!(names(&directory), [""; 0]);
         assert!(matches!(keep(&spool, b"1234567890"), FullOutput::Complete(_)));
     }
 }

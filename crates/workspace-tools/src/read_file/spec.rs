@@ -10,7 +10,7 @@ pub const NAME: &str = "read_file";
 
 const DESCRIPTION: &str = "\
 Reads a text file, or a window of its lines. Use it to look at a file before changing it; use glob \
-to list a folder or to find files by their names, and grep to search in many.\n\
+to list a directory or to find files by their names, and grep to search in many.\n\
 \n\
 - Each line is shown as its number, a tab and its text; number and tab are not part of the file, \
 leave them out of what you give to edit_file. line_numbers: false shows the bare text.\n\

@@ -130,7 +130,7 @@ fn nothing_to_show_has_five_different_reasons() {
     let fixture = Fixture::with("empty", "");
     fs::write(fixture.root.join("three"), "1\n2\n3\n").unwrap();
     fs::write(fixture.root.join("image"), b"\x89PNG\r\n\x1A\n\0\0\0\rIHDR").unwrap();
-    fs::create_dir(fixture.root.join("folder")).unwrap();
+    fs::create_dir(fixture.root.join("directory")).unwrap();
 
     let empty = fixture.read(json!({"path": "empty"}));
     assert_eq!(
@@ -158,11 +158,11 @@ fn nothing_to_show_has_five_different_reasons() {
         "cannot read image: it is a binary file of unknown type, 2 bytes"
     );
 
-    let folder = fixture.refusal(json!({"path": "folder"}));
-    assert_eq!(folder.category(), Category::InvalidArguments);
+    let directory = fixture.refusal(json!({"path": "directory"}));
+    assert_eq!(directory.category(), Category::InvalidArguments);
     assert_eq!(
-        folder.to_string(),
-        "cannot read folder: it is a folder; use glob to list what is in it"
+        directory.to_string(),
+        "cannot read directory: it is a directory; use glob to list what is in it"
     );
 
     let missing = fixture.refusal(json!({"path": "tree"}));
@@ -350,7 +350,7 @@ fn a_preview_shows_what_would_be_read_or_why_not() {
         format!("cannot read /etc/passwd: outside the roots [{}]", fixture.root.display());
     for (path, why) in [
         ("/etc/passwd", outside.as_str()),
-        (".", "cannot read .: it is a folder; use glob to list what is in it"),
+        (".", "cannot read .: it is a directory; use glob to list what is in it"),
         ("a\nb\u{1b}[2J", "cannot read \"a\\nb\\033[2J\": "),
     ] {
         let View::Group(parts) = shown(json!({ "path": path })) else { panic!("{path}") };

@@ -15,11 +15,11 @@ whole; use edit_file to change a part of one, which is shorter and keeps the res
 \n\
 - content becomes the file byte for byte, as UTF-8: no line ending is changed and no newline added \
 at the end. (edit_file, in contrast, keeps the encoding and the line endings that a file has.)\n\
-- Missing folders on the way are created. A file that exists is replaced in one step: its mode, its \
+- Missing directories on the way are created. A file that exists is replaced in one step: its mode, its \
 owner and its extended attributes stay, and on any failure its old content does.\n\
 - If this session has read the file and someone else has changed it since, nothing is written: read \
 it again. expected_version makes that certain for any file.\n\
-- A folder, a pipe or a device is an error, as is a path outside the writable roots.\n\
+- A directory, a pipe or a device is an error, as is a path outside the writable roots.\n\
 \n\
 Example: {\"path\": \"docs/notes.md\", \"content\": \"# Notes\\n\"}";
 

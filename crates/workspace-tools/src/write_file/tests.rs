@@ -7,9 +7,9 @@ fn notes(old: &[u8], content: &str) -> Vec<String> {
 }
 
 fn stamp_of_something() -> workspace_fs::Stamp {
-    let folder = tempfile::tempdir().unwrap();
-    std::fs::write(folder.path().join("a"), "").unwrap();
-    let roots = vec![folder.path().display().to_string()];
+    let directory = tempfile::tempdir().unwrap();
+    std::fs::write(directory.path().join("a"), "").unwrap();
+    let roots = vec![directory.path().display().to_string()];
     let spec = workspace_fs::RootsSpec { roots, ..Default::default() };
     let workspace = workspace_fs::Workspace::open(&spec).unwrap();
     let path = workspace_fs::PathArgument { text: "a", working_directory: None };

@@ -92,7 +92,7 @@ END
     assert_eq!(fixture.run(&line).succeeded(&script), "42\n");
 }
 
-/// Where the toolchain lies when the environment says so, and not below the home folder.
+/// Where the toolchain lies when the environment says so, and not below the home directory.
 fn toolchain() -> impl Iterator<Item = PathBuf> {
     ["CARGO_HOME", "RUSTUP_HOME"].into_iter().filter_map(std::env::var_os).map(PathBuf::from)
 }

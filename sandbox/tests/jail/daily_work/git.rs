@@ -1,4 +1,4 @@
-//! git, in a root and in a worktree whose git folder lies outside.
+//! git, in a root and in a worktree whose git directory lies outside.
 
 use std::fs;
 use std::path::Path;
@@ -11,7 +11,7 @@ use crate::fixture::Fixture;
 pub(crate) fn stories() -> Vec<Case> {
     stories!["daily_work":
         git_from_init_to_log needs [Need::Program("git")],
-        git_worktree_with_its_folder_outside needs [Need::Program("git")],
+        git_worktree_with_its_directory_outside needs [Need::Program("git")],
         a_forged_git_file_widens_nothing needs [Need::Program("git")],
     ]
 }
@@ -39,7 +39,7 @@ fn git_from_init_to_log(level: Level) {
 }
 
 /// A repository outside, with a worktree of it inside the root.
-fn with_worktree(level: Level, git_folder: GitFolder) -> Fixture {
+fn with_worktree(level: Level, git_directory: GitDirectory) -> Fixture {
     Fixture::with(level, |dirs, policy| {
         policy.home = Some(dirs.home().to_owned());
         fs::write(dirs.home().join(".gitconfig"), SETTINGS).unwrap();
@@ -54,37 +54,37 @@ fn with_worktree(level: Level, git_folder: GitFolder) -> Fixture {
         );
         let made = std::process::Command::new("/bin/bash").args(["-c", &script]).status().unwrap();
         assert!(made.success());
-        if git_folder == GitFolder::Granted {
+        if git_directory == GitDirectory::Granted {
             policy.command_write.push(main.join(".git"));
         }
     })
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum GitFolder {
+enum GitDirectory {
     Granted,
     NotGranted,
 }
 
-fn git_worktree_with_its_folder_outside(level: Level) {
+fn git_worktree_with_its_directory_outside(level: Level) {
     let commit =
         "cd tree && echo 1 > f && git add -A && git commit -qm t && git log --oneline | wc -l";
-    let granted = with_worktree(level, GitFolder::Granted);
+    let granted = with_worktree(level, GitDirectory::Granted);
     assert_eq!(granted.succeeds(commit).trim(), "2");
 
-    let refused = with_worktree(level, GitFolder::NotGranted);
+    let refused = with_worktree(level, GitDirectory::NotGranted);
     let outcome = refused.bash(commit);
     assert_eq!(outcome.report.status.shell_code(), 128, "{outcome:?}");
-    let folder = refused.dirs.outside.join("main/.git");
-    let why = refused.jail.explain(Subject::Command, Access::Write, &folder).unwrap();
-    assert_eq!((why.setting.key(), &why.value), ("bash_write", &folder));
+    let directory = refused.dirs.outside.join("main/.git");
+    let why = refused.jail.explain(Subject::Command, Access::Write, &directory).unwrap();
+    assert_eq!((why.setting.key(), &why.value), ("bash_write", &directory));
 }
 
 /// What a command writes into `.git` grants it nothing, now or in the next jail.
 fn a_forged_git_file_widens_nothing(level: Level) {
     let fixture = Fixture::new(level);
-    let forge = |folder: &Path| {
-        format!("mkdir -p tree && echo 'gitdir: {}' > tree/.git && echo done", folder.display())
+    let forge = |directory: &Path| {
+        format!("mkdir -p tree && echo 'gitdir: {}' > tree/.git && echo done", directory.display())
     };
     assert_eq!(fixture.succeeds(&forge(&fixture.dirs.outside)), "done\n");
     let read = format!("cat {}", fixture.dirs.secret().display());

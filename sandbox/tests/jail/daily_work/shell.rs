@@ -19,11 +19,11 @@ pub(crate) fn stories() -> Vec<Case> {
         temporary_files,
         tmp_itself_is_private_at_the_full_level,
         sort_with_temporary_files needs [Need::Program("sort"), Need::Program("seq")],
-        rename_and_hard_link_across_folders,
+        rename_and_hard_link_across_directories,
         a_script_that_writes_to_the_cache,
-        a_project_in_the_home_folder,
+        a_project_in_the_home_directory,
         a_root_reached_by_a_link,
-        folders_with_unusual_names,
+        directories_with_unusual_names,
         a_terminal needs [Need::Program("script")],
         jobs_and_signals needs [Need::Program("timeout")],
         small_programs,
@@ -69,9 +69,9 @@ fn temporary_files(level: Level) {
     let script = r#"
         set -e
         file=$(mktemp); echo x > "$file"
-        folder=$(mktemp -d); mv "$file" "$folder/in"; mv "$folder/in" here; mv here "$folder"
-        case $folder in "$TMPDIR"/*) ;; *) echo "$folder is not in TMPDIR"; exit 1;; esac
-        rm -r "$folder""#;
+        directory=$(mktemp -d); mv "$file" "$directory/in"; mv "$directory/in" here; mv here "$directory"
+        case $directory in "$TMPDIR"/*) ;; *) echo "$directory is not in TMPDIR"; exit 1;; esac
+        rm -r "$directory""#;
     Fixture::new(level).succeeds(script);
 }
 
@@ -94,7 +94,7 @@ fn sort_with_temporary_files(level: Level) {
     assert_eq!(outcome.report.status.shell_code(), 2, "it did need a temporary file: {outcome:?}");
 }
 
-fn rename_and_hard_link_across_folders(level: Level) {
+fn rename_and_hard_link_across_directories(level: Level) {
     let fixture = Fixture::new(level);
     fixture.succeeds("mkdir -p a/b c && mv own a/b/moved && ln a/b/moved c/linked && mv a/b c/b");
     let [moved, linked] =
@@ -114,8 +114,8 @@ fn a_script_that_writes_to_the_cache(level: Level) {
     assert_eq!(fs::read_dir(fixture.dirs.home()).unwrap().count(), 0, "the operator's own home");
 }
 
-/// The usual case: the root lies in the home folder, most of which is hidden.
-fn a_project_in_the_home_folder(level: Level) {
+/// The usual case: the root lies in the home directory, most of which is hidden.
+fn a_project_in_the_home_directory(level: Level) {
     let fixture = Fixture::with(level, |dirs, policy| {
         let project = dirs.home().join("code/project");
         fs::create_dir_all(&project).unwrap();
@@ -148,7 +148,7 @@ fn a_root_reached_by_a_link(level: Level) {
     }
 }
 
-fn folders_with_unusual_names(level: Level) {
+fn directories_with_unusual_names(level: Level) {
     let names: [&[u8]; 5] = [b"with space", b"new\nline", b"quo'te\"", b"not-\xff-text", b"\\040"];
     let fixture = Fixture::with(level, |dirs, policy| {
         policy.roots = names.map(|name| dirs.root.join(OsStr::from_bytes(name))).to_vec();

@@ -96,9 +96,9 @@ fn a_spawner_keeps_nothing_of_the_provider(level: Level) {
     let supervisor = parent(call.running.pid().number());
     for pid in [supervisor, parent(supervisor)] {
         // Where the spawner has become one that nobody may look into, there is nothing to see.
-        let Ok(folder) = fs::read_dir(format!("/proc/{pid}/fd")) else { continue };
+        let Ok(directory) = fs::read_dir(format!("/proc/{pid}/fd")) else { continue };
         let held: Vec<_> =
-            folder.flatten().filter_map(|fd| fs::read_link(fd.path()).ok()).collect();
+            directory.flatten().filter_map(|fd| fs::read_link(fd.path()).ok()).collect();
         assert!(!held.contains(&"/etc/hostname".into()), "{held:?}");
         let environment = fs::read(format!("/proc/{pid}/environ")).unwrap();
         assert_eq!(environment, b"", "{}", environment.escape_ascii());

@@ -21,9 +21,9 @@ pub(super) enum Kind {
     /// The kernel's own question whether one process may touch the other.
     Process,
     /// The same, behind a file in /proc.
-    Folder,
+    Directory,
     /// Nothing in /proc can be opened for writing.
-    FolderForWriting,
+    DirectoryForWriting,
     /// A filter, whatever the target.
     Filtered,
     /// A filter, unless the caller means itself.
@@ -66,27 +66,29 @@ pub(super) const MEANS: &[Means] = &[
     ("pidfd_getfd", Kind::Filtered, |t| {
         numbers(libc::SYS_pidfd_getfd, &[raw_fd(&pidfd(t.pid)?), 0, 0])
     }),
-    ("read mem", Kind::Folder, |t| done(fs::File::open(of(t, "mem")))),
-    ("write mem", Kind::FolderForWriting, |t| {
+    ("read mem", Kind::Directory, |t| done(fs::File::open(of(t, "mem")))),
+    ("write mem", Kind::DirectoryForWriting, |t| {
         done(OpenOptions::new().write(true).open(of(t, "mem")))
     }),
-    ("environ", Kind::Folder, |t| done(fs::read(of(t, "environ")))),
-    ("maps", Kind::Folder, |t| done(fs::read(of(t, "maps")))),
-    ("auxv", Kind::Folder, |t| done(fs::read(of(t, "auxv")))),
-    ("syscall", Kind::Folder, |t| done(fs::read(of(t, "syscall")))),
-    ("cwd", Kind::Folder, |t| done(fs::read_link(of(t, "cwd")))),
-    ("root", Kind::Folder, |t| done(fs::read_link(of(t, "root")))),
-    ("exe", Kind::Folder, |t| done(fs::read_link(of(t, "exe")))),
-    ("open exe", Kind::Folder, |t| done(fs::File::open(of(t, "exe")))),
-    ("through root", Kind::Folder, |t| done(fs::read_dir(of(t, "root/etc")))),
-    ("through cwd", Kind::Folder, |t| done(fs::read_dir(of(t, "cwd/.")))),
-    ("list fd", Kind::Folder, |t| done(fs::read_link(first_in(&of(t, "fd"))?))),
-    ("open fd", Kind::Folder, |t| done(fs::File::open(of(t, "fd/0")))),
-    ("namespace", Kind::Folder, |t| done(fs::read_link(of(t, "ns/mnt")))),
-    ("map_files", Kind::Folder, |t| done(first_in(&format!("/proc/{}/map_files", t.pid)))),
-    ("oom_score_adj", Kind::FolderForWriting, |t| done(fs::write(of(t, "oom_score_adj"), "0"))),
-    ("comm", Kind::FolderForWriting, |t| done(OpenOptions::new().write(true).open(of(t, "comm")))),
-    ("clear_refs", Kind::FolderForWriting, |t| {
+    ("environ", Kind::Directory, |t| done(fs::read(of(t, "environ")))),
+    ("maps", Kind::Directory, |t| done(fs::read(of(t, "maps")))),
+    ("auxv", Kind::Directory, |t| done(fs::read(of(t, "auxv")))),
+    ("syscall", Kind::Directory, |t| done(fs::read(of(t, "syscall")))),
+    ("cwd", Kind::Directory, |t| done(fs::read_link(of(t, "cwd")))),
+    ("root", Kind::Directory, |t| done(fs::read_link(of(t, "root")))),
+    ("exe", Kind::Directory, |t| done(fs::read_link(of(t, "exe")))),
+    ("open exe", Kind::Directory, |t| done(fs::File::open(of(t, "exe")))),
+    ("through root", Kind::Directory, |t| done(fs::read_dir(of(t, "root/etc")))),
+    ("through cwd", Kind::Directory, |t| done(fs::read_dir(of(t, "cwd/.")))),
+    ("list fd", Kind::Directory, |t| done(fs::read_link(first_in(&of(t, "fd"))?))),
+    ("open fd", Kind::Directory, |t| done(fs::File::open(of(t, "fd/0")))),
+    ("namespace", Kind::Directory, |t| done(fs::read_link(of(t, "ns/mnt")))),
+    ("map_files", Kind::Directory, |t| done(first_in(&format!("/proc/{}/map_files", t.pid)))),
+    ("oom_score_adj", Kind::DirectoryForWriting, |t| done(fs::write(of(t, "oom_score_adj"), "0"))),
+    ("comm", Kind::DirectoryForWriting, |t| {
+        done(OpenOptions::new().write(true).open(of(t, "comm")))
+    }),
+    ("clear_refs", Kind::DirectoryForWriting, |t| {
         done(OpenOptions::new().write(true).open(format!("/proc/{}/clear_refs", t.pid)))
     }),
     ("prlimit get", Kind::Resources, |t| {
@@ -156,8 +158,8 @@ fn of(thread: &Thread, file: &str) -> String {
     format!("/proc/{}/task/{}/{file}", thread.pid, thread.thread)
 }
 
-fn first_in(folder: &str) -> io::Result<PathBuf> {
-    let first = fs::read_dir(folder)?.next().ok_or(io::ErrorKind::NotFound)?;
+fn first_in(directory: &str) -> io::Result<PathBuf> {
+    let first = fs::read_dir(directory)?.next().ok_or(io::ErrorKind::NotFound)?;
     Ok(first?.path())
 }
 

@@ -28,7 +28,7 @@ pub(crate) fn stories() -> Vec<Case> {
         the_system_is_not_written,
         nothing_is_linked_or_moved_across_the_border,
         a_hard_link_made_from_outside_is_a_file_of_the_root,
-        a_folder_that_is_moved_out_takes_nobody_along,
+        a_directory_that_is_moved_out_takes_nobody_along,
         a_command_does_not_start_outside,
         ten_thousand_swaps_lead_no_file_job_out,
         ten_thousand_swaps_lead_no_command_out,
@@ -36,7 +36,7 @@ pub(crate) fn stories() -> Vec<Case> {
 }
 
 pub(crate) const ATTACKS: &[Named] = &[
-    ("use folders", use_folders),
+    ("use directories", use_directories),
     ("create in", create_in),
     ("cross", cross),
     ("swap", swap),
@@ -48,17 +48,17 @@ pub(crate) fn out_of_reach(level: Level) -> Fate {
     Denied(if level == Level::Full { libc::ENOENT } else { libc::EACCES })
 }
 
-/// Fills a folder with what [`use_folders`] goes for.
-fn furnish(folder: &Path) {
-    fs::create_dir_all(folder.join("empty")).unwrap();
+/// Fills a directory with what [`use_directories`] goes for.
+fn furnish(directory: &Path) {
+    fs::create_dir_all(directory.join("empty")).unwrap();
     for file in ["secret", "spare"] {
-        fs::write(folder.join(file), SECRET).unwrap();
+        fs::write(directory.join(file), SECRET).unwrap();
     }
-    fs::copy("/bin/true", folder.join("program")).unwrap();
-    fs::set_permissions(folder.join("program"), PermissionsExt::from_mode(0o755)).unwrap();
+    fs::copy("/bin/true", directory.join("program")).unwrap();
+    fs::set_permissions(directory.join("program"), PermissionsExt::from_mode(0o755)).unwrap();
 }
 
-/// Spellings of the folder `target`, which lies beside or in the root, each with its name.
+/// Spellings of the directory `target`, which lies beside or in the root, each with its name.
 fn spellings(dirs: &Directories, target: &Path) -> Vec<(&'static str, PathBuf)> {
     let name = target.file_name().unwrap().to_str().unwrap();
     let root = &dirs.root;
@@ -107,17 +107,17 @@ fn no_spelling_leads_out(level: Level) {
     let fixture = Fixture::of(dirs, &policy, level);
     let before = fixture.dirs.outside_as_it_is();
 
-    let fates = fixture.attack("use folders", &arguments(&out));
+    let fates = fixture.attack("use directories", &arguments(&out));
     assert_all(&fates, out_of_reach(level));
-    let fates = fixture.attack("use folders", &arguments(&other_roots));
+    let fates = fixture.attack("use directories", &arguments(&other_roots));
     assert_all(&fates, Denied(libc::EACCES));
     assert_eq!(fixture.dirs.outside_as_it_is(), before);
 
-    // The same spellings of a folder inside.
+    // The same spellings of a directory inside.
     for (name, spelling) in spellings(&fixture.dirs, &inside) {
         fs::remove_dir_all(&inside).unwrap();
         furnish(&inside);
-        let fates = fixture.attack("use folders", &arguments(&[(name, spelling)]));
+        let fates = fixture.attack("use directories", &arguments(&[(name, spelling)]));
         assert_all(&fates, Allowed);
     }
 }
@@ -130,7 +130,7 @@ fn a_read_only_root_is_not_written(level: Level) {
     let before = fixture.dirs.outside_as_it_is();
     let spellings = spellings(&fixture.dirs, &fixture.dirs.outside);
     let refused = Denied(if level == Level::Full { libc::EROFS } else { libc::EACCES });
-    let fates = fixture.attack("use folders", &arguments(&spellings));
+    let fates = fixture.attack("use directories", &arguments(&spellings));
     let expected = spellings.iter().flat_map(|(name, _)| {
         USES.iter().map(move |(what, _)| {
             let reading = ["list", "read", "execute", "enter"].contains(what);
@@ -162,7 +162,7 @@ fn single_files_can_be_granted_to_commands(level: Level) {
 }
 
 fn the_system_is_not_written(level: Level) {
-    const FOLDERS: &[&str] = &[
+    const DIRECTORIES: &[&str] = &[
         "/",
         "/etc",
         "/usr",
@@ -182,9 +182,9 @@ fn the_system_is_not_written(level: Level) {
         "/mnt",
     ];
     let fixture = Fixture::new(level);
-    let fates = fixture.attack("create in", FOLDERS);
+    let fates = fixture.attack("create in", DIRECTORIES);
     assert_denied(&fates, &[libc::EACCES, libc::EROFS, libc::ENOENT]);
-    assert_eq!(fates.len(), FOLDERS.len());
+    assert_eq!(fates.len(), DIRECTORIES.len());
     let private = fixture.jail.private();
     let own = [&fixture.dirs.root, &private.tmp, &private.cache];
     let own = own.map(|path| path.to_str().unwrap());
@@ -197,8 +197,8 @@ fn the_system_is_not_written(level: Level) {
 fn nothing_is_linked_or_moved_across_the_border(level: Level) {
     let fixture = Fixture::with(level, |dirs, policy| {
         // A second root and one that is only read: both are visible, at either level.
-        for folder in ["second", "fixed"] {
-            furnish(&dirs.root.with_file_name(folder));
+        for directory in ["second", "fixed"] {
+            furnish(&dirs.root.with_file_name(directory));
         }
         policy.roots.push(dirs.root.with_file_name("second"));
         policy.read_only_roots.push(dirs.root.with_file_name("fixed"));
@@ -221,7 +221,7 @@ fn nothing_is_linked_or_moved_across_the_border(level: Level) {
     let errnos = [libc::EACCES, libc::EXDEV, libc::EROFS];
     assert_denied(&fixture.attack("cross", &[root, &beside("fixed")]), &errnos);
 
-    // Between folders of a root all of it works; between roots where they are one mount.
+    // Between directories of a root all of it works; between roots where they are one mount.
     assert_all(&fixture.attack("cross", &[root, &format!("{root}/inside")]), Allowed);
     furnish(&fixture.dirs.root);
     let fate = if level == Level::Full { Denied(libc::EXDEV) } else { Allowed };
@@ -238,8 +238,8 @@ fn a_hard_link_made_from_outside_is_a_file_of_the_root(level: Level) {
     assert_eq!(fixture.bash(&by_its_name).report.status.shell_code(), 1);
 }
 
-/// A folder that someone outside moves out of a root while a command stands in it.
-fn a_folder_that_is_moved_out_takes_nobody_along(level: Level) {
+/// A directory that someone outside moves out of a root while a command stands in it.
+fn a_directory_that_is_moved_out_takes_nobody_along(level: Level) {
     let fixture = Fixture::new(level);
     let (inside, moved) = (fixture.dirs.root.join("moving"), fixture.dirs.outside.join("moved"));
     fs::create_dir(&inside).unwrap();
@@ -260,7 +260,7 @@ fn a_folder_that_is_moved_out_takes_nobody_along(level: Level) {
     let before = fixture.dirs.outside_as_it_is();
     fs::write(fixture.dirs.root.join("go"), "").unwrap();
     let outcome = call.outcome();
-    // Where the folder was a mount's, the kernel goes on to take it for a part of that mount; there
+    // Where the directory was a mount's, the kernel goes on to take it for a part of that mount; there
     // is no way up from it in either case.
     assert!(["own", "still grantedown"].contains(&outcome.stdout.as_str()), "{outcome:?}");
     assert_eq!(fixture.dirs.outside_as_it_is(), before);
@@ -296,7 +296,7 @@ fn a_command_does_not_start_outside(level: Level) {
     assert_eq!(started(root, Path::new("./program")).unwrap().shell_code(), 0);
 }
 
-/// `w` is now a folder of the root, now a link to the outside.
+/// `w` is now a directory of the root, now a link to the outside.
 fn ten_thousand_swaps_lead_no_file_job_out(level: Level) {
     let fixture = Fixture::new(level);
     prepare_swaps(&fixture);
@@ -364,14 +364,14 @@ const USES: &[Use] = &[
     ("create unnamed", |at| {
         Ok(openat(CWD, at, OFlags::WRONLY | OFlags::TMPFILE, Mode::RUSR).map(|_| ())?)
     }),
-    ("make folder", |at| fs::create_dir(at.join("made"))),
+    ("make directory", |at| fs::create_dir(at.join("made"))),
     ("make link", |at| symlink("secret", at.join("pointing"))),
     ("make pipe", |at| make_node(&at.join("pipe"), libc::S_IFIFO)),
     ("make socket", |at| make_node(&at.join("socket"), libc::S_IFSOCK)),
     ("link", |at| fs::hard_link(at.join("secret"), at.join("linked"))),
     ("rename", |at| fs::rename(at.join("secret"), at.join("renamed"))),
     ("remove", |at| fs::remove_file(at.join("spare"))),
-    ("remove folder", |at| fs::remove_dir(at.join("empty"))),
+    ("remove directory", |at| fs::remove_dir(at.join("empty"))),
     ("execute", |at| Command::new(at.join("program")).stdin(Stdio::null()).status().map(|_| ())),
     ("reopen", |at| {
         let handle = openat(CWD, at.join("program"), OFlags::PATH, Mode::empty())?;
@@ -380,32 +380,32 @@ const USES: &[Use] = &[
     }),
 ];
 
-/// Everything that can be done with `NAME=FOLDER`.
-fn use_folders(attempts: &mut Attempts, folders: &[String]) {
+/// Everything that can be done with `NAME=DIRECTORY`.
+fn use_directories(attempts: &mut Attempts, directories: &[String]) {
     let root = File::open(".").unwrap();
     let parent = std::os::unix::process::parent_id();
-    for folder in folders {
-        let (name, folder) = folder.split_once('=').unwrap();
-        let folder = folder
+    for directory in directories {
+        let (name, directory) = directory.split_once('=').unwrap();
+        let directory = directory
             .replace("/fd/0", &format!("/fd/{}", root.as_raw_fd()))
             .replace("PARENT", &parent.to_string());
         for (what, act) in USES {
-            attempts.make(&format!("{name}: {what}"), || act(Path::new(&folder)));
+            attempts.make(&format!("{name}: {what}"), || act(Path::new(&directory)));
         }
     }
 }
 
-fn create_in(attempts: &mut Attempts, folders: &[String]) {
-    for folder in folders {
-        let file = Path::new(folder).join("created-by-a-story");
-        attempts.make(folder, || File::create(&file));
+fn create_in(attempts: &mut Attempts, directories: &[String]) {
+    for directory in directories {
+        let file = Path::new(directory).join("created-by-a-story");
+        attempts.make(directory, || File::create(&file));
         let _ = fs::remove_file(&file);
     }
 }
 
-/// Links and moves between two folders: the first is one's own.
-fn cross(attempts: &mut Attempts, folders: &[String]) {
-    let [own, other] = [&folders[0], &folders[1]].map(Path::new);
+/// Links and moves between two directories: the first is one's own.
+fn cross(attempts: &mut Attempts, directories: &[String]) {
+    let [own, other] = [&directories[0], &directories[1]].map(Path::new);
     let (secret, program) = (other.join("secret"), other.join("program"));
     let name = other.file_name().unwrap().to_str().unwrap();
     let here = |what: &str| own.join(format!("{what}-of-{name}"));

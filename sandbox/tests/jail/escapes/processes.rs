@@ -46,8 +46,8 @@ fn nobody_else_can_be_touched(level: Level) {
                 (Kind::Filtered | Kind::Resources, _) => libc::EPERM,
                 (Kind::Process | Kind::Processors, true) => libc::ESRCH,
                 (Kind::Process | Kind::Processors, false) => libc::EPERM,
-                (Kind::Folder | Kind::FolderForWriting, true) => libc::ENOENT,
-                (Kind::Folder | Kind::FolderForWriting, false) => libc::EACCES,
+                (Kind::Directory | Kind::DirectoryForWriting, true) => libc::ENOENT,
+                (Kind::Directory | Kind::DirectoryForWriting, false) => libc::EACCES,
             };
             expected.insert(format!("{target} {means}"), Denied(errno));
         }
@@ -86,9 +86,9 @@ fn own_children_can_be_touched(level: Level) {
     let fates = Fixture::new(level).attack("processes", &["own"]);
     let expected = MEANS.iter().map(|(means, kind, _)| {
         let fate = match kind {
-            Kind::Process | Kind::Folder | Kind::Processors => Allowed,
+            Kind::Process | Kind::Directory | Kind::Processors => Allowed,
             Kind::Filtered | Kind::Resources => Denied(libc::EPERM),
-            Kind::FolderForWriting => Denied(libc::EACCES),
+            Kind::DirectoryForWriting => Denied(libc::EACCES),
         };
         (format!("own {means}"), fate)
     });

@@ -1,4 +1,4 @@
-//! What the operator's home folder and the system hold beside what commands need.
+//! What the operator's home directory and the system hold beside what commands need.
 
 use std::fs::{self, File};
 use std::io;
@@ -19,16 +19,16 @@ use crate::raw::{Word, call};
 
 pub(crate) fn stories() -> Vec<Case> {
     stories!["escapes::secrets":
-        most_of_the_home_folder_is_out_of_reach,
-        a_folder_of_the_search_path_does_not_bring_its_secrets,
+        most_of_the_home_directory_is_out_of_reach,
+        a_directory_of_the_search_path_does_not_bring_its_secrets,
         what_only_root_may_read_is_hidden_or_said needs [Need::Root],
         devices_of_the_machine_are_out_of_reach,
         the_kernels_settings_are_not_written,
         what_can_be_learnt_of_outside_files_is_said,
-        traps_in_private_folders_are_no_way_out,
-        private_folders_in_a_root_are_no_way_out,
-        private_folders_are_not_where_commands_write,
-        private_folders_that_were_closed_are_no_way_out,
+        traps_in_private_directories_are_no_way_out,
+        private_directories_in_a_root_are_no_way_out,
+        private_directories_are_not_where_commands_write,
+        private_directories_that_were_closed_are_no_way_out,
     ]
 }
 
@@ -50,7 +50,7 @@ const HIDDEN: &[&str] = &[
 const GRANTED: &[&str] =
     &[".gitconfig", ".config/git/config", ".cargo/bin/tool", ".rustup/settings.toml"];
 
-fn most_of_the_home_folder_is_out_of_reach(level: Level) {
+fn most_of_the_home_directory_is_out_of_reach(level: Level) {
     let fixture = Fixture::with(level, |dirs, policy| {
         for name in HIDDEN.iter().chain(GRANTED) {
             let file = dirs.home().join(name);
@@ -73,15 +73,16 @@ fn most_of_the_home_folder_is_out_of_reach(level: Level) {
     assert_denied(&fixture.attack("open for writing", &by(&home, GRANTED)), &refused);
 }
 
-fn a_folder_of_the_search_path_does_not_bring_its_secrets(level: Level) {
+fn a_directory_of_the_search_path_does_not_bring_its_secrets(level: Level) {
     let fixture = Fixture::with(level, |dirs, policy| {
         fs::create_dir_all(dirs.home().join("bin")).unwrap();
         fs::write(dirs.home().join("bin/tool"), "tool").unwrap();
         fs::create_dir(dirs.home().join(".ssh")).unwrap();
         fs::write(dirs.home().join(".ssh/key"), SECRET).unwrap();
         policy.home = Some(dirs.home().to_owned());
-        let folders = [dirs.home().join("bin"), dirs.home().to_owned(), "bin".into(), "/".into()];
-        policy.search_path = Some(std::env::join_paths(folders).unwrap());
+        let directories =
+            [dirs.home().join("bin"), dirs.home().to_owned(), "bin".into(), "/".into()];
+        policy.search_path = Some(std::env::join_paths(directories).unwrap());
     });
     let of_home = |name: &str| fixture.dirs.home().join(name).display().to_string();
     assert_all(&fixture.attack("read", &[of_home("bin/tool")]), Allowed);
@@ -137,7 +138,7 @@ fn the_kernels_settings_are_not_written(level: Level) {
     assert_all(&fixture.attack("open for writing", &["/dev/null", "own"]), Allowed);
 }
 
-/// Landlock guards what is in files and folders, and no more.
+/// Landlock guards what is in files and directories, and no more.
 fn what_can_be_learnt_of_outside_files_is_said(level: Level) {
     let fixture = Fixture::new(level);
     symlink("target", fixture.dirs.outside.join("link")).unwrap();
@@ -170,16 +171,16 @@ fn what_can_be_learnt_of_outside_files_is_said(level: Level) {
     assert!(said(&["watch"]), "{:#?}", fixture.jail.enforcement());
 }
 
-/// A provider keeps house in its private folders with all its rights, so that no command may lay
+/// A provider keeps house in its private directories with all its rights, so that no command may lay
 /// traps there for it.
-fn private_folders_in_a_root_are_no_way_out(level: Level) {
-    let (dirs, policy) = with_private_folders_in_the_root(level);
+fn private_directories_in_a_root_are_no_way_out(level: Level) {
+    let (dirs, policy) = with_private_directories_in_the_root(level);
     lay_traps(&dirs, &own_in(&policy));
     nothing_outside_changes(&dirs, &policy);
 }
 
-/// The same where the private folders are not in this jail's reach, but were in another's.
-fn traps_in_private_folders_are_no_way_out(level: Level) {
+/// The same where the private directories are not in this jail's reach, but were in another's.
+fn traps_in_private_directories_are_no_way_out(level: Level) {
     let dirs = Directories::new();
     let policy = dirs.policy(level);
     lay_traps(&dirs, &own_in(&policy));
@@ -187,8 +188,8 @@ fn traps_in_private_folders_are_no_way_out(level: Level) {
     Jail::build(&policy).unwrap();
 }
 
-fn private_folders_are_not_where_commands_write(level: Level) {
-    let (_place, mut policy) = with_private_folders_in_the_root(level);
+fn private_directories_are_not_where_commands_write(level: Level) {
+    let (_place, mut policy) = with_private_directories_in_the_root(level);
     let error = Jail::build(&policy).unwrap_err();
     assert!(matches!(error, JailError::PrivateInReach { .. }), "{error:?}");
     assert!(error.to_string().contains("TMPDIR"), "{error}");
@@ -201,7 +202,7 @@ fn private_folders_are_not_where_commands_write(level: Level) {
     assert!(matches!(Jail::build(&policy), Err(JailError::PrivateInReach { .. })));
     // Where the policy names no place, another is found.
     let base = tempfile::tempdir().unwrap();
-    let own = |folder: &str| base.path().join(folder);
+    let own = |directory: &str| base.path().join(directory);
     let mut command = provider(base.path());
     command.env("TMPDIR", own("root")).env("JAILED_NAMESPACES", namespaces(level));
     command.args(["/bin/bash", "-c", "echo \"$TMPDIR\"; exec sleep 1000"]);
@@ -215,7 +216,7 @@ fn namespaces(level: Level) -> &'static str {
     if level == Level::Full { "auto" } else { "never" }
 }
 
-/// As a command of an earlier jail could leave them, in a folder whose name is known.
+/// As a command of an earlier jail could leave them, in a directory whose name is known.
 fn lay_traps(dirs: &Directories, own: &Path) {
     symlink(&dirs.outside, own.join("jail-trap")).unwrap();
     fs::create_dir(own.join("jail-other")).unwrap();
@@ -226,14 +227,14 @@ fn lay_traps(dirs: &Directories, own: &Path) {
 }
 
 /// The same where a trap cannot be removed at first.
-fn private_folders_that_were_closed_are_no_way_out(level: Level) {
+fn private_directories_that_were_closed_are_no_way_out(level: Level) {
     let dirs = Directories::new();
     let policy = dirs.policy(level);
     let own = own_in(&policy);
     fs::create_dir(dirs.outside.join("inner")).unwrap();
     symlink(&dirs.outside, own.join("jail-trap")).unwrap();
-    for folder in [&own, &dirs.outside] {
-        fs::write(folder.join("lock"), "").unwrap();
+    for directory in [&own, &dirs.outside] {
+        fs::write(directory.join("lock"), "").unwrap();
     }
     fs::set_permissions(&dirs.outside, PermissionsExt::from_mode(0o755)).unwrap();
     fs::set_permissions(&own, PermissionsExt::from_mode(0o500)).unwrap();
@@ -241,7 +242,7 @@ fn private_folders_that_were_closed_are_no_way_out(level: Level) {
     let _ = fs::set_permissions(&own, PermissionsExt::from_mode(0o700));
 }
 
-fn with_private_folders_in_the_root(level: Level) -> (Directories, Policy) {
+fn with_private_directories_in_the_root(level: Level) -> (Directories, Policy) {
     let dirs = Directories::new();
     let mut policy = dirs.policy(level);
     policy.private_in = Some(dirs.root.join("private"));
@@ -249,7 +250,7 @@ fn with_private_folders_in_the_root(level: Level) -> (Directories, Policy) {
     (dirs, policy)
 }
 
-/// Makes the folder that holds the user's jails.
+/// Makes the directory that holds the user's jails.
 fn own_in(policy: &Policy) -> PathBuf {
     let name = format!("provider-workspace-{}", rustix::process::geteuid().as_raw());
     let own = policy.private_in.as_ref().unwrap().join(name);
@@ -278,21 +279,21 @@ fn open_for_writing(attempts: &mut Attempts, files: &[String]) {
     }
 }
 
-fn learn(attempts: &mut Attempts, folders: &[String]) {
-    let folder = Path::new(&folders[0]);
-    let secret = c_path(&folder.join("secret"));
-    attempts.make("stat", || fs::metadata(folder.join("secret")));
-    attempts.make("read link", || fs::read_link(folder.join("link")));
-    attempts.make("disk", || Ok(rustix::fs::statvfs(folder)?));
+fn learn(attempts: &mut Attempts, directories: &[String]) {
+    let directory = Path::new(&directories[0]);
+    let secret = c_path(&directory.join("secret"));
+    attempts.make("stat", || fs::metadata(directory.join("secret")));
+    attempts.make("read link", || fs::read_link(directory.join("link")));
+    attempts.make("disk", || Ok(rustix::fs::statvfs(directory)?));
     attempts.make("attributes", || {
         let words = [Word::Text(&secret), Word::Number(0), Word::Number(0)];
         call(libc::SYS_listxattr, &mut { words })
     });
     attempts.make("watch", || {
         let watcher = inotify::init(inotify::CreateFlags::CLOEXEC)?;
-        Ok(inotify::add_watch(&watcher, folder, inotify::WatchFlags::CREATE)?)
+        Ok(inotify::add_watch(&watcher, directory, inotify::WatchFlags::CREATE)?)
     });
-    attempts.make("list", || fs::read_dir(folder));
-    attempts.make("read", || fs::read(folder.join("secret")));
-    attempts.make("enter", || std::env::set_current_dir(folder));
+    attempts.make("list", || fs::read_dir(directory));
+    attempts.make("read", || fs::read(directory.join("secret")));
+    attempts.make("enter", || std::env::set_current_dir(directory));
 }

@@ -21,7 +21,7 @@ pub(crate) fn stories() -> Vec<Case> {
         no_kind_of_socket_leads_out,
         nobody_outside_is_reached,
         only_the_internet_is_reached_where_it_is_allowed,
-        sockets_in_granted_folders_are_closed_or_said,
+        sockets_in_granted_directories_are_closed_or_said,
         sockets_work_within_the_call,
     ]
 }
@@ -40,14 +40,14 @@ struct Listeners {
 }
 
 impl Listeners {
-    fn new(folder: &Path) -> Self {
-        let name = format!("story-{}-{}", std::process::id(), folder.display());
+    fn new(directory: &Path) -> Self {
+        let name = format!("story-{}-{}", std::process::id(), directory.display());
         let address = unix::SocketAddr::from_abstract_name(&name).unwrap();
         let listeners = Self {
             tcp: TcpListener::bind("127.0.0.1:0").unwrap(),
             udp: UdpSocket::bind("127.0.0.1:0").unwrap(),
-            stream: UnixListener::bind(folder.join("stream")).unwrap(),
-            datagram: UnixDatagram::bind(folder.join("datagram")).unwrap(),
+            stream: UnixListener::bind(directory.join("stream")).unwrap(),
+            datagram: UnixDatagram::bind(directory.join("datagram")).unwrap(),
             unnamed: UnixListener::bind_addr(&address).unwrap(),
             name,
         };
@@ -59,11 +59,11 @@ impl Listeners {
         listeners
     }
 
-    fn words(&self, folder: &Path) -> Vec<String> {
+    fn words(&self, directory: &Path) -> Vec<String> {
         vec![
             self.tcp.local_addr().unwrap().to_string(),
             self.udp.local_addr().unwrap().to_string(),
-            folder.display().to_string(),
+            directory.display().to_string(),
             self.name.clone(),
         ]
     }
@@ -143,14 +143,14 @@ fn only_the_internet_is_reached_where_it_is_allowed(level: Level) {
 }
 
 /// Landlock guards connecting by a path from its ABI 9 on, and mounts do not at all.
-fn sockets_in_granted_folders_are_closed_or_said(level: Level) {
+fn sockets_in_granted_directories_are_closed_or_said(level: Level) {
     let fixture = Fixture::with(level, |dirs, policy| {
         fs::create_dir(dirs.outside.join("tools")).unwrap();
         policy.command_read.push(dirs.outside.join("tools"));
     });
-    let folder = fixture.dirs.outside.join("tools");
-    let listeners = Listeners::new(&folder);
-    let fates = fixture.attack("talk", &listeners.words(&folder));
+    let directory = fixture.dirs.outside.join("tools");
+    let listeners = Listeners::new(&directory);
+    let fates = fixture.attack("talk", &listeners.words(&directory));
     let reached = fates["stream"] == Allowed;
     assert_eq!(listeners.heard().contains(&"stream"), reached);
     let enforcement = fixture.jail.enforcement();
@@ -246,9 +246,9 @@ fn make_sockets(attempts: &mut Attempts, _: &[String]) {
     }
 }
 
-/// Talks to the listeners at TCP address, UDP address, folder and abstract name.
+/// Talks to the listeners at TCP address, UDP address, directory and abstract name.
 fn talk(attempts: &mut Attempts, words: &[String]) {
-    let [tcp, udp, folder, name] = [0, 1, 2, 3].map(|at| words[at].as_str());
+    let [tcp, udp, directory, name] = [0, 1, 2, 3].map(|at| words[at].as_str());
     // An address that documentation uses: nobody has it.
     let elsewhere: SocketAddr = "192.0.2.1:9".parse().unwrap();
     let send = |to: &str| UdpSocket::bind("0.0.0.0:0")?.send_to(b"x", to);
@@ -258,8 +258,8 @@ fn talk(attempts: &mut Attempts, words: &[String]) {
     });
     attempts.make("udp", || send(udp));
     attempts.make("udp elsewhere", || send(&elsewhere.to_string()));
-    let folder = Path::new(folder);
-    let (stream, datagram) = (folder.join("stream"), folder.join("datagram"));
+    let directory = Path::new(directory);
+    let (stream, datagram) = (directory.join("stream"), directory.join("datagram"));
     attempts.make("stream", || UnixStream::connect(&stream));
     attempts.make("datagram", || UnixDatagram::unbound()?.send_to(b"x", &datagram));
     attempts.make("abstract", || {

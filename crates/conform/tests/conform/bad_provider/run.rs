@@ -42,15 +42,15 @@ pub(crate) async fn run(
     fault: Fault,
     groups: Groups,
     command: String,
-    folder: String,
+    directory: String,
     deadline: Option<Duration>,
     events: Sender<Event>,
 ) {
     let mut shell = Command::new("/bin/sh");
     shell.arg("-c").arg(command).process_group(0);
     shell.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null());
-    if !folder.is_empty() && !fault.is("ignores-the-working-directory") {
-        shell.current_dir(folder);
+    if !directory.is_empty() && !fault.is("ignores-the-working-directory") {
+        shell.current_dir(directory);
     }
     let Ok(mut child) = shell.spawn() else {
         let failure = error(ToolErrorCategory::ExecutionFailed, "no shell");

@@ -20,7 +20,8 @@ pub(crate) fn call(wire: wire::ToolCall) -> Result<Call, ConvertError> {
         session_id: context.session_id,
         turn_id: context.turn_id,
         // A kernel leaves it empty for previews and for calls that a click started.
-        working_directory: Some(context.working_directory).filter(|folder| !folder.is_empty()),
+        working_directory: Some(context.working_directory)
+            .filter(|directory| !directory.is_empty()),
         deadline: None,
     })
 }

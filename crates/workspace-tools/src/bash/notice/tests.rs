@@ -45,7 +45,7 @@ fn failed(output: &str) -> Facts<'_> {
         reasons: &Jail,
         limits: Limits::default(),
         read_only_roots: &[],
-        git_folder: None,
+        git_directory: None,
     }
 }
 
@@ -166,9 +166,9 @@ fn the_limit_that_was_hit_is_named() {
 }
 
 #[test]
-fn a_git_folder_outside_is_named_for_bash_write() {
+fn a_git_directory_outside_is_named_for_bash_write() {
     let facts = Facts {
-        git_folder: Some(Path::new("/main/.git")),
+        git_directory: Some(Path::new("/main/.git")),
         ..failed("fatal: not a git repository: /main/.git/worktrees/wt")
     };
     let notices = of_failure(&facts);

@@ -79,7 +79,7 @@ fn a_preview_tells_everything_that_an_approval_rests_on() {
     let View::Group(parts) = &shown else { panic!() };
     assert_eq!(parts[0], View::code(Some("bash"), "make"));
     let expected = [
-        "folder: /w/app",
+        "directory: /w/app",
         "timeout: 1.5 min",
         "network: closed",
         "may write: /w/app, /cache",

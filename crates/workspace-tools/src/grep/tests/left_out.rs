@@ -19,7 +19,7 @@ fn g03_what_was_left_out_is_told_and_found_when_it_is_named() {
         }
         let result = fixture.grep(json!({"pattern": "NEEDLE", "mode": "files"}));
         assert_eq!(result["files"], json!([".github/w.yml", "src.js"]));
-        assert!(notice(&result).starts_with("Ignore rules left out 1 file or folder;"));
+        assert!(notice(&result).starts_with("Ignore rules left out 1 file or directory;"));
         for arguments in [json!({"path": "dist"}), json!({"glob": "dist/*.js"})] {
             let mut arguments = arguments;
             arguments["pattern"] = json!("NEEDLE");

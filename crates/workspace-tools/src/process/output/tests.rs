@@ -2,14 +2,14 @@ use proptest::prelude::*;
 
 use super::*;
 
-fn folder() -> (tempfile::TempDir, Arc<Spool>) {
-    let folder = tempfile::tempdir().unwrap();
-    let spool = Arc::new(Spool::open(folder.path()).unwrap());
-    (folder, spool)
+fn directory() -> (tempfile::TempDir, Arc<Spool>) {
+    let directory = tempfile::tempdir().unwrap();
+    let spool = Arc::new(Spool::open(directory.path()).unwrap());
+    (directory, spool)
 }
 
 fn transcribed(limit: usize, pieces: &[&[u8]]) -> (Output, Option<Vec<u8>>) {
-    let (_folder, spool) = folder();
+    let (_directory, spool) = directory();
     let mut transcript = Transcript::new(limit, spool);
     for piece in pieces {
         transcript.push(piece);
@@ -69,7 +69,7 @@ fn a_limit_of_nothing_keeps_only_the_count() {
 
 #[test]
 fn memory_stays_bounded_while_the_file_takes_everything_up_to_its_limit() {
-    let (_folder, spool) = folder();
+    let (_directory, spool) = directory();
     let mut transcript = Transcript::new(1000, spool);
     let piece = vec![b'x'; 64 * 1024];
     for _ in 0..1100 {
@@ -86,7 +86,7 @@ fn memory_stays_bounded_while_the_file_takes_everything_up_to_its_limit() {
 
 #[test]
 fn a_file_that_cannot_be_made_is_reported_and_the_text_is_still_there() {
-    let (directory, spool) = folder();
+    let (directory, spool) = directory();
     directory.close().unwrap();
     let mut transcript = Transcript::new(4, spool);
     transcript.push(b"0123456789");

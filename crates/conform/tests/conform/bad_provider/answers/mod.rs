@@ -144,7 +144,7 @@ impl Provider {
         let path = text(&arguments, "path")?;
         let mut file = PathBuf::new();
         if !self.fault.is("ignores-the-working-directory") {
-            file.push(folder(call));
+            file.push(directory(call));
         }
         file.push(&path);
         if call.tool_name == "put" {
@@ -284,7 +284,7 @@ impl ToolService for Provider {
         };
         let (sender, events) = mpsc::channel(16);
         let (fault, groups) = (self.fault.clone(), self.groups.clone());
-        tokio::spawn(run::run(fault, groups, command, folder(&call), deadline, sender));
+        tokio::spawn(run::run(fault, groups, command, directory(&call), deadline, sender));
         Ok(Response::new(Box::pin(ReceiverStream::new(events).map(response))))
     }
 
@@ -382,7 +382,7 @@ fn text(arguments: &Struct, name: &str) -> Result<String, wire::ToolError> {
     }
 }
 
-fn folder(call: &wire::ToolCall) -> String {
+fn directory(call: &wire::ToolCall) -> String {
     call.call_context.clone().unwrap_or_default().working_directory
 }
 

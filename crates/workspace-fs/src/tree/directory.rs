@@ -1,4 +1,4 @@
-//! A folder of the walk: its handle and what is in it.
+//! A directory of the walk: its handle and what is in it.
 
 use std::ffi::CStr;
 use std::mem::MaybeUninit;
@@ -13,8 +13,8 @@ use super::rules::{Names, Rules};
 use super::selection::{Scope, Verdict};
 use crate::{FileKind, FileStat, Special};
 
-/// A folder with the entries that are looked at, sorted by name.
-pub(super) struct Folder {
+/// A directory with the entries that are looked at, sorted by name.
+pub(super) struct Directory {
     handle: OwnedFd,
     /// From the walk's root, which is where the first ignore file may lie; empty for that root.
     path: Box<[u8]>,
@@ -24,7 +24,7 @@ pub(super) struct Folder {
     entries: Vec<Listed>,
     /// Names, each with a NUL behind it.
     names: Vec<u8>,
-    /// What holds for the folders in it.
+    /// What holds for the directories in it.
     rules: Option<Arc<Rules>>,
     depth: usize,
 }
@@ -37,14 +37,14 @@ struct Listed {
     entered: Entered,
 }
 
-/// Whether a folder is walked through.
+/// Whether a directory is walked through.
 #[derive(Clone, Copy, PartialEq)]
 enum Entered {
     Yes,
     No,
 }
 
-/// What was left out of a folder, and what was not for want of room.
+/// What was left out of a directory, and what was not for want of room.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct LeftOut {
     /// Entries that an ignore rule leaves out.
@@ -53,9 +53,9 @@ pub(super) struct LeftOut {
     pub(super) cut_rules: u32,
 }
 
-/// A folder that is to be opened.
+/// A directory that is to be opened.
 pub(super) struct Below<'a> {
-    /// The folder above it.
+    /// The directory above it.
     pub(super) handle: BorrowedFd<'a>,
     pub(super) name: &'a CStr,
     /// Its own path.
@@ -65,10 +65,10 @@ pub(super) struct Below<'a> {
     pub(super) depth: usize,
 }
 
-/// Room for what the kernel says of a folder's entries in one go.
+/// Room for what the kernel says of a directory's entries in one go.
 const ROOM: usize = 32 * 1024;
 
-/// What a thread reuses from folder to folder.
+/// What a thread reuses from directory to directory.
 pub(super) struct Scratch {
     room: Box<[MaybeUninit<u8>]>,
     path: Vec<u8>,
@@ -80,12 +80,12 @@ impl Scratch {
     }
 }
 
-/// How a folder of the walk is opened: the very folder, never what a link leads to.
+/// How a directory of the walk is opened: the very directory, never what a link leads to.
 pub(super) const OPENING: OFlags =
     OFlags::RDONLY.union(OFlags::DIRECTORY).union(OFlags::NOFOLLOW).union(OFlags::CLOEXEC);
 
-impl Folder {
-    /// Opens and lists a folder.
+impl Directory {
+    /// Opens and lists a directory.
     pub(super) fn open(
         below: Below<'_>,
         scope: &Scope<'_>,
@@ -95,7 +95,7 @@ impl Folder {
         Self::list(handle, below, scope, scratch)
     }
 
-    /// A folder that holds nothing but the one file where a walk starts.
+    /// A directory that holds nothing but the one file where a walk starts.
     pub(super) fn of_one(handle: OwnedFd, name: &CStr, kind: FileKind) -> Self {
         Self {
             handle,
@@ -152,8 +152,8 @@ impl Folder {
             names.extend_from_slice(name.to_bytes_with_nul());
         }
         let (own, cut_rules) =
-            Rules::of_folder(&handle, special, below.path.len(), below.rules, scope.rules());
-        let mut folder = Self {
+            Rules::of_directory(&handle, special, below.path.len(), below.rules, scope.rules());
+        let mut directory = Self {
             handle,
             path: below.path,
             start: below.start,
@@ -162,12 +162,12 @@ impl Folder {
             rules: own,
             depth: below.depth,
         };
-        let ignored = folder.select(scope, &mut scratch.path);
-        let names = &folder.names;
-        folder
+        let ignored = directory.select(scope, &mut scratch.path);
+        let names = &directory.names;
+        directory
             .entries
             .sort_unstable_by(|left, right| bytes_at(names, *left).cmp(bytes_at(names, *right)));
-        Ok((folder, LeftOut { ignored, cut_rules }))
+        Ok((directory, LeftOut { ignored, cut_rules }))
     }
 
     /// Drops the entries that are not looked at, and counts those that ignore rules leave out.
@@ -216,7 +216,7 @@ impl Folder {
         self.entries[index].kind
     }
 
-    /// Whether this entry is a folder that is walked through.
+    /// Whether this entry is a directory that is walked through.
     pub(super) fn is_entered(&self, index: usize) -> bool {
         self.entries[index].entered == Entered::Yes
     }
@@ -239,13 +239,13 @@ impl Folder {
         Key::of(self.way_from_start(), self.name(index).to_bytes())
     }
 
-    /// The folder's path from the walk's start.
+    /// The directory's path from the walk's start.
     pub(super) fn way_from_start(&self) -> &[u8] {
         let rest = &self.path[self.start.min(self.path.len())..];
         rest.strip_prefix(b"/").unwrap_or(rest)
     }
 
-    /// A folder in this one, which is to be opened.
+    /// A directory in this one, which is to be opened.
     pub(super) fn below(&self, index: usize, scope: &Scope<'_>) -> Below<'_> {
         let name = self.name(index);
         let mut path = Vec::with_capacity(self.path.len() + 1 + name.to_bytes().len());
@@ -265,7 +265,7 @@ impl Folder {
         }
     }
 
-    /// How many folders lead to this one.
+    /// How many directories lead to this one.
     pub(super) fn depth(&self) -> usize {
         self.depth
     }
@@ -276,7 +276,7 @@ impl Folder {
     }
 }
 
-impl AsFd for Folder {
+impl AsFd for Directory {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.handle.as_fd()
     }

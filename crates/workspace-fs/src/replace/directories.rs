@@ -1,4 +1,4 @@
-//! Folders that have to be made before a file can be.
+//! Directories that have to be made before a file can be.
 
 use std::ffi::{OsStr, OsString};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -8,10 +8,10 @@ use std::time::{Duration, Instant};
 use rustix::fs::{AtFlags, FlockOperation, Mode, OFlags};
 use rustix::io::Errno;
 
-/// The folder that a file is written to, and those of its parents that were made for it. They are
+/// The directory that a file is written to, and those of its parents that were made for it. They are
 /// removed again when this is dropped, unless they are kept.
 #[derive(Debug)]
-pub(super) struct Folders {
+pub(super) struct Directories {
     made: Vec<Made>,
     innermost: Arc<OwnedFd>,
 }
@@ -22,18 +22,18 @@ struct Made {
     name: OsString,
 }
 
-impl Folders {
-    /// Makes the folders `names`, each in the one before it and the first in `folder`, with the
+impl Directories {
+    /// Makes the directories `names`, each in the one before it and the first in `directory`, with the
     /// permission bits 0777 less the umask.
-    pub(super) fn make(folder: BorrowedFd<'_>, names: &[OsString]) -> rustix::io::Result<Self> {
-        let folder = folder
+    pub(super) fn make(directory: BorrowedFd<'_>, names: &[OsString]) -> rustix::io::Result<Self> {
+        let directory = directory
             .try_clone_to_owned()
             .map_err(|error| Errno::from_io_error(&error).unwrap_or(Errno::MFILE))?;
-        let mut folders = Self { made: Vec::new(), innermost: Arc::new(folder) };
+        let mut directories = Self { made: Vec::new(), innermost: Arc::new(directory) };
         for name in names {
-            folders.make_one(name)?;
+            directories.make_one(name)?;
         }
-        Ok(folders)
+        Ok(directories)
     }
 
     fn make_one(&mut self, name: &OsStr) -> rustix::io::Result<()> {
@@ -49,12 +49,12 @@ impl Folders {
         Ok(())
     }
 
-    /// The folder to write to.
+    /// The directory to write to.
     pub(super) fn innermost(&self) -> &Arc<OwnedFd> {
         &self.innermost
     }
 
-    /// Keeps all folders, and makes it durable that the innermost has what was put in it.
+    /// Keeps all directories, and makes it durable that the innermost has what was put in it.
     pub(super) fn keep(&mut self, turn: Turn) {
         turn.end_and_sync();
         for made in self.made.drain(..).rev() {
@@ -63,25 +63,25 @@ impl Folders {
     }
 }
 
-/// The turn to change what a name in a folder stands for.
+/// The turn to change what a name in a directory stands for.
 ///
 /// Calls of this process take turns by their lock on the file. Another provider, of another kernel
-/// in the same folder, knows nothing of that lock; between the look whether a file is still the one
+/// in the same directory, knows nothing of that lock; between the look whether a file is still the one
 /// that was read and the rename, its own rename would be lost. So that moment, and no more, is
-/// held by a `flock` on the folder.
+/// held by a `flock` on the directory.
 pub(crate) struct Turn {
-    /// Readable. Absent where the folder cannot be read.
-    folder: Option<OwnedFd>,
+    /// Readable. Absent where the directory cannot be read.
+    directory: Option<OwnedFd>,
 }
 
-/// How long the folder's lock is waited for. Who holds it for longer is no provider, which needs
+/// How long the directory's lock is waited for. Who holds it for longer is no provider, which needs
 /// microseconds, but somebody who could hold it for ever: then it is done without.
 const LONGEST_TURN: Duration = Duration::from_millis(200);
 
 impl Turn {
-    /// Waits for the turn in this folder.
-    pub(crate) fn take(folder: &OwnedFd) -> Self {
-        let Some(readable) = readable(folder) else { return Self { folder: None } };
+    /// Waits for the turn in this directory.
+    pub(crate) fn take(directory: &OwnedFd) -> Self {
+        let Some(readable) = readable(directory) else { return Self { directory: None } };
         let give_up = Instant::now() + LONGEST_TURN;
         let mut pause = Duration::from_micros(50);
         // Another error than that somebody has it: a file system without locks.
@@ -92,19 +92,19 @@ impl Turn {
             std::thread::sleep(pause);
             pause = (pause * 2).min(Duration::from_millis(5));
         }
-        Self { folder: Some(readable) }
+        Self { directory: Some(readable) }
     }
 
-    /// Lets others have their turn, then writes the folder's entries to the disk.
+    /// Lets others have their turn, then writes the directory's entries to the disk.
     pub(super) fn end_and_sync(self) {
-        if let Some(folder) = self.folder {
-            let _ = rustix::fs::flock(&folder, FlockOperation::Unlock);
-            let _ = rustix::fs::fsync(folder);
+        if let Some(directory) = self.directory {
+            let _ = rustix::fs::flock(&directory, FlockOperation::Unlock);
+            let _ = rustix::fs::fsync(directory);
         }
     }
 }
 
-impl Drop for Folders {
+impl Drop for Directories {
     fn drop(&mut self) {
         for made in self.made.drain(..).rev() {
             // It stays if somebody else put something in it.
@@ -113,15 +113,15 @@ impl Drop for Folders {
     }
 }
 
-/// Writes a folder's entries to the disk. What it holds is right already; a file system that cannot
-/// do this, or a folder that may not be read, only leaves open whether that survives a power cut.
-pub(super) fn sync(folder: &OwnedFd) {
-    if let Some(readable) = readable(folder) {
+/// Writes a directory's entries to the disk. What it holds is right already; a file system that cannot
+/// do this, or a directory that may not be read, only leaves open whether that survives a power cut.
+pub(super) fn sync(directory: &OwnedFd) {
+    if let Some(readable) = readable(directory) {
         let _ = rustix::fs::fsync(readable);
     }
 }
 
-fn readable(folder: &OwnedFd) -> Option<OwnedFd> {
+fn readable(directory: &OwnedFd) -> Option<OwnedFd> {
     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
-    rustix::fs::openat(folder.as_fd(), ".", flags, Mode::empty()).ok()
+    rustix::fs::openat(directory.as_fd(), ".", flags, Mode::empty()).ok()
 }
