@@ -1,36 +1,15 @@
-# The provider's block in a host's agent.hcl: three common setups, then every key. An agent has one of these
-# blocks. Each works as written, once the directories that it names exist.
+# A whole agent.hcl, with every key of the provider: each has its default unless it is commented out, and
+# only `roots` is required. For a short one run `provider-workspace init`, which prints agent-minimal.hcl.
+# agent-libraries.hcl adds directories that are only read, agent-network.hcl the network.
 
-# 1. One project. Tools read and write the directory in which the host runs. Commands may also read what
-#    they need to run: system directories and toolchains.
-provider "workspace" {
-  roots = ["."]
-}
-
-# 2. A project and its dependencies. The file tools and commands can read and search the directories
-#    below, and never change them.
-provider "workspace" {
-  roots           = ["."]
-  read_only_roots = ["~/src/library", "~/src/handbook"]
-
-  # Commands may write a cache that other projects share. The file tools do not see it.
-  bash_write = ["~/.cache/build"]
-}
-
-# 3. With the network: commands may fetch packages and call services. Nothing else is opened.
-#    Name a secret here but never write its value: the host takes the value from its own environment,
-#    and the provider masks it wherever it would show.
-provider "workspace" {
-  roots      = ["."]
-  network    = "allow"
-  secret_env = ["REGISTRY_TOKEN"]
-
-  environment {
-    REGISTRY_TOKEN = env("REGISTRY_TOKEN")
+required_providers {
+  # The blocks below call the provider by this name.
+  workspace = {
+    source  = "github.com/OWNER/provider-workspace" # Replace OWNER.
+    version = "~> 0.1"
   }
 }
 
-# Every key, with its default unless it is commented out. Only `roots` is required.
 provider "workspace" {
   # Directories that the tools may read and write. A relative path starts at the host's working
   # directory.
@@ -79,4 +58,40 @@ provider "workspace" {
 
   # true: refuse to overwrite a file that the session has not read.
   read_before_write = false
+}
+
+agent_profile "default" {
+  model {
+    primary {
+      provider = "MODEL_PROVIDER" # Replace: the name of a model's provider in required_providers.
+      id       = "MODEL_ID"       # Replace: the model's own name.
+    }
+  }
+
+  # A profile without this list has no tools.
+  tools = ["workspace.*"]
+}
+
+# A profile for a sub-agent that only reads.
+agent_profile "reader" {
+  model {
+    primary {
+      provider = "MODEL_PROVIDER"
+      id       = "MODEL_ID"
+    }
+  }
+
+  tools = ["workspace.read_file", "workspace.grep", "workspace.glob"]
+}
+
+# What only reads runs: read_file, grep, glob.
+policy "workspace_reads" {
+  match  = { provider = "workspace", kind = "data_source" }
+  action = "allow"
+}
+
+# What may change something waits for a person's yes: edit_file, write_file, bash.
+policy "workspace_changes" {
+  match  = { provider = "workspace", kind = "resource" }
+  action = "ask"
 }

@@ -1,7 +1,6 @@
 //! Who this build is: the one place that its source and its version come from.
 
-#[cfg(test)]
-mod source;
+pub(crate) mod source;
 
 use tool_provider::Identity;
 

@@ -66,6 +66,8 @@ pub(crate) enum Command {
     Apply(ApplyOptions),
     /// Show a payload that a kernel stored.
     Render(RenderOptions),
+    /// Print an agent.hcl for this directory, with which a host loads the provider.
+    Init(InitOptions),
     /// Tell what this machine can enforce, and what that leaves open.
     Doctor(DoctorOptions),
     /// Check any tool provider against the protocol, as a host launches it.
@@ -101,7 +103,10 @@ impl Command {
             Command::Render(options) => options.json,
             Command::Doctor(options) => options.json,
             Command::Conform { arguments } => checker::prints_json(arguments),
-            Command::Serve | Command::Completions { .. } | Command::Man { .. } => false,
+            Command::Init(_)
+            | Command::Serve
+            | Command::Completions { .. }
+            | Command::Man { .. } => false,
         }
     }
 }
@@ -179,6 +184,35 @@ pub(crate) struct RenderOptions {
     pub(crate) launch: LaunchOptions,
 }
 
+/// What stands in an agent.hcl, and where it goes.
+#[derive(Debug, Args)]
+pub(crate) struct InitOptions {
+    /// A directory that the tools may read and write; may be repeated. The current one where none
+    /// is named at all. A relative one starts where the host runs.
+    #[arg(long = "root", value_name = "DIR")]
+    pub(crate) roots: Vec<PathBuf>,
+    /// A directory that the tools may read; may be repeated.
+    #[arg(long = "read-only-root", value_name = "DIR")]
+    pub(crate) read_only_roots: Vec<PathBuf>,
+    /// Where the host finds releases: the address of a forge without a scheme. That of this build
+    /// where it is left out.
+    #[arg(long, value_name = "ADDRESS", value_parser = source)]
+    pub(crate) source: Option<String>,
+    /// Also print the dev_overrides block that makes a host run this program instead of a release:
+    /// to standard error, or to standard output where the file is written.
+    #[arg(long)]
+    pub(crate) dev: bool,
+    /// Write agent.hcl in the current directory instead of printing it.
+    #[arg(long, group = "target")]
+    pub(crate) write: bool,
+    /// Write this file instead of printing it.
+    #[arg(long, value_name = "FILE", group = "target")]
+    pub(crate) out: Option<PathBuf>,
+    /// Write it although it exists.
+    #[arg(long, requires = "target")]
+    pub(crate) force: bool,
+}
+
 #[derive(Debug, Args)]
 pub(crate) struct DoctorOptions {
     /// Print JSON.
@@ -219,6 +253,11 @@ impl LaunchOptions {
     pub(crate) fn security(&self) -> Security {
         if self.mtls { Security::AutoMtls } else { Security::Plain }
     }
+}
+
+/// The address of a forge.
+fn source(text: &str) -> Result<String, String> {
+    identity::source::check(text).map(|()| text.to_owned())
 }
 
 /// A time of the command line.

@@ -1,11 +1,13 @@
 //! What can go wrong on the command line.
 
 use std::error::Error;
+use std::ffi::OsString;
 use std::io;
 use std::path::PathBuf;
 
 use serde_json::{Value, json};
 
+use super::hcl::Unwritable;
 use goplugin::host::LaunchError;
 use tool_provider::Category;
 use tool_provider::grpc::ClientError;
@@ -81,6 +83,22 @@ pub(crate) enum CliError {
         /// What the system said.
         source: io::Error,
     },
+    /// A file is there that was to be written anew.
+    #[error("{} exists already", path.display())]
+    Exists {
+        /// The file.
+        path: PathBuf,
+    },
+    /// A name cannot be written in HCL.
+    #[error("{what}: {} cannot be written in agent.hcl: {reason}", name.display())]
+    Unwritable {
+        /// Whose name it is.
+        what: &'static str,
+        /// The name.
+        name: OsString,
+        /// Why.
+        reason: Unwritable,
+    },
     /// The system refused something.
     #[error("cannot {what}")]
     Io {
@@ -148,6 +166,12 @@ impl CliError {
                  cargo install --path crates/conform"
                     .to_owned(),
             ),
+            CliError::Exists { .. } => {
+                Some("--force overwrites it; without --write and --out it is printed".to_owned())
+            }
+            CliError::Unwritable { .. } => {
+                Some("rename it, or make a link to it and name that".to_owned())
+            }
             CliError::NobodyToAsk => Some("--yes applies without asking".to_owned()),
             _ => None,
         }
@@ -188,6 +212,8 @@ impl CliError {
                 | CliError::KeyTwice { .. }
                 | CliError::StdinTwice
                 | CliError::Twice { .. }
+                | CliError::Exists { .. }
+                | CliError::Unwritable { .. }
                 | CliError::NobodyToAsk
                 | CliError::File { action: "read", .. }
         )

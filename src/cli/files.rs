@@ -1,7 +1,7 @@
 //! What a person names on the command line, read and written with the person's own rights: no root
 //! and no jail is meant. Only here does the command line touch files.
 
-use std::io::Read as _;
+use std::io::{ErrorKind, Read as _, Write as _};
 use std::path::Path;
 
 use super::CliError;
@@ -79,5 +79,15 @@ pub(crate) fn write(path: &Path, content: &[u8]) -> Result<(), CliError> {
         action: "write",
         path: path.to_owned(),
         source,
+    })
+}
+
+/// Writes a file that is not there yet.
+#[expect(clippy::disallowed_methods, reason = "the person named it; no root is meant")]
+pub(crate) fn create(path: &Path, content: &[u8]) -> Result<(), CliError> {
+    let created = std::fs::File::create_new(path).and_then(|mut file| file.write_all(content));
+    created.map_err(|source| match source.kind() {
+        ErrorKind::AlreadyExists => CliError::Exists { path: path.to_owned() },
+        _ => CliError::File { action: "write", path: path.to_owned(), source },
     })
 }

@@ -1,4 +1,4 @@
-//! The commands for a person. All but `doctor`, `completions` and `man` launch this very
+//! The commands for a person. All but `init`, `doctor`, `completions` and `man` launch this very
 //! program as a plugin and ask it through the real handshake, so what a person sees is what a kernel
 //! gets.
 
@@ -11,7 +11,9 @@ mod error;
 pub mod exit;
 mod files;
 mod follow;
+mod hcl;
 mod host;
+mod init;
 mod json;
 mod output;
 mod pages;
@@ -52,6 +54,7 @@ fn dispatch(command: Command, color: ColorChoice, output: Output) -> Result<Exit
         Command::Preview(options) => block_on(call::preview(options, output)),
         Command::Apply(options) => block_on(apply::run(options, output)),
         Command::Render(options) => block_on(call::render(options, output)),
+        Command::Init(options) => init::run(&options, output),
         Command::Doctor(options) => doctor::run(&options, output),
         Command::Conform { arguments } => Err(checker::exec(color, &arguments)),
         Command::Serve => host::serve(),

@@ -175,7 +175,8 @@ func clientConfig(m mode, tmp string, log io.Writer) *plugin.ClientConfig {
 	}
 }
 
-func launch(t testing.TB, m mode) *launched {
+// launch starts the plugin, with further variables in its environment.
+func launch(t testing.TB, m mode, variables ...string) *launched {
 	t.Helper()
 	l := &launched{
 		tmp:     shortTempDir(t),
@@ -184,6 +185,7 @@ func launch(t testing.TB, m mode) *launched {
 		logs:    make(chan wire.Object, 256),
 	}
 	config := clientConfig(m, l.tmp, l.hostLog)
+	config.Cmd.Env = append(config.Cmd.Env, variables...)
 	config.Plugins = plugin.PluginSet{"tool": &toolPlugin{logs: l.logs}}
 	config.SyncStdout = l.stdout
 	l.client = plugin.NewClient(config)

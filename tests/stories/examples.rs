@@ -1,15 +1,12 @@
 //! The examples do what they say.
 
-use std::collections::BTreeMap;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-use provider_workspace::config::properties;
 use provider_workspace::plugin::HOST_CALLBACKS;
-use serde_json::{Map, Value, json};
+use serde_json::json;
 use tokio::sync::mpsc;
 use tool_provider::grpc::host_callbacks;
-use tool_provider::schema::{Kind, Presence, Property};
 
 use crate::harness::{Fixture, PROGRAM, TEST_TIMEOUT};
 use crate::trials::{Need, Trial, built};
@@ -26,7 +23,6 @@ pub(crate) fn trials() -> Vec<Trial> {
         what_the_minimal_provider_logs_reaches_its_host_by_both_ways needs [MINIMAL],
         the_minimal_provider_breaks_no_rule needs [MINIMAL],
         the_kernel_says_what_it_misses needs [KERNEL],
-        every_block_of_the_agent_s_file_configures,
     ]
 }
 
@@ -152,161 +148,4 @@ fn the_kernel_says_what_it_misses() {
     let output = Command::new(alone).output().unwrap();
     let printed = String::from_utf8(output.stderr).unwrap();
     assert!(printed.contains("`cargo build` makes"), "{printed}");
-}
-
-/// A block of the file: its keys, and the variables that the kernel sets for it.
-struct Block {
-    config: Map<String, Value>,
-    environment: Vec<String>,
-}
-
-async fn every_block_of_the_agent_s_file_configures() {
-    let text =
-        std::fs::read_to_string(format!("{}/examples/agent.hcl", env!("CARGO_MANIFEST_DIR")));
-    let blocks = Hcl::new(&text.unwrap()).blocks();
-    assert_eq!(blocks.len(), 4);
-    for Block { config, environment } in &blocks {
-        let home = tempfile::tempdir().unwrap();
-        for key in ["read_only_roots", "bash_read", "bash_write"] {
-            for path in config.get(key).and_then(Value::as_array).into_iter().flatten() {
-                let inside = path.as_str().unwrap().strip_prefix("~/").unwrap();
-                std::fs::create_dir_all(home.path().join(inside)).unwrap();
-            }
-        }
-        let mut fixture = Fixture::launched_with(|launch| {
-            let launch = launch.env("HOME", home.path());
-            environment.iter().fold(launch, |launch, name| launch.env(name, "a-secret-value"))
-        })
-        .await;
-        // As it is written, on any machine that the stories run on.
-        let mut config = config.clone();
-        config.insert("sandbox".to_owned(), json!("best_effort"));
-        fixture.client.configure(config).await.unwrap();
-        fixture.end().await;
-    }
-
-    // The last one has every key, and its values are the defaults.
-    let last = &blocks.last().unwrap().config;
-    let defaults: BTreeMap<_, _> =
-        properties().iter().map(|property| (property.name, default(property))).collect();
-    assert_eq!(
-        last.keys().map(String::as_str).collect::<Vec<_>>(),
-        Vec::from_iter(defaults.keys().copied())
-    );
-    for (name, default) in defaults {
-        if let Some(default) = default {
-            assert_eq!(last[name], default, "{name}");
-        }
-    }
-}
-
-/// What holds where a key is left out.
-fn default(property: &Property) -> Option<Value> {
-    if let Kind::Object(keys) = &property.schema.kind {
-        let with_default = |key: &Property| Some((key.name.to_owned(), default(key)?));
-        return Some(Value::Object(keys.iter().filter_map(with_default).collect()));
-    }
-    match property.presence {
-        Presence::Default(text) => Some(serde_json::from_str(text).unwrap()),
-        Presence::Required | Presence::Optional => None,
-    }
-}
-
-/// As much of HCL as the file has.
-struct Hcl<'a> {
-    words: std::iter::Peekable<std::vec::IntoIter<&'a str>>,
-}
-
-impl<'a> Hcl<'a> {
-    /// Signs, strings with their quotes, and what is left: names and numbers.
-    fn new(text: &'a str) -> Self {
-        let mut words = Vec::new();
-        for line in text.lines() {
-            let mut rest = line.split_once('#').map_or(line, |(code, _)| code).trim();
-            while let Some(first) = rest.chars().next() {
-                let length = match first {
-                    '"' => rest[1..].find('"').unwrap() + 2,
-                    '{' | '}' | '[' | ']' | '(' | ')' | '=' | ',' => 1,
-                    _ => {
-                        rest.find(|c: char| !c.is_alphanumeric() && c != '_').unwrap_or(rest.len())
-                    }
-                };
-                words.push(&rest[..length]);
-                rest = rest[length..].trim_start();
-            }
-        }
-        Self { words: words.into_iter().peekable() }
-    }
-
-    fn next(&mut self) -> &'a str {
-        self.words.next().unwrap()
-    }
-
-    fn expect(&mut self, word: &str) {
-        assert_eq!(self.next(), word);
-    }
-
-    fn blocks(mut self) -> Vec<Block> {
-        let mut blocks = Vec::new();
-        while let Some(first) = self.words.next() {
-            assert_eq!((first, self.next()), ("provider", "\"workspace\""));
-            self.expect("{");
-            let mut block = Block { config: Map::new(), environment: Vec::new() };
-            loop {
-                match self.next() {
-                    "}" => break,
-                    "environment" => block.environment = self.environment(),
-                    key => {
-                        self.expect("=");
-                        block.config.insert(key.to_owned(), self.value());
-                    }
-                }
-            }
-            blocks.push(block);
-        }
-        blocks
-    }
-
-    /// Lines such as `NAME = env("NAME")`.
-    fn environment(&mut self) -> Vec<String> {
-        self.expect("{");
-        let mut names = Vec::new();
-        loop {
-            match self.next() {
-                "}" => return names,
-                name => {
-                    for word in ["=", "env", "(", &format!("\"{name}\""), ")"] {
-                        self.expect(word);
-                    }
-                    names.push(name.to_owned());
-                }
-            }
-        }
-    }
-
-    fn value(&mut self) -> Value {
-        match self.next() {
-            "[" => {
-                let mut items = Vec::new();
-                while self.words.next_if_eq(&"]").is_none() {
-                    items.push(self.value());
-                    self.words.next_if_eq(&",");
-                }
-                items.into()
-            }
-            "{" => {
-                let mut object = Map::new();
-                loop {
-                    match self.next() {
-                        "}" => return object.into(),
-                        key => {
-                            self.expect("=");
-                            object.insert(key.to_owned(), self.value());
-                        }
-                    }
-                }
-            }
-            plain => serde_json::from_str(plain).unwrap(),
-        }
-    }
 }

@@ -35,6 +35,7 @@ mod harness;
 mod host_log;
 mod hostile;
 mod imports;
+mod init;
 mod invoke;
 mod life;
 mod previews;
@@ -80,6 +81,7 @@ fn main() -> ExitCode {
         host_log::trials(),
         hostile::trials(),
         imports::trials(),
+        init::trials(),
         invoke::trials(),
         life::trials(),
         previews::trials(),

@@ -1,0 +1,42 @@
+# A project and its dependencies: the file tools and commands can read and search the directories of
+# read_only_roots, and never change them.
+
+required_providers {
+  # The blocks below call the provider by this name.
+  workspace = {
+    source  = "github.com/OWNER/provider-workspace" # Replace OWNER.
+    version = "~> 0.1"
+  }
+}
+
+provider "workspace" {
+  roots           = ["."]
+  read_only_roots = ["~/src/library", "~/src/handbook"] # Each must exist.
+
+  # Commands may write a cache that other projects share. The file tools do not see it.
+  bash_write = ["~/.cache/build"]
+}
+
+agent_profile "default" {
+  model {
+    primary {
+      provider = "MODEL_PROVIDER" # Replace: the name of a model's provider in required_providers.
+      id       = "MODEL_ID"       # Replace: the model's own name.
+    }
+  }
+
+  # A profile without this list has no tools.
+  tools = ["workspace.*"]
+}
+
+# What only reads runs: read_file, grep, glob.
+policy "workspace_reads" {
+  match  = { provider = "workspace", kind = "data_source" }
+  action = "allow"
+}
+
+# What may change something waits for a person's yes: edit_file, write_file, bash.
+policy "workspace_changes" {
+  match  = { provider = "workspace", kind = "resource" }
+  action = "ask"
+}
