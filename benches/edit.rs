@@ -240,7 +240,7 @@ fn object(value: Value) -> Payload {
     }
 }
 
-/// The tool as a kernel has it.
+/// The tool as a host has it.
 struct Launched {
     _plugin: Plugin,
     client: ToolClient,

@@ -1,4 +1,4 @@
-//! What a kernel waits for and pays: the start against a minimal Go plugin's, a call's latency
+//! What a host waits for and pays: the start against a minimal Go plugin's, a call's latency
 //! against an empty one's, and memory.
 //!
 //! `cargo bench --bench launch`. Without `go` on the machine the first part has no comparison.

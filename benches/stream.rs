@@ -1,4 +1,4 @@
-//! What a command's output costs on its way to a kernel, and how soon things happen.
+//! What a command's output costs on its way to a host, and how soon things happen.
 //!
 //! `cargo bench --bench stream [-- PART...]` with the parts `throughput`, `memory`, `first`, `cancel`;
 //! without a name all of them. Two gibibytes go through a shell behind the jail, the provider and
@@ -190,7 +190,7 @@ async fn streamed(provider: &mut Provider, command: &str) -> Outcome<Duration> {
     }
 }
 
-/// A kernel that takes one message a second.
+/// A host that takes one message a second.
 async fn slow_reader(directory: &Path, root: &Path) -> Outcome<()> {
     let mut provider = Provider::launch(directory, root, Security::Plain).await?;
     for (name, command) in COMMANDS {

@@ -10,7 +10,7 @@
 //! A host launches the built program as it launches every provider. To see it work:
 //!
 //! ```text
-//! cargo build --examples && cargo run --example kernel -- target/debug/examples/minimal_provider
+//! cargo build --examples && cargo run --example host -- target/debug/examples/minimal_provider
 //! ```
 #![expect(clippy::disallowed_methods, reason = "this provider opens any file, and has no jail")]
 
@@ -162,7 +162,8 @@ impl Tool for CountWords {
         let (mut lines, mut words, mut in_word) = (0, 0, false);
         let mut buffer = vec![0; 64 * 1024];
         loop {
-            // A host that cancels, or whose deadline passes, does not wait for the end of a large file.
+            // A host that cancels, or whose deadline passes, does not wait for the end of a large
+            // file.
             context.check()?;
             let filled = file.read(&mut buffer).map_err(failed)?;
             if filled == 0 {

@@ -100,11 +100,11 @@ pub fn main_with<S: State>(
 /// What a program that is nothing but a plugin does by hand: it says so on standard error, and that
 /// it is no success.
 #[must_use]
-pub fn only_for_kernels() -> ExitCode {
+pub fn only_for_hosts() -> ExitCode {
     // Where standard error is gone, too, the exit code has to do.
     let _ = writeln!(
         io::stderr(),
-        "This program is a plugin: an agent's kernel launches it and speaks gRPC with it. \
+        "This program is a plugin: a coding agent (its host) launches it and speaks gRPC with it. \
          `provider-workspace conform PROGRAM` does so to check it."
     );
     ExitCode::FAILURE

@@ -13,8 +13,8 @@ use goplugin::host::Security;
 
 /// Files, search and a shell for a coding agent, behind one kernel-enforced jail.
 ///
-/// This is a plugin: an agent's kernel launches it without arguments and speaks gRPC with it. By
-/// hand, use one of the commands.
+/// This is a plugin: a coding agent (its host) launches it without arguments and speaks gRPC with
+/// it. By hand, use one of the commands.
 #[derive(Debug, Parser)]
 #[command(name = "provider-workspace", version = identity::VERSION_AND_BUILD)]
 #[command(arg_required_else_help = true)]
@@ -64,7 +64,7 @@ pub(crate) enum Command {
     Preview(CallOptions<AnyTool>),
     /// Show what a call would do, ask, and do just that.
     Apply(ApplyOptions),
-    /// Show a payload that a kernel stored.
+    /// Show a payload that a host stored.
     Render(RenderOptions),
     /// Print an agent.hcl for this directory, with which a host loads the provider.
     Init(InitOptions),
@@ -79,7 +79,7 @@ pub(crate) enum Command {
         #[arg(value_name = "ARGUMENT", trailing_var_arg = true, allow_hyphen_values = true)]
         arguments: Vec<OsString>,
     },
-    /// Serve as a plugin although no kernel launched this process. Ends at SIGTERM.
+    /// Serve as a plugin although no host launched this process. Ends at SIGTERM.
     Serve,
     /// Print a shell's completions, the tools and their flags among them.
     Completions {
@@ -244,7 +244,7 @@ pub(crate) struct LaunchOptions {
     /// Show everything that the plugin logs.
     #[arg(long, short, global = true)]
     pub(crate) verbose: bool,
-    /// Encrypt the connection to the plugin, as some kernels do.
+    /// Encrypt the connection to the plugin, as some hosts do.
     #[arg(long, global = true)]
     mtls: bool,
 }

@@ -114,7 +114,7 @@ pub(super) fn prepare(
     Ok((config, call))
 }
 
-/// The directory as an absolute path: a kernel's working directory is one, and a relative one is meant
+/// The directory as an absolute path: a host's working directory is one, and a relative one is meant
 /// from where the person is.
 fn absolute(directory: &str) -> Result<String, CliError> {
     let failed = |source| CliError::Io { what: "tell what directory --cwd means", source };

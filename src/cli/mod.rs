@@ -1,5 +1,5 @@
 //! The commands for a person. All but `init`, `doctor`, `completions` and `man` launch this very
-//! program as a plugin and ask it through the real handshake, so what a person sees is what a kernel
+//! program as a plugin and ask it through the real handshake, so what a person sees is what a host
 //! gets.
 
 mod apply;

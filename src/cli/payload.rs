@@ -8,7 +8,7 @@ use tool_provider::Payload;
 use tool_provider::grpc::{Failure, persisted_result};
 
 /// The payload, and the schema version that it is rendered under. Of printed events it is the last
-/// one, as a kernel would have stored it.
+/// one, as a host would have stored it.
 ///
 /// # Errors
 /// [`CliError::Json`] for what is neither one JSON object nor events, one a line.

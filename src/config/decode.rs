@@ -187,7 +187,7 @@ fn refusal(name: &str, handshake_variable: &str) -> Option<String> {
         return Some(format!("{name:?} is no name of a variable"));
     }
     if name == handshake_variable {
-        return Some(format!("{name} is refused: it belongs to the handshake with the kernel"));
+        return Some(format!("{name} is refused: it belongs to the handshake with the host"));
     }
     let reason = environment::refusal(name)?;
     Some(format!("{name} is refused: {reason}"))
@@ -216,7 +216,7 @@ const USUAL_SHELL: &str = "/bin/bash";
 
 fn shell(values: &Values, faults: &mut Vec<Fault>) -> Shell {
     let path = PathBuf::from(values.text("shell"));
-    // Left out, or written out as some kernels write defaults.
+    // Left out, or written out as some hosts write defaults.
     if path == Path::new(USUAL_SHELL) {
         return Shell::Usual(path);
     }

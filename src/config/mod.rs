@@ -96,7 +96,7 @@ pub struct HostEnv {
     pub variables: BTreeMap<OsString, OsString>,
     /// What relative paths start from. None where it was deleted: absolute ones need none.
     pub current_directory: Option<PathBuf>,
-    /// The name of the variable that carries the kernel's handshake, which no command may see.
+    /// The name of the variable that carries the host's handshake, which no command may see.
     pub handshake_variable: &'static str,
 }
 

@@ -16,7 +16,7 @@ pub fn properties() -> Vec<Property> {
             "roots",
             texts(),
             "Directories that the tools may read and write. Each must exist. A relative one is taken \
-             from the kernel's working directory, ~/ from HOME.",
+             from the host's working directory, ~/ from HOME.",
         ),
         Property::with_default(
             "read_only_roots",

@@ -1,4 +1,4 @@
-// Package interop drives the real binary through hashicorp/go-plugin itself, as a kernel does.
+// Package interop drives the real binary through hashicorp/go-plugin itself, as a host does.
 package interop
 
 import (
@@ -28,7 +28,7 @@ var handshake = plugin.HandshakeConfig{
 	MagicCookieValue: "pluggableharness-agent-v1-a6f3c9d2-plugin-handshake",
 }
 
-// callbackID is where a kernel serves KernelCallbackService on the broker.
+// callbackID is where a host serves KernelCallbackService on the broker.
 const callbackID = 1
 
 // mode is one way in which a host can launch a plugin.
@@ -111,7 +111,7 @@ func (b *lockedBuffer) String() string {
 	return b.buffer.String()
 }
 
-// toolPlugin is the host's half of the plugin: it serves the kernel's callbacks when dispensed.
+// toolPlugin is the host's half of the plugin: it serves the host's callbacks when dispensed.
 type toolPlugin struct {
 	plugin.NetRPCUnsupportedPlugin
 	logs chan wire.Object
@@ -157,7 +157,7 @@ type launched struct {
 	logs    chan wire.Object
 }
 
-// clientConfig describes a launch with only the environment that a kernel gives.
+// clientConfig describes a launch with only the environment that a host gives.
 func clientConfig(m mode, tmp string, log io.Writer) *plugin.ClientConfig {
 	command := exec.Command(binary())
 	command.Env = []string{"PATH=" + os.Getenv("PATH"), "HOME=" + tmp, "TMPDIR=" + tmp}

@@ -23,7 +23,7 @@ func inEveryMode(t *testing.T, test func(*testing.T, *launched)) {
 	}
 }
 
-func TestAKernelReadsAFile(t *testing.T) {
+func TestAHostReadsAFile(t *testing.T) {
 	inEveryMode(t, func(t *testing.T, l *launched) {
 		if err := l.rpc.Ping(); err != nil {
 			t.Fatalf("health: %v", err)
@@ -64,7 +64,7 @@ func toolNames(schema wire.Object) []string {
 	return names
 }
 
-func TestThePluginLogsToTheKernelOverTheBroker(t *testing.T) {
+func TestThePluginLogsToTheHostOverTheBroker(t *testing.T) {
 	inEveryMode(t, func(t *testing.T, l *launched) {
 		l.configure(t, shortTempDir(t))
 		select {
@@ -122,7 +122,7 @@ func TestMessagesMayBeLargerThanGRPCsDefault(t *testing.T) {
 
 func TestAnUnknownServiceIsUnimplemented(t *testing.T) {
 	inEveryMode(t, func(t *testing.T, l *launched) {
-		// What a kernel does that does not know the plugin's category: Describe on each service.
+		// What a host does that does not know the plugin's category: Describe on each service.
 		err := l.conn.Invoke(context.Background(),
 			"/pluggableharness.model.v1.ModelService/Describe", &emptypb.Empty{}, &emptypb.Empty{})
 		if status.Code(err) != codes.Unimplemented {

@@ -114,7 +114,7 @@ async fn edits_and_writes_over_two_connections_lose_nothing() {
     fixture.end().await;
 }
 
-/// Two kernels in one directory, each with a provider of its own. Their calls do not wait for each
+/// Two hosts in one directory, each with a provider of its own. Their calls do not wait for each
 /// other, so one may find that the other was quicker and be told so; but a success is a success.
 async fn two_providers_never_undo_each_others_success() {
     let fixture = Fixture::configured().await;

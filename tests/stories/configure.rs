@@ -1,4 +1,4 @@
-//! What a configuration may hold, and what a kernel hears when it is wrong.
+//! What a configuration may hold, and what a host hears when it is wrong.
 
 use serde_json::json;
 use tonic::Code;
@@ -8,16 +8,16 @@ use crate::trials::Trial;
 
 pub(crate) fn trials() -> Vec<Trial> {
     trials![
-        a_kernel_learns_who_we_are_and_what_we_offer,
+        a_host_learns_who_we_are_and_what_we_offer,
         everything_wrong_is_told_in_one_message_also_on_disk,
         a_refused_configuration_does_not_show_a_secret,
-        null_means_left_out_as_a_kernel_sends_it,
+        null_means_left_out_as_a_host_sends_it,
         a_second_configuration_replaces_the_first,
         a_read_only_root_alone_is_enough_to_read,
     ]
 }
 
-async fn a_kernel_learns_who_we_are_and_what_we_offer() {
+async fn a_host_learns_who_we_are_and_what_we_offer() {
     let mut fixture = Fixture::launched().await;
     let producer = fixture.client.describe().await.unwrap();
     assert_eq!((producer.name.as_str(), producer.category), ("workspace", 2));
@@ -102,7 +102,7 @@ async fn a_refused_configuration_does_not_show_a_secret() {
     fixture.end().await;
 }
 
-async fn null_means_left_out_as_a_kernel_sends_it() {
+async fn null_means_left_out_as_a_host_sends_it() {
     let mut fixture = Fixture::launched().await;
     let nulls = json!({
         "read_only_roots": null, "sandbox": null, "network": null, "shell": null, "env": null,

@@ -11,23 +11,23 @@ use tool_provider::grpc::host_callbacks;
 use crate::harness::{Fixture, PROGRAM, TEST_TIMEOUT};
 use crate::trials::{Need, Trial, built};
 
-const KERNEL_PROGRAM: &str = "examples/kernel";
+const HOST_PROGRAM: &str = "examples/host";
 const MINIMAL_PROGRAM: &str = "examples/minimal_provider";
-const KERNEL: Need = Need::Built(KERNEL_PROGRAM);
+const HOST: Need = Need::Built(HOST_PROGRAM);
 const MINIMAL: Need = Need::Built(MINIMAL_PROGRAM);
 
 pub(crate) fn trials() -> Vec<Trial> {
     trials![
-        the_kernel_plans_previews_asks_invokes_renders_and_ends needs [KERNEL],
-        the_minimal_provider_is_one needs [KERNEL, MINIMAL],
+        the_host_plans_previews_asks_invokes_renders_and_ends needs [HOST],
+        the_minimal_provider_is_one needs [HOST, MINIMAL],
         what_the_minimal_provider_logs_reaches_its_host_by_both_ways needs [MINIMAL],
         the_minimal_provider_breaks_no_rule needs [MINIMAL],
-        the_kernel_says_what_it_misses needs [KERNEL],
+        the_host_says_what_it_misses needs [HOST],
     ]
 }
 
-fn run(kernel: &Path, arguments: &[&str]) -> String {
-    let output = Command::new(kernel).args(arguments).stdin(Stdio::null()).output().unwrap();
+fn run(host: &Path, arguments: &[&str]) -> String {
+    let output = Command::new(host).args(arguments).stdin(Stdio::null()).output().unwrap();
     let printed = String::from_utf8(output.stdout).unwrap();
     assert!(output.status.success(), "{printed}\n{}", String::from_utf8_lossy(&output.stderr));
     printed
@@ -42,9 +42,9 @@ fn assert_in_order(printed: &str, pieces: &[&str]) {
     }
 }
 
-fn the_kernel_plans_previews_asks_invokes_renders_and_ends() {
-    let kernel = built(KERNEL_PROGRAM);
-    let printed = run(&kernel, &["--yes"]);
+fn the_host_plans_previews_asks_invokes_renders_and_ends() {
+    let host = built(HOST_PROGRAM);
+    let printed = run(&host, &["--yes"]);
     assert_in_order(
         &printed,
         &[
@@ -63,7 +63,7 @@ fn the_kernel_plans_previews_asks_invokes_renders_and_ends() {
         ],
     );
     // Nobody answers: what would change something is not done, what reads is.
-    let printed = run(&kernel, &[]);
+    let printed = run(&host, &[]);
     assert_in_order(&printed, &["call-0 write_file", "apply? [y/N]", "call-2 read_file", "ended"]);
     assert!(!printed.contains("exit code"), "{printed}");
 }
@@ -88,7 +88,7 @@ async fn the_minimal_provider_is_one() {
     assert_eq!(failure.category, "invalid_arguments");
     fixture.end().await;
 
-    let printed = run(&built(KERNEL_PROGRAM), &[program.to_str().unwrap()]);
+    let printed = run(&built(HOST_PROGRAM), &[program.to_str().unwrap()]);
     assert_in_order(&printed, &["minimal ", "call-0 count_words", "no-such-file", "ended"]);
 }
 
@@ -139,12 +139,12 @@ fn the_minimal_provider_breaks_no_rule() {
     assert_eq!(output.status.code(), Some(0), "{printed}");
 }
 
-fn the_kernel_says_what_it_misses() {
-    let kernel = built(KERNEL_PROGRAM);
+fn the_host_says_what_it_misses() {
+    let host = built(HOST_PROGRAM);
     let directory = tempfile::tempdir().unwrap();
     std::fs::create_dir(directory.path().join("examples")).unwrap();
-    let alone = directory.path().join("examples/kernel");
-    std::fs::copy(kernel, &alone).unwrap();
+    let alone = directory.path().join("examples/host");
+    std::fs::copy(host, &alone).unwrap();
     let output = Command::new(alone).output().unwrap();
     let printed = String::from_utf8(output.stderr).unwrap();
     assert!(printed.contains("`cargo build` makes"), "{printed}");

@@ -1,4 +1,4 @@
-//! What a kernel hears through its own callback service.
+//! What a host hears through its own callback service.
 
 use std::time::Duration;
 
@@ -13,13 +13,13 @@ use crate::trials::Trial;
 
 pub(crate) fn trials() -> Vec<Trial> {
     trials![
-        the_kernel_hears_of_the_configuration_over_every_kind_of_connection,
-        the_kernel_hears_what_became_of_a_cancelled_call,
-        a_kernel_that_does_not_listen_costs_nothing,
+        the_host_hears_of_the_configuration_over_every_kind_of_connection,
+        the_host_hears_what_became_of_a_cancelled_call,
+        a_host_that_does_not_listen_costs_nothing,
     ]
 }
 
-async fn the_kernel_hears_of_the_configuration_over_every_kind_of_connection() {
+async fn the_host_hears_of_the_configuration_over_every_kind_of_connection() {
     for security in [Security::Plain, Security::AutoMtls] {
         for multiplex in [Multiplex::Off, Multiplex::On] {
             let change = |launch: Launch| launch.security(security).multiplex(multiplex);
@@ -41,7 +41,7 @@ async fn the_kernel_hears_of_the_configuration_over_every_kind_of_connection() {
 }
 
 /// What a cancelled call did is told through the log: its stream is gone.
-async fn the_kernel_hears_what_became_of_a_cancelled_call() {
+async fn the_host_hears_what_became_of_a_cancelled_call() {
     let mut fixture = Fixture::launched().await;
     let (sender, mut heard) = mpsc::unbounded_channel();
     let routes = host_callbacks(move |entry| sender.send(entry).unwrap());
@@ -79,8 +79,8 @@ async fn the_kernel_hears_what_became_of_a_cancelled_call() {
     fixture.end().await;
 }
 
-/// A kernel that serves no callbacks: nothing waits for it.
-async fn a_kernel_that_does_not_listen_costs_nothing() {
+/// A host that serves no callbacks: nothing waits for it.
+async fn a_host_that_does_not_listen_costs_nothing() {
     let mut fixture = Fixture::configured().await;
     fixture.write("a.txt", "a\n");
     for _ in 0..20 {

@@ -1,4 +1,4 @@
-//! Calls as an unfriendly model, or a kernel in a hurry, makes them.
+//! Calls as an unfriendly model, or a host in a hurry, makes them.
 
 use std::time::{Duration, Instant};
 

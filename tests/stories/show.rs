@@ -13,11 +13,11 @@ pub(crate) fn trials() -> Vec<Trial> {
     trials![
         a_probe_gets_a_clear_no_whenever_it_comes,
         a_preview_of_a_call_that_would_fail_shows_the_failure,
-        what_a_kernel_stored_is_shown_again_also_without_a_configuration,
+        what_a_host_stored_is_shown_again_also_without_a_configuration,
     ]
 }
 
-/// A kernel probes each tool with no arguments and no context, maybe before Configure.
+/// A host probes each tool with no arguments and no context, maybe before Configure.
 async fn a_probe_gets_a_clear_no_whenever_it_comes() {
     let mut fixture = Fixture::launched().await;
     let tools = fixture.client.schema().await.unwrap().tools;
@@ -48,7 +48,7 @@ async fn a_preview_of_a_call_that_would_fail_shows_the_failure() {
     fixture.end().await;
 }
 
-async fn what_a_kernel_stored_is_shown_again_also_without_a_configuration() {
+async fn what_a_host_stored_is_shown_again_also_without_a_configuration() {
     let mut fixture = Fixture::configured().await;
     fixture.write("a.rs", "fn a() {}\n");
     let read = call("read_file", json!({"path": "a.rs"}));

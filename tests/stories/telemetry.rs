@@ -13,7 +13,7 @@ use crate::trials::{Need, Trial};
 
 pub(crate) fn trials() -> Vec<Trial> {
     trials![
-        a_call_is_a_span_below_the_kernel_s_own needs [Need::Telemetry],
+        a_call_is_a_span_below_the_host_s_own needs [Need::Telemetry],
         failures_previews_and_metrics_are_exported_and_a_caller_that_does_not_record_is_counted needs [Need::Telemetry],
         what_is_left_is_sent_at_the_end needs [Need::Telemetry],
         without_a_collector_or_switched_off_nothing_is_connected needs [Need::Telemetry],
@@ -254,7 +254,7 @@ async fn told_to(address: SocketAddr, more: &[(&str, &str)]) -> Fixture {
         let launch = launch
             .env("OTEL_EXPORTER_OTLP_ENDPOINT", format!("http://{address}"))
             .env("OTEL_BSP_SCHEDULE_DELAY", "20")
-            .env("OTEL_SERVICE_NAME", "the-kernel's-tools")
+            .env("OTEL_SERVICE_NAME", "the-host's-tools")
             .env("OTEL_RESOURCE_ATTRIBUTES", "deployment.environment.name=story");
         more.iter().fold(launch, |launch: Launch, (name, value)| launch.env(name, value))
     })
@@ -264,7 +264,7 @@ async fn told_to(address: SocketAddr, more: &[(&str, &str)]) -> Fixture {
 /// Every variable's value that must not reach a collector.
 const SECRET: &str = "a-text-that-is-nobody-s-business";
 
-async fn a_call_is_a_span_below_the_kernel_s_own() {
+async fn a_call_is_a_span_below_the_host_s_own() {
     let (http, http_received) = http_collector();
     let (grpc, grpc_received) = grpc_collector().await;
     for (address, protocol, mut received) in
@@ -287,7 +287,7 @@ async fn a_call_is_a_span_below_the_kernel_s_own() {
             assert_eq!(message.path, "/v1/traces");
         }
         let resource = &message.request.parts[0].resource.as_ref().unwrap().attributes;
-        assert_eq!(text(resource, "service.name"), Some("the-kernel's-tools"));
+        assert_eq!(text(resource, "service.name"), Some("the-host's-tools"));
         assert_eq!(text(resource, "deployment.environment.name"), Some("story"));
         assert_eq!(text(resource, "service.version"), Some(env!("CARGO_PKG_VERSION")));
         let spans = message.spans();

@@ -52,7 +52,7 @@ checks! {
     Health = "launch.health", "reports its health under go-plugin's name",
         "go-plugin: grpc.health.v1 answers SERVING for the service \"plugin\"";
     Foreign = "launch.foreign_service", "answers UNIMPLEMENTED for a service that it lacks",
-        "kernel: a dev override's category is found by asking each category's service in turn";
+        "host: a dev override's category is found by asking each category's service in turn";
     AutoMtls = "launch.tls", "speaks TLS when asked, and with nobody but the host",
         "go-plugin: with PLUGIN_CLIENT_CERT set both sides show a certificate, and no other client is served";
     Multiplexing = "launch.multiplex", "multiplexes when asked, or says that it cannot",
@@ -66,7 +66,7 @@ checks! {
         "ProducerRef: category TOOL, protocol_version that of the tool protocol";
 
     SchemaAnswers = "schema.answers", "lists its operations before it is configured",
-        "GetSchema MUST be answered cheaply, and kernels ask before Configure; one ToolSchema an operation";
+        "GetSchema MUST be answered cheaply, and hosts ask before Configure; one ToolSchema an operation";
     SchemaStable = "schema.stable", "lists the same operations again",
         "GetSchema MUST be re-queryable: what is declared is static";
     Names = "schema.names", "gives every operation a name of its own",
@@ -86,9 +86,9 @@ checks! {
     KeyFields = "schema.key_fields", "names key fields that exist",
         "key_fields are names of input_schema's fields, and mean something only where safe is true";
     TerminatesTurn = "schema.terminates_turn", "ends a turn only with a resource",
-        "terminates_turn MAY be true only on a resource; a kernel rejects it elsewhere";
+        "terminates_turn MAY be true only on a resource; a host rejects it elsewhere";
     DefaultTimeout = "schema.default_timeout", "declares deadlines that are times",
-        "default_timeout is the deadline that a kernel applies: more than nothing, and a valid Duration";
+        "default_timeout is the deadline that a host applies: more than nothing, and a valid Duration";
     Extras = "schema.extras", "declares slash commands and hook points that exist",
         "supported_hook_points names some of the eight hook points; a slash command has a name and a template";
 
@@ -99,11 +99,11 @@ checks! {
     Accepted = "config.accepted", "accepts a configuration that fits",
         "Configure takes what the provider's own ConfigSchema allows";
     NullIsLeftOut = "config.null", "takes null for left out",
-        "kernel: every attribute that is not written arrives as null";
+        "host: every attribute that is not written arrives as null";
     UnknownKey = "config.unknown_key", "answers a key that it does not know",
-        "kernel: it checks names itself, but hands an object over unchecked; a slip in there must break nothing";
+        "host: it checks names itself, but hands an object over unchecked; a slip in there must break nothing";
     WrongType = "config.wrong_type", "answers a value of another type",
-        "kernel: it checks types itself, but hands an object over unchecked; a slip in there must break nothing";
+        "host: it checks types itself, but hands an object over unchecked; a slip in there must break nothing";
     MissingRequired = "config.missing_required", "refuses a configuration that lacks what is required",
         "Configure MUST reject missing required fields with a structured error; null is missing";
     Secrets = "config.secrets", "never repeats a secret",
@@ -122,19 +122,19 @@ checks! {
     ExitCode = "invoke.exit_code", "reports what the process exited with",
         "exit_status is the child process's: its exit_code, or the signal that ended it";
     OutputSchema = "invoke.output_schema", "gives results that fit their schema",
-        "result.payload MUST conform to output_schema; a kernel throws away one that does not";
+        "result.payload MUST conform to output_schema; a host throws away one that does not";
     Failures = "invoke.failures", "fails by an error event, not by a status",
-        "exactly one of result or error MUST close the stream: one that ends with a status is an unknown failure to a kernel";
+        "exactly one of result or error MUST close the stream: one that ends with a status is an unknown failure to a host";
     UnknownOperation = "invoke.unknown_operation", "refuses an operation that it does not have",
         "tool_name matches a ToolSchema.name; a call of any other has no result";
     InvalidArguments = "invoke.invalid_arguments", "refuses arguments that do not fit",
         "a failure is classified: of input that fails input_schema it is invalid_arguments, which MUST NOT be retried as it is";
     Sparse = "invoke.sparse", "answers a request that lacks what it should have",
-        "kernel: an action's call has no working directory; and nothing that is left out may crash a provider";
+        "host: an action's call has no working directory; and nothing that is left out may crash a provider";
     ReadOnly = "invoke.read_only", "changes nothing by a data source",
         "a data_source is read-only: it runs without anybody's approval";
     Idempotent = "invoke.idempotent", "ends up the same when it is called again, where it says so",
-        "idempotent is true only where the same call again cannot produce another end state: a kernel retries by it";
+        "idempotent is true only where the same call again cannot produce another end state: a host retries by it";
     WorkingDirectory = "invoke.working_directory", "takes relative paths from the working directory",
         "a process-backed operation, or one that reads files, MUST resolve relative paths against call_context.working_directory";
     ChunkOrder = "invoke.chunk_order", "keeps the order of output",
@@ -144,14 +144,14 @@ checks! {
     Cancelled = "invoke.cancel", "stops a call whose stream is closed",
         "a cancel lands: nothing of the call goes on, and the provider answers the next";
     Deadline = "invoke.deadline", "ends a call at its deadline",
-        "a call that exceeds a kernel's deadline (grpc-timeout) is a timeout, and nothing of it goes on";
+        "a call that exceeds a host's deadline (grpc-timeout) is a timeout, and nothing of it goes on";
 
     ErrorCategory = "error.category", "classifies every failure",
         "ToolError.category MUST be one of the taxonomy; unspecified is never sent";
     ErrorMessage = "error.message", "says what went wrong",
         "ToolError.message MUST be there, for a human";
     ProcessCrashed = "error.process_crashed", "never says that it crashed itself",
-        "process_crashed is made by kernels alone";
+        "process_crashed is made by hosts alone";
     UnknownDetails = "error.unknown_details", "shows what is behind an unknown failure",
         "an unknown error MUST include the raw underlying error in details";
     StatusDetails = "status.details", "has details that can be read, if a status has some",
@@ -160,7 +160,7 @@ checks! {
         "UNAVAILABLE reads as a crashed plugin and feeds a circuit breaker";
 
     PreviewProbe = "preview.probe", "answers a preview without arguments",
-        "kernel: every operation's preview is probed without arguments, before Configure; UNIMPLEMENTED means that it has none";
+        "host: every operation's preview is probed without arguments, before Configure; UNIMPLEMENTED means that it has none";
     PreviewTree = "preview.tree", "previews what a call would do",
         "Preview describes the call's effect as a RenderTree, or is UNIMPLEMENTED";
     PreviewSideEffects = "preview.side_effects", "changes nothing by a preview",
@@ -168,20 +168,20 @@ checks! {
     PreviewFailing = "preview.failing", "previews a call that would fail",
         "Preview of a call that would fail is a tree or a refusal, and changes nothing";
 
-    RenderPersisted = "render.persisted", "shows what a kernel stored",
-        "kernel: Render gets the stored events of before and after a call, also of failures that a kernel made; or it is UNIMPLEMENTED";
+    RenderPersisted = "render.persisted", "shows what a host stored",
+        "host: Render gets the stored events of before and after a call, also of failures that a host made; or it is UNIMPLEMENTED";
     RenderVersion = "render.unknown_version", "refuses a schema version that it does not know",
         "RenderRequest.schema_version names how the payload is written; another than known cannot be read";
     RenderGarbage = "render.garbage", "survives a payload that is none",
         "Render of any bytes is a tree or a refusal";
 
-    CallbackLog = "callbacks.log", "logs to the kernel properly, if it does",
+    CallbackLog = "callbacks.log", "logs to the host properly, if it does",
         "KernelCallbackService.Log: an entry has a level, and a session is the one of the call";
-    CallbacksOptional = "callbacks.optional", "starts before the kernel serves callbacks",
-        "kernel: its stream of the broker is dialled from inside a handler, never while starting up";
+    CallbacksOptional = "callbacks.optional", "starts before the host serves callbacks",
+        "host: its stream of the broker is dialled from inside a handler, never while starting up";
 
     Survives = "life.survives", "lives through all of this",
-        "a provider that dies in a call misbehaves itself: it is process_crashed to the kernel";
+        "a provider that dies in a call misbehaves itself: it is process_crashed to the host";
     Interrupt = "life.interrupt", "ignores SIGINT",
         "go-plugin: Ctrl-C reaches the whole terminal; the host decides when a plugin ends";
     Shutdown = "end.shutdown", "ends when it is told to",

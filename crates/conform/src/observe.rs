@@ -69,7 +69,7 @@ impl Observer {
         }))
     }
 
-    /// Calls Describe of a service that a tool provider does not have, as a kernel does that looks
+    /// Calls Describe of a service that a tool provider does not have, as a host does that looks
     /// for a plugin's category.
     ///
     /// # Errors

@@ -70,7 +70,7 @@ pub(crate) struct Said {
     pub(crate) stray: Heard<u8>,
     /// What it printed, as go-plugin carries it.
     pub(crate) printed: Heard<u8>,
-    pub(crate) kernel: Heard<HostLogEntry>,
+    pub(crate) host: Heard<HostLogEntry>,
     pub(crate) events: Heard<HostEvent>,
 }
 
@@ -80,7 +80,7 @@ impl Default for Said {
             logs: Heard::at_most(MOST_ENTRIES),
             stray: Heard::at_most(MOST_BYTES),
             printed: Heard::at_most(MOST_BYTES),
-            kernel: Heard::at_most(MOST_ENTRIES),
+            host: Heard::at_most(MOST_ENTRIES),
             events: Heard::at_most(MOST_ENTRIES),
         }
     }
@@ -107,7 +107,7 @@ pub(crate) fn call(tool: &str, arguments: &Payload, working_directory: &str) -> 
     }
 }
 
-/// The call as a kernel previews it: without a context.
+/// The call as a host previews it: without a context.
 pub(crate) fn bare(tool: &str, arguments: &Payload) -> Sent {
     Sent { context: None, ..call(tool, arguments, "") }
 }

@@ -76,7 +76,7 @@ fn look_at(place: &str, shape: &Shape, depth: usize, looked: &mut Looked) {
     }
 }
 
-/// What in a payload does not fit its shape, as strictly as a kernel looks: null fits nothing, and
+/// What in a payload does not fit its shape, as strictly as a host looks: null fits nothing, and
 /// properties that the shape does not name are let through.
 pub(crate) fn misfits(shape: &Shape, payload: &Payload) -> Vec<String> {
     let mut problems = Vec::new();

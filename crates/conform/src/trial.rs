@@ -99,7 +99,7 @@ pub(crate) fn is_broken(refusal: &Refusal) -> bool {
 }
 
 impl Trial {
-    /// How a kernel launches a provider: no arguments, and nearly nothing in the environment.
+    /// How a host launches a provider: no arguments, and nearly nothing in the environment.
     pub(crate) fn launch(&self) -> Launch {
         self.launch_of(self.binary.clone(), COOKIE)
     }
@@ -131,7 +131,7 @@ impl Trial {
         let _ = self.fixture.clear_sockets();
         let before = processes::descendants();
         let said = Said::default();
-        let (logs, stray, kernel) = (said.logs.clone(), said.stray.clone(), said.kernel.clone());
+        let (logs, stray, host) = (said.logs.clone(), said.stray.clone(), said.host.clone());
         let plugin: Plugin = launch
             .on_log(move |line| logs.push([line]))
             .on_stray_output(move |bytes| stray.push(bytes.iter().copied()))
@@ -140,10 +140,10 @@ impl Trial {
         if callbacks == Callbacks::Served {
             let events = said.events.clone();
             let routes = host_callbacks_keeping(
-                move |entry| kernel.push([entry]),
+                move |entry| host.push([entry]),
                 move |event| events.push([event]),
             );
-            // Without a socket for them the provider is one whose kernel serves none.
+            // Without a socket for them the provider is one whose host serves none.
             let _ = plugin
                 .serve_callbacks(HOST_CALLBACKS, goplugin::Services::new().with(routes))
                 .await;
@@ -267,7 +267,7 @@ impl Trial {
         }
     }
 
-    /// Holds a call that no kernel makes to what is left to ask: an answer that is no crash. A status
+    /// Holds a call that no host makes to what is left to ask: an answer that is no crash. A status
     /// will do.
     pub(crate) fn judge_stray(
         &mut self,
@@ -285,7 +285,7 @@ impl Trial {
             if is_broken(refusal) {
                 self.report.fail(check, seen, wanted);
             } else {
-                let better = "an error event of some category: a kernel takes a status in its place \
+                let better = "an error event of some category: a host takes a status in its place \
                               for an unknown failure";
                 self.report.weigh(check, [seen], better);
             }

@@ -19,10 +19,10 @@ use crate::{
     ToolKind,
 };
 
-/// Longest time by which a call is ended before the kernel's deadline, so that its answer still
-/// gets there. At the deadline a kernel drops the stream with all that was not delivered.
+/// Longest time by which a call is ended before the host's deadline, so that its answer still
+/// gets there. At the deadline a host drops the stream with all that was not delivered.
 const MOST_MARGIN: Duration = Duration::from_millis(250);
-/// How long a preview may take where the kernel sets no deadline.
+/// How long a preview may take where the host sets no deadline.
 const PREVIEW: Duration = Duration::from_secs(10);
 
 /// Starts a call whose arguments were checked.
@@ -226,7 +226,7 @@ fn panic_text(panic: &(dyn Any + Send)) -> &str {
     text.or_else(|| panic.downcast_ref::<String>().map(String::as_str)).unwrap_or("a panic")
 }
 
-/// The moments at which a call that the kernel drops at `deadline` has to be over: first the tool
+/// The moments at which a call that the host drops at `deadline` has to be over: first the tool
 /// by itself, then the stream without it.
 fn timing(now: Instant, deadline: Instant) -> Timing {
     let margin = (deadline.saturating_duration_since(now) / 10).min(MOST_MARGIN);

@@ -1,7 +1,7 @@
 //! The error taxonomy: one type for every way in which a call can fail.
 //!
 //! A [`ToolError`] carries one of the protocol's categories and a [`ToolErrorKind`]. Whether the
-//! kernel may try again follows from the kind alone, so the two can never disagree on the wire.
+//! host may try again follows from the kind alone, so the two can never disagree on the wire.
 
 use std::error::Error;
 use std::fmt;
@@ -43,7 +43,7 @@ enum Log {
 }
 
 /// The protocol's failure categories that a provider may send. `process_crashed` is missing on
-/// purpose: only a kernel can know that a provider died.
+/// purpose: only a host can know that a provider died.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Category {
     /// The arguments do not fit the schema, or ask for something impossible.
@@ -58,7 +58,7 @@ pub enum Category {
     Timeout,
     /// Another call or another program got in the way.
     ConcurrencyConflict,
-    /// The kernel closed the stream.
+    /// The host closed the stream.
     Cancelled,
     /// A bug in this provider.
     Unknown,

@@ -54,7 +54,7 @@ pub(super) fn payload(secrets: &Secrets, mut payload: Payload) -> Payload {
     payload
 }
 
-/// Masks every text of what a kernel stored, before marks are set in the middle of one.
+/// Masks every text of what a host stored, before marks are set in the middle of one.
 pub(super) fn stored<'a>(secrets: &Secrets, stored: &'a Stored) -> Cow<'a, Stored> {
     if secrets.is_empty() {
         return Cow::Borrowed(stored);

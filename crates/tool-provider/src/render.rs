@@ -1,4 +1,4 @@
-//! Shows what a kernel stored: through the tool that made it, and without one as it is.
+//! Shows what a host stored: through the tool that made it, and without one as it is.
 
 use std::sync::Arc;
 
@@ -8,7 +8,7 @@ use crate::shorten::shorten;
 use crate::view::{Style, View};
 use crate::{Payload, Tool};
 
-/// What a kernel stored.
+/// What a host stored.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Stored {
     /// A call, before it ran.
@@ -20,7 +20,7 @@ pub enum Stored {
     },
     /// A result. Its field `tool` says which tool made it.
     Result(Payload),
-    /// A failure, from this provider or from the kernel itself.
+    /// A failure, from this provider or from the host itself.
     Failure {
         /// The protocol's name of the category.
         category: String,

@@ -56,7 +56,7 @@ pub const TAXONOMY: &[Failing] = &[
     Failing {
         category: Category::Timeout,
         kind: ToolErrorKind::Transient,
-        when: "The call's own timeout or the kernel's deadline passed. A command's output so far is \
+        when: "The call's own timeout or the host's deadline passed. A command's output so far is \
                in the details.",
     },
     Failing {
@@ -73,7 +73,7 @@ pub const TAXONOMY: &[Failing] = &[
     Failing {
         category: Category::Cancelled,
         kind: ToolErrorKind::Internal,
-        when: "The kernel closed the stream. The details of a write tell whether it was applied.",
+        when: "The host closed the stream. The details of a write tell whether it was applied.",
     },
     Failing {
         category: Category::Unknown,

@@ -55,7 +55,7 @@ pub struct ToolSpec {
     pub streaming: bool,
     /// Which calls may run beside each other.
     pub concurrency: Concurrency,
-    /// The deadline a kernel should give it.
+    /// The deadline a host should give it.
     pub default_timeout: Duration,
     /// Whether running it twice ends in the same state as running it once.
     pub idempotent: bool,
@@ -81,7 +81,7 @@ pub enum RiskClass {
     High,
 }
 
-/// Which calls a kernel may run at the same time.
+/// Which calls a host may run at the same time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Concurrency {
     /// None beside this one, in the whole provider.
@@ -99,11 +99,11 @@ pub struct Context<'a, S = ()> {
     pub state: &'a S,
     /// The host's name for the session that the call belongs to; may be empty.
     pub session_id: &'a str,
-    /// The directory that relative paths start from, where the kernel named one.
+    /// The directory that relative paths start from, where the host named one.
     pub working_directory: Option<&'a str>,
     /// Where events go.
     pub sink: &'a dyn EventSink,
-    /// Fires when the kernel closes the stream.
+    /// Fires when the host closes the stream.
     pub cancel: &'a CancelToken,
     /// When the call must have ended.
     pub deadline: Option<Instant>,

@@ -29,7 +29,7 @@ pub fn arguments(tool: &str, schema: &Schema, arguments: &Payload) -> Result<(),
     Err(ToolError::invalid_arguments(message).with_detail("problems", listed))
 }
 
-/// Checks a result as strictly as a kernel does, and more: whole numbers and their ranges too.
+/// Checks a result as strictly as a host does, and more: whole numbers and their ranges too.
 /// Properties that the schema does not name are let through.
 ///
 /// # Errors

@@ -150,7 +150,7 @@ impl Tool<Files> for Bash {
 fn too_late(late: TooLate) -> ToolError {
     ToolError::timeout(format!("{late}: nothing was run"))
         .with_detail("applied", false)
-        .with_hint("the kernel gave the call less time than a shell takes to come up")
+        .with_hint("the host gave the call less time than a shell takes to come up")
         .with_source(late)
 }
 

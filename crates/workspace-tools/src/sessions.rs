@@ -11,7 +11,7 @@ use workspace_fs::Session;
 /// is forgotten has read nothing, which can only make a write more careful.
 const MOST: usize = 256;
 
-/// The sessions, by the kernel's name for them.
+/// The sessions, by the host's name for them.
 #[derive(Debug, Default)]
 pub struct Sessions {
     inner: Mutex<Inner>,
@@ -19,7 +19,7 @@ pub struct Sessions {
 
 #[derive(Debug, Default)]
 struct Inner {
-    /// By the hash of the kernel's name, so that a long name costs no more than a short one.
+    /// By the hash of the host's name, so that a long name costs no more than a short one.
     by_id: HashMap<u128, Entry>,
     clock: u64,
 }

@@ -25,7 +25,7 @@ import (
 // toolsVariable leaves out all tools but those that it names, separated by commas.
 const toolsVariable = "DESK_TOOLS"
 
-// callbackID is where a kernel serves its callbacks on the broker.
+// callbackID is where a host serves its callbacks on the broker.
 const callbackID = 1
 
 func main() {
@@ -133,7 +133,7 @@ func (d *desk) handlers() wire.Handlers {
 		Unary: unary{
 			"Describe": d.describe, "GetSchema": d.getSchema, "Configure": d.configure,
 			"Preview": d.preview,
-			// Render is optional, and a kernel's own form of these payloads will do.
+			// Render is optional, and a host's own form of these payloads will do.
 		},
 		Streaming: streaming{"Invoke": d.invoke},
 	}
@@ -173,15 +173,15 @@ func (d *desk) configure(_ context.Context, request wire.Object) (wire.Object, e
 	}
 	d.config.Store(&config{stateDir: dir})
 	d.log.Info("configured", "state_dir", dir)
-	go d.tellKernel("configured")
+	go d.tellHost("configured")
 	return wire.Object{}, nil
 }
 
-// tellKernel writes to the kernel's own log, where there is one.
-func (d *desk) tellKernel(message string) {
+// tellHost writes to the host's own log, where there is one.
+func (d *desk) tellHost(message string) {
 	conn, err := d.broker.Dial(callbackID)
 	if err != nil {
-		d.log.Warn("no kernel takes log entries", "error", err)
+		d.log.Warn("no host takes log entries", "error", err)
 		return
 	}
 	defer conn.Close()
@@ -190,7 +190,7 @@ func (d *desk) tellKernel(message string) {
 	defer cancel()
 	request := wire.Object{"entry": entry, "entries": []any{entry}}
 	if _, err := d.services.Call(ctx, conn, wire.KernelService, "Log", request); err != nil {
-		d.log.Warn("the kernel took no log entry", "error", err)
+		d.log.Warn("the host took no log entry", "error", err)
 	}
 }
 

@@ -24,7 +24,7 @@ use crate::trials::Trial;
 pub(crate) fn trials() -> Vec<Trial> {
     trials![
         a_call_ends_with_its_shell_and_takes_the_background_along,
-        a_cancel_is_reported_to_the_kernels_log,
+        a_cancel_is_reported_to_the_hosts_log,
         a_provider_that_is_told_to_end_reports_what_it_cancelled,
         a_lost_connection_ends_its_own_calls_only,
         short_deadlines_are_met_from_inside,
@@ -121,7 +121,7 @@ async fn a_call_ends_with_its_shell_and_takes_the_background_along() {
 }
 
 /// Stream and process may both be gone a moment later, so what happened goes to the host's log.
-async fn a_cancel_is_reported_to_the_kernels_log() {
+async fn a_cancel_is_reported_to_the_hosts_log() {
     let (mut fixture, mut log) = listening().await;
     let mark = mark(801);
     let command = format!("setsid sleep {mark} & echo err >&2; echo start; exec sleep {mark}");
@@ -241,7 +241,7 @@ async fn short_deadlines_are_met_from_inside() {
         let command = format!("echo start; exec sleep {mark}");
         let failure = ask(left, &command).await;
         assert_eq!(failure.category, "timeout", "{failure:?}");
-        assert!(failure.message.contains("the kernel's deadline"), "{failure:?}");
+        assert!(failure.message.contains("the host's deadline"), "{failure:?}");
         assert_eq!(failure.details["signals_sent"][0], "SIGTERM", "{failure:?}");
         // How much can be said by then depends on the machine, but for the last.
         assert!(left < 3000 || failure.details["output"] == "start\n", "{failure:?}");
@@ -254,7 +254,7 @@ async fn short_deadlines_are_met_from_inside() {
     fixture.end().await;
 }
 
-/// A kernel takes the advertised deadline for its own, so it lies behind the longest timeout and all
+/// A host takes the advertised deadline for its own, so it lies behind the longest timeout and all
 /// that may follow it.
 async fn the_advertised_deadline_leaves_time_to_end_and_to_tell() {
     let mut fixture = Fixture::configured().await;

@@ -12,7 +12,7 @@ use crate::harness::{Fixture, TEST_TIMEOUT};
 use crate::trials::Trial;
 
 pub(crate) fn trials() -> Vec<Trial> {
-    trials![a_command_cannot_take_the_kernels_place,]
+    trials![a_command_cannot_take_the_hosts_place,]
 }
 
 /// What an HTTP/2 client says first: its preface and empty settings.
@@ -21,7 +21,7 @@ const GREETING: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\0\x04\0\0\0\0\0";
 /// Whoever reaches the socket could configure the provider anew, without a jail. A command that has
 /// the socket's directory in its roots is turned away, also by its grandchild in a session of its own;
 /// another process of the same user is served, as a host's tools are.
-async fn a_command_cannot_take_the_kernels_place() {
+async fn a_command_cannot_take_the_hosts_place() {
     let mut fixture = Fixture::launched().await;
     let program = std::env::current_exe().unwrap();
     let socket = std::fs::canonicalize(&fixture.sockets()[0]).unwrap();

@@ -45,7 +45,7 @@ const FAULTS: [(&str, &str); 17] = [
 /// The first that is made, every second one, every third one from the second on.
 const WHEN: [&str; 3] = ["1", "2+2", "2+3"];
 
-/// A worker also writes to wake the thread that serves the kernel, which is none of the disk's
+/// A worker also writes to wake the thread that serves the host, which is none of the disk's
 /// business. What it writes first in a call that changes a file goes into that file.
 const FIRST_ONLY: &str = "write";
 

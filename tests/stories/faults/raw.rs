@@ -62,7 +62,7 @@ impl Raw {
         self.0.preview(request).await.map(|_| ()).map_err(|status| classified(&status))
     }
 
-    /// Has shown what a kernel would have stored of a call, and of a result or a failure that hold
+    /// Has shown what a host would have stored of a call, and of a result or a failure that hold
     /// the same struct.
     pub(crate) async fn render(&mut self, tool: &str, stored: Struct) -> Result<(), Failure> {
         let result = wire::ToolResult {

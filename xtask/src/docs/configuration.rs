@@ -14,7 +14,7 @@ pub(super) fn page() -> String {
         Presence::Optional => "unset".to_owned(),
     };
     format!(
-        "# Configuration\n{MADE}\nThe keys of the provider's block in a kernel's `agent.hcl`; by \
+        "# Configuration\n{MADE}\nThe keys of the provider's block in a host's `agent.hcl`; by \
          hand `--root`, `--read-only-root` and `--config JSON` set them. \
          [agent.hcl](../examples/agent.hcl) has them all with the defaults written out. An unknown \
          key is an error that names the nearest one, null means left out, and everything that is \

@@ -19,8 +19,8 @@ pub(super) fn page() -> String {
          `missing_right` and `setting`. Whether to try again follows from the kind and cannot \
          disagree with it. Preview, Render and Configure fail with a gRPC status that carries the \
          same error; Configure with FAILED_PRECONDITION where the machine is at fault.\n\n{}\n\
-         UNAVAILABLE is never sent: a kernel reads it as a crashed plugin. `process_crashed` is the \
-         kernel's own word.\n\n## Exit codes of the command line\n\n{}",
+         UNAVAILABLE is never sent: a host reads it as a crashed plugin. `process_crashed` is the \
+         host's own word.\n\n## Exit codes of the command line\n\n{}",
         table(&["category", "when", "again", "kind", "gRPC code", "exit code"], &failures),
         table(&["code", "meaning"], &codes),
     )

@@ -76,7 +76,7 @@ struct Asked<'a> {
     config: Payload,
 }
 
-/// Configures as a kernel does: with every key, null for those that are left out. Nothing where that
+/// Configures as a host does: with every key, null for those that are left out. Nothing where that
 /// is refused.
 pub(super) async fn configure(
     trial: &mut Trial,
@@ -180,7 +180,7 @@ async fn without_what_is_required(trial: &mut Trial, observer: &mut Observer, as
     }
 }
 
-/// A kernel checks names and types itself, but for what is in an object. So these may be accepted.
+/// A host checks names and types itself, but for what is in an object. So these may be accepted.
 async fn with_what_does_not_fit(trial: &mut Trial, observer: &mut Observer, asked: &Asked<'_>) {
     let mut unknown = asked.config.clone();
     unknown.insert(NO_KEY.to_owned(), "x".into());
@@ -200,7 +200,7 @@ async fn with_what_does_not_fit(trial: &mut Trial, observer: &mut Observer, aske
         let what = format!("Configure with {what}");
         match answer {
             Some(Ok(())) => {
-                let better = "a refusal that names the slip: a kernel finds those that it knows, but \
+                let better = "a refusal that names the slip: a host finds those that it knows, but \
                               hands an object over unchecked";
                 trial.report.weigh(check, [format!("{what}: it was accepted")], better);
             }

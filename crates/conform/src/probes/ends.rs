@@ -92,7 +92,7 @@ async fn busy(trial: &mut Trial, life: &Life) {
         return trial.report.not_reached(Check::Busy, why);
     };
     let Some(session) = configured(trial, Check::Busy, life).await else { return };
-    // A kernel goes on reading, and so does this.
+    // A host goes on reading, and so does this.
     let begun = match cancel::begin(trial, &session.observer, operation, &arguments).await {
         Ok(begun) => begun,
         Err(seen) => {
@@ -210,18 +210,18 @@ pub(super) async fn no_orphans(trial: &mut Trial, before: &BTreeSet<Process>) {
     processes::kill(&left_over);
 }
 
-/// What the kernel heard.
+/// What the host heard.
 fn callbacks(trial: &mut Trial, said: &Said) {
     for event in said.events.take() {
         trial.listen("an emitted event", &String::from_utf8_lossy(&event.payload));
     }
-    let entries = said.kernel.take();
+    let entries = said.host.take();
     if entries.is_empty() {
         return;
     }
     let mut problems = Vec::new();
     for entry in entries {
-        trial.listen("the kernel's log", &format!("{entry:?}"));
+        trial.listen("the host's log", &format!("{entry:?}"));
         if entry.level == "unspecified" {
             problems.push(format!("an entry without a level: {:?}", entry.message));
         }

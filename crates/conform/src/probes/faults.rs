@@ -63,7 +63,7 @@ async fn sparse(trial: &mut Trial, session: &Session, operations: &[Operation]) 
             let what = format!("{name} {what}");
             trial.judge_stray(Check::Sparse, &what, Some(operation), &run);
         }
-        // As a click on an action makes it, so this one a kernel does send.
+        // As a click on an action makes it, so this one a host does send.
         if let Some((good, _)) = &operation.good {
             let what = format!("{name} without a working directory");
             let run = session.run(call(name, good, ""), None, trial.limit).await;

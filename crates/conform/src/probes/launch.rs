@@ -175,7 +175,7 @@ async fn among_versions(trial: &mut Trial, life: Option<&Life>) {
         if let Some(config) = config {
             let seen = trial.fault_of(trial.within(observer.configure(config)).await);
             let seen = seen.map(|seen| format!("Configure: {seen}"));
-            let better = "that a kernel without callbacks can configure it too";
+            let better = "that a host without callbacks can configure it too";
             trial.report.weigh(Check::CallbacksOptional, seen, better);
         }
     }

@@ -48,7 +48,7 @@ pub(crate) async fn all(trial: &mut Trial) -> Result<(), Untestable> {
         launch::others(trial, life.as_ref()).await;
     }
     ends::others(trial, life.as_ref()).await;
-    let note = "a provider need not log to the kernel";
+    let note = "a provider need not log to the host";
     trial.report.pass_with_unless_tried(Check::CallbackLog, note);
     let note = "no refusal had details, which are optional";
     trial.report.pass_with_unless_tried(Check::StatusDetails, note);

@@ -9,7 +9,7 @@ use super::calls::shown;
 use crate::observe::{ObservedTree, Refusal};
 use tool_provider::Payload;
 
-/// A kernel's probe: every operation with nothing.
+/// A host's probe: every operation with nothing.
 pub(super) async fn probe(trial: &mut Trial, session: &Session, operations: &mut [Operation]) {
     if !trial.report.wants(&[Check::PreviewProbe, Check::StatusDetails]) {
         return;
@@ -76,7 +76,7 @@ pub(super) async fn all(trial: &mut Trial, session: &Session, operations: &[Oper
                 }
                 Some(Err(refusal)) => {
                     let seen = format!("{what}: {refusal}; the call itself gives a result");
-                    let better = "a tree: a kernel previews without a call_context";
+                    let better = "a tree: a host previews without a call_context";
                     trial.report.weigh(Check::PreviewTree, [seen], better);
                 }
                 Some(Ok(tree)) => {
@@ -84,7 +84,7 @@ pub(super) async fn all(trial: &mut Trial, session: &Session, operations: &[Oper
                     let seen = operation.probed_without_preview.then(|| {
                         format!("{name}: UNIMPLEMENTED without arguments, a tree with some")
                     });
-                    let wanted = "INVALID_ARGUMENT without arguments, as UNIMPLEMENTED tells a kernel \
+                    let wanted = "INVALID_ARGUMENT without arguments, as UNIMPLEMENTED tells a host \
                                   that there is no preview";
                     trial.report.judge(Check::PreviewProbe, seen, wanted);
                 }

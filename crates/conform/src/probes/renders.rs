@@ -1,4 +1,4 @@
-//! Render of what a kernel stores, and of what nobody does.
+//! Render of what a host stores, and of what nobody does.
 
 use super::super::checks::Check;
 use super::super::runs;
@@ -9,7 +9,7 @@ use tool_provider::Call;
 use tool_provider::Payload;
 use tool_provider::grpc::{Failure, persisted_call, persisted_result};
 
-/// Under which a kernel stores events.
+/// Under which a host stores events.
 const EVENTS: &str = "1";
 /// A version that no provider writes.
 const NO_VERSION: &str = "conform-no-such-version";
@@ -34,7 +34,7 @@ pub(super) async fn all(trial: &mut Trial, session: &Session, operations: &[Oper
                 }
                 Err(refusal) => {
                     let seen = format!("{what}: {refusal}");
-                    let better = "a tree: without one a kernel shows the bare JSON";
+                    let better = "a tree: without one a host shows the bare JSON";
                     trial.report.weigh(Check::RenderPersisted, [seen], better);
                 }
             }
@@ -76,7 +76,7 @@ pub(super) async fn all(trial: &mut Trial, session: &Session, operations: &[Oper
     }
 }
 
-/// What a kernel has stored by now.
+/// What a host has stored by now.
 fn stored(operations: &[Operation]) -> Vec<(String, Vec<u8>)> {
     let mut stored = Vec::new();
     for operation in operations {
@@ -111,7 +111,7 @@ fn stored(operations: &[Operation]) -> Vec<(String, Vec<u8>)> {
         details: Payload::new(),
     };
     let crash = persisted_result("conform-1", &Err(crash));
-    stored.push(("a failure that the kernel made".to_owned(), crash));
+    stored.push(("a failure that the host made".to_owned(), crash));
     stored
 }
 

@@ -57,7 +57,7 @@ static FAULTS: &[Row] = &[
     row("ignores-a-cancel", HANGS, &["invoke.cancel"], &[]),
     row("ignores-a-cancel", HANGS, &["invoke.deadline"], &[]),
     row("lies-about-multiplexing", HANGS, &["launch.multiplex"], &[]),
-    row("waits-for-the-kernel", HANGS, &["callbacks.optional"], &[]),
+    row("waits-for-the-host", HANGS, &["callbacks.optional"], &[]),
     row("serves-nothing-of-go-plugin", HANGS, &["launch.health", "end.shutdown", "end.busy"], &[]),
     row("leaves-a-socket", PATIENT, &["end.sockets"], &["end.shutdown"]),
     Row {

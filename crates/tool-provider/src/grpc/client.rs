@@ -76,7 +76,7 @@ impl From<Status> for ClientError {
     }
 }
 
-/// A failure as it came over the wire, from a provider or a kernel.
+/// A failure as it came over the wire, from a provider or a host.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Failure {
     /// The protocol's name of the category, such as `not_found`.
@@ -148,7 +148,7 @@ pub struct AdvertisedTool {
     pub safe: bool,
     /// The arguments whose equal values make calls wait for each other.
     pub key_fields: Vec<String>,
-    /// The deadline that a kernel gives it, in milliseconds.
+    /// The deadline that a host gives it, in milliseconds.
     pub default_timeout_ms: Option<u64>,
     /// Whether running it twice is like running it once.
     pub idempotent: bool,

@@ -1,4 +1,4 @@
-//! The kernel's side of the log, for tests and examples: what a kernel serves on its broker.
+//! The host's side of the log, for tests and examples: what a host serves on its broker.
 
 use serde_json::Value;
 use tonic::{Request, Response, Status};
@@ -10,7 +10,7 @@ use super::pb::kernel::v1 as wire;
 use super::pb::kernel::v1::kernel_callback_service_server as server;
 use super::pb::log::v1::LogLevel;
 
-/// A log entry as a kernel gets it.
+/// A log entry as a host gets it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct HostLogEntry {
     /// The session that it belongs to, where it belongs to one.
@@ -33,7 +33,7 @@ impl HostLogEntry {
     }
 }
 
-/// An event that a plugin has a kernel keep.
+/// An event that a plugin has a host keep.
 #[derive(Clone, Debug, PartialEq)]
 pub struct HostEvent {
     /// The session that it belongs to.
@@ -76,7 +76,7 @@ impl server::KernelCallbackService for Callbacks {
         request: Request<wire::LogRequest>,
     ) -> Result<Response<wire::LogResult>, Status> {
         let wire::LogRequest { session_id, entry, entries } = request.into_inner();
-        // A plugin fills both: the first entry for older kernels, all of them for newer ones.
+        // A plugin fills both: the first entry for older hosts, all of them for newer ones.
         let entries = if entries.is_empty() { entry.into_iter().collect() } else { entries };
         for entry in entries {
             let level = LogLevel::try_from(entry.level).unwrap_or(LogLevel::Unspecified);
@@ -96,7 +96,7 @@ impl server::KernelCallbackService for Callbacks {
         request: Request<wire::EmitRequest>,
     ) -> Result<Response<wire::EmitResult>, Status> {
         let Some(on_emit) = &self.on_emit else {
-            return Err(Status::unimplemented("this kernel keeps no events"));
+            return Err(Status::unimplemented("this host keeps no events"));
         };
         let wire::EmitRequest { session_id, schema_version, payload, .. } = request.into_inner();
         on_emit(HostEvent { session_id, schema_version, payload });

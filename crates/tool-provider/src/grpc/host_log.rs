@@ -1,7 +1,7 @@
-//! Log entries for the kernel, through the callback service that it serves on the broker.
+//! Log entries for the host, through the callback service that it serves on the broker.
 //!
 //! Entries wait in a bounded queue, one task carries them away, and no call ever waits for it. A
-//! kernel without a callback service costs one failed dial; after that the log falls silent.
+//! host without a callback service costs one failed dial; after that the log falls silent.
 
 use std::collections::VecDeque;
 use std::error::Error;
@@ -33,18 +33,18 @@ use super::pb::log::v1::{LogEntry, LogLevel};
 const MOST_WAITING: usize = 256;
 /// Longest text that an entry keeps, in bytes.
 const MOST_TEXT: usize = 8 * 1024;
-/// How long the kernel may take for one entry.
+/// How long the host may take for one entry.
 const SEND_TIMEOUT: Duration = Duration::from_secs(5);
-/// Entries in a row that the kernel may fail to take before it counts as gone.
+/// Entries in a row that the host may fail to take before it counts as gone.
 const MOST_FAILURES: u32 = 3;
 
-/// Why the kernel could not be reached.
+/// Why the host could not be reached.
 pub type DialError = Box<dyn Error + Send + Sync>;
 
 type Dialled = Pin<Box<dyn Future<Output = Result<Channel, DialError>> + Send>>;
 type Dial = Box<dyn Fn() -> Dialled + Send + Sync>;
 
-/// The way of log entries to the kernel. Clones share one.
+/// The way of log entries to the host. Clones share one.
 #[derive(Clone, Default)]
 pub struct HostLog {
     shared: Arc<Shared>,
@@ -61,14 +61,14 @@ struct Shared {
 struct State {
     waiting: VecDeque<Entry>,
     lost: u64,
-    /// Taken from the queue and not yet with the kernel.
+    /// Taken from the queue and not yet with the host.
     in_flight: usize,
     link: LinkState,
 }
 
 #[derive(Default)]
 enum LinkState {
-    /// Nobody said how to reach the kernel.
+    /// Nobody said how to reach the host.
     #[default]
     Unknown,
     /// It can be dialled.
@@ -77,7 +77,7 @@ enum LinkState {
     Dialing,
     /// A task carries entries.
     Connected,
-    /// The kernel has no callback service, or it is gone.
+    /// The host has no callback service, or it is gone.
     Silent,
 }
 
@@ -96,7 +96,7 @@ impl HostLog {
         HostLogLayer { log: self.clone() }
     }
 
-    /// Says how to reach the kernel. Nothing is dialled yet.
+    /// Says how to reach the host. Nothing is dialled yet.
     pub fn dial_with<F>(&self, dial: impl Fn() -> F + Send + Sync + 'static)
     where
         F: Future<Output = Result<Channel, DialError>> + Send + 'static,
@@ -104,7 +104,7 @@ impl HostLog {
         self.shared.lock().link = LinkState::Ready(Box::new(move || Box::pin(dial())));
     }
 
-    /// Dials the kernel, once, and starts to carry entries. To be called while the kernel waits for
+    /// Dials the host, once, and starts to carry entries. To be called while the host waits for
     /// an answer of ours: only then is it sure to serve its side.
     pub fn connect(&self) {
         let mut state = self.shared.lock();
@@ -118,8 +118,8 @@ impl HostLog {
         tokio::spawn(carry(self.shared.clone(), dial));
     }
 
-    /// Waits until every entry so far is with the kernel, or the log fell silent. Does not wait
-    /// for a kernel that has not answered the dial: most likely it never will.
+    /// Waits until every entry so far is with the host, or the log fell silent. Does not wait
+    /// for a host that has not answered the dial: most likely it never will.
     pub async fn flush(&self) {
         loop {
             let drained = self.shared.drained.notified();
@@ -172,12 +172,12 @@ impl Shared {
     }
 }
 
-/// Carries entries until the kernel cannot be reached any more.
+/// Carries entries until the host cannot be reached any more.
 async fn carry(shared: Arc<Shared>, dial: Dial) {
     let Ok(channel) = dial().await else {
         return shared.fall_silent();
     };
-    let mut kernel = KernelCallbackServiceClient::new(channel);
+    let mut host = KernelCallbackServiceClient::new(channel);
     shared.lock().link = LinkState::Connected;
     let mut failures = 0;
     loop {
@@ -195,13 +195,13 @@ async fn carry(shared: Arc<Shared>, dial: Dial) {
         let lost = (lost > 0).then(|| Entry {
             level: Level::WARN,
             target: module_path!(),
-            message: format!("{lost} log entries were lost: the kernel took them too slowly"),
+            message: format!("{lost} log entries were lost: the host took them too slowly"),
             fields: Map::new(),
             time: SystemTime::now(),
         });
         for entry in batch.into_iter().chain(lost) {
-            // One call an entry: an older kernel reads only the first entry of a call.
-            let sent = tokio::time::timeout(SEND_TIMEOUT, kernel.log(request(entry))).await;
+            // One call an entry: an older host reads only the first entry of a call.
+            let sent = tokio::time::timeout(SEND_TIMEOUT, host.log(request(entry))).await;
             failures = if matches!(sent, Ok(Ok(_))) { 0 } else { failures + 1 };
             let has_no_log =
                 matches!(&sent, Ok(Err(status)) if status.code() == Code::Unimplemented);

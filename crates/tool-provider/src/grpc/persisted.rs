@@ -1,4 +1,4 @@
-//! What a kernel stores before and after a call, and hands back to Render.
+//! What a host stores before and after a call, and hands back to Render.
 
 use prost::Message as _;
 
@@ -71,13 +71,13 @@ fn not_json(error: ConvertError) -> ToolError {
     ToolError::invalid_arguments(format!("the payload cannot be shown: {error}")).with_source(error)
 }
 
-/// The bytes that a kernel stores before a call, under schema_version `1`.
+/// The bytes that a host stores before a call, under schema_version `1`.
 #[must_use]
 pub fn persisted_call(call: &Call) -> Vec<u8> {
     ToolCallEvent { call: Some(super::convert::tool_call(call.clone())) }.encode_to_vec()
 }
 
-/// The bytes that a kernel stores after a call, under schema_version `1`.
+/// The bytes that a host stores after a call, under schema_version `1`.
 #[must_use]
 pub fn persisted_result(call_id: &str, outcome: &Result<Payload, Failure>) -> Vec<u8> {
     let outcome = match outcome {

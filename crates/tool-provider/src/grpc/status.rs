@@ -1,7 +1,7 @@
 //! Failures of unary calls: a status code, and the same failure twice more in its details, once as
 //! gRPC's ErrorInfo and once as the protocol's own ToolError.
 //!
-//! UNAVAILABLE is never among the codes: a kernel reads it as "the plugin crashed".
+//! UNAVAILABLE is never among the codes: a host reads it as "the plugin crashed".
 
 use std::collections::HashMap;
 

@@ -1,4 +1,4 @@
-//! Stories over a real connection, with small tools and a small kernel made for them.
+//! Stories over a real connection, with small tools and a small host made for them.
 
 use std::convert::Infallible;
 use std::sync::{Arc, Mutex, mpsc};
@@ -82,7 +82,7 @@ fn code(error: &ClientError) -> Code {
 }
 
 #[tokio::test]
-async fn a_kernel_learns_who_it_is_and_what_there_is() {
+async fn a_host_learns_who_it_is_and_what_there_is() {
     let mut client = client(|_, _| Ok(Payload::new())).await;
     let producer = client.describe().await.unwrap();
     assert_eq!((producer.name.as_str(), producer.category), ("sample", 2));
@@ -207,7 +207,7 @@ async fn closing_the_stream_before_the_first_event_cancels_too() {
 }
 
 #[tokio::test]
-async fn a_deadline_of_the_kernel_comes_back_as_a_timeout_in_time() {
+async fn a_deadline_of_the_host_comes_back_as_a_timeout_in_time() {
     let (release, released) = mpsc::channel::<()>();
     let released = Mutex::new(released);
     let (mut client, provider) = client_with(HostLog::default(), move |_, _| {
@@ -226,7 +226,7 @@ async fn a_deadline_of_the_kernel_comes_back_as_a_timeout_in_time() {
 }
 
 #[tokio::test]
-async fn what_a_kernel_stored_is_shown() {
+async fn what_a_host_stored_is_shown() {
     let mut client = client(|_, _| Ok(Payload::new())).await;
     let before = persisted_call(&call("x"));
     let result = object(json!({"tool": "sample", "unknown": {"later": true}}));
@@ -258,10 +258,10 @@ async fn what_a_kernel_stored_is_shown() {
 }
 
 #[tokio::test]
-async fn the_kernel_is_told_what_happened_to_a_cancelled_call() {
+async fn the_host_is_told_what_happened_to_a_cancelled_call() {
     let (sender, mut heard) = async_mpsc::unbounded_channel();
-    let kernel = host_callbacks(move |entry| sender.send(entry).unwrap());
-    let channel = connect(kernel).await;
+    let host = host_callbacks(move |entry| sender.send(entry).unwrap());
+    let channel = connect(host).await;
     let log = HostLog::default();
     log.dial_with(move || {
         let channel = channel.clone();
@@ -297,7 +297,7 @@ async fn the_kernel_is_told_what_happened_to_a_cancelled_call() {
 }
 
 #[tokio::test]
-async fn a_kernel_without_a_log_costs_nothing_but_one_dial() {
+async fn a_host_without_a_log_costs_nothing_but_one_dial() {
     let log = HostLog::default();
     log.dial_with(|| async { Err("no such service".into()) });
     let subscriber = tracing_subscriber::registry().with(log.layer());

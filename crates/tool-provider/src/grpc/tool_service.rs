@@ -37,7 +37,7 @@ impl<S> Clone for ToolService<S> {
 }
 
 impl<S: State> ToolService<S> {
-    /// A service over `provider` that tells `host_log` when the kernel can be reached.
+    /// A service over `provider` that tells `host_log` when the host can be reached.
     #[must_use]
     pub fn new(provider: Arc<Provider<S>>, host_log: HostLog) -> Self {
         Self { provider, host_log }
@@ -53,7 +53,7 @@ impl<S: State> ToolService<S> {
     }
 
     /// Invoke without a status: what is wrong with the request itself ends the stream too, so that
-    /// a kernel finds every failure of a call in one place.
+    /// a host finds every failure of a call in one place.
     fn invoke_stream(&self, metadata: &MetadataMap, request: wire::InvokeRequest) -> EventStream {
         match self.call(metadata, request.call) {
             Ok(call) => self.provider.invoke(call),
@@ -126,7 +126,7 @@ impl<S: State> server::ToolService for ToolService<S> {
         let span = call_span(Operation::Invoke, &request_span);
         let mut stream = self.invoke_stream(&metadata, request);
         // Most calls have one event. Waiting for it here lets headers, event and trailers leave
-        // in one write. A kernel that goes away meanwhile drops this future, and the stream in it.
+        // in one write. A host that goes away meanwhile drops this future, and the stream in it.
         let first = stream.next().await;
         Ok(Response::new(Events { first, stream, span }))
     }

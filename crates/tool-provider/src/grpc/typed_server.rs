@@ -2,7 +2,7 @@
 //!
 //! A request may be turned away before this protocol's code sees a byte of it: one that is too
 //! large is refused by its length alone, before room is made for it. gRPC answers that with a bare
-//! status, and a kernel would have to guess whose fault it is.
+//! status, and a host would have to guess whose fault it is.
 
 use std::task::{Context, Poll};
 

@@ -1,4 +1,4 @@
-//! Every field's number and form on the wire. A kernel compiles against these; they never change.
+//! Every field's number and form on the wire. A host compiles against these; they never change.
 
 use prost::Message;
 use prost::encoding::{WireType, decode_key, skip_field};
@@ -186,7 +186,7 @@ fn render_v1() {
 }
 
 #[test]
-fn events_and_the_way_back_to_the_kernel() {
+fn events_and_the_way_back_to_the_host() {
     use ev::tool_result_event::Outcome;
     assert_eq!(fields(&ev::ToolCallEvent { call: Some(t::ToolCall::default()) }), "1l");
     let stored = |outcome| ev::ToolResultEvent { tool_call_id: text(), outcome: Some(outcome) };

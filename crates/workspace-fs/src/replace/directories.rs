@@ -65,7 +65,7 @@ impl Directories {
 
 /// The turn to change what a name in a directory stands for.
 ///
-/// Calls of this process take turns by their lock on the file. Another provider, of another kernel
+/// Calls of this process take turns by their lock on the file. Another provider, of another host
 /// in the same directory, knows nothing of that lock; between the look whether a file is still the one
 /// that was read and the rename, its own rename would be lost. So that moment, and no more, is
 /// held by a `flock` on the directory.

@@ -131,7 +131,7 @@ impl Directory {
                 continue;
             }
             special.note(bytes);
-            // The kernel's own store of a repository is no part of what is searched.
+            // A repository's own store is no part of what is searched.
             if bytes == b".git" {
                 continue;
             }

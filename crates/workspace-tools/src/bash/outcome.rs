@@ -150,8 +150,8 @@ impl RunReport<'_> {
                 ),
             ),
             TimeLimit::Deadline => (
-                "the kernel's deadline".to_owned(),
-                "the kernel allowed less time than the call's timeout_ms".to_owned(),
+                "the host's deadline".to_owned(),
+                "the host allowed less time than the call's timeout_ms".to_owned(),
             ),
         };
         let how = match &self.finished.end {

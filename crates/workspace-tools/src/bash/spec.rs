@@ -10,7 +10,7 @@ use crate::field::{Declared, Field, Flag, NOTICE, Text, Whole, flag, text, whole
 use tool_provider::schema::Schema;
 use tool_provider::{Concurrency, RiskClass, ToolKind, ToolSpec};
 
-/// A kernel's deadline beyond our longest timeout: SIGTERM's grace, killing, reaping, reporting.
+/// A host's deadline beyond our longest timeout: SIGTERM's grace, killing, reaping, reporting.
 const AFTER_TIMEOUT: Duration = Duration::from_secs(15);
 
 pub const COMMAND: Field<Text> =

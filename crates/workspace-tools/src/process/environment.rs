@@ -11,7 +11,7 @@ use tool_provider::Secrets;
 /// Names that a command inherits from our own environment, besides every `LC_*`.
 const INHERITED: [&str; 7] = ["HOME", "LANG", "LOGNAME", "PATH", "TERM", "TZ", "USER"];
 
-/// What a command sees where our own environment has no such name: a kernel launches us with little
+/// What a command sees where our own environment has no such name: a host launches us with little
 /// more than PATH and HOME.
 const FALLBACKS: [(&str, &str); 3] = [
     ("LANG", "C.UTF-8"),
@@ -186,10 +186,10 @@ fn check_name(key: &'static str, name: &str, faults: &mut Vec<EnvironmentError>)
 pub fn refusal(name: &str) -> Option<&'static str> {
     match name {
         "BASH_ENV" | "ENV" => Some("a shell would run that file before every command"),
-        COOKIE => Some("it belongs to the kernel's handshake"),
+        COOKIE => Some("it belongs to the host's handshake"),
         _ if name.starts_with("LD_") => Some("the loader would change what every program runs"),
         _ if name.starts_with("BASH_FUNC_") => Some("a shell would take it as a function"),
-        _ if name.starts_with("PLUGIN_") => Some("it belongs to the kernel's handshake"),
+        _ if name.starts_with("PLUGIN_") => Some("it belongs to the host's handshake"),
         _ => None,
     }
 }

@@ -19,7 +19,7 @@ pub(crate) fn call(wire: wire::ToolCall) -> Result<Call, ConvertError> {
         arguments: payload(wire.arguments.unwrap_or_default())?,
         session_id: context.session_id,
         turn_id: context.turn_id,
-        // A kernel leaves it empty for previews and for calls that a click started.
+        // A host leaves it empty for previews and for calls that a click started.
         working_directory: Some(context.working_directory)
             .filter(|directory| !directory.is_empty()),
         deadline: None,
@@ -40,7 +40,7 @@ pub(crate) fn tool_call(call: Call) -> wire::ToolCall {
     }
 }
 
-/// The wire form of a failure, as a kernel stores it.
+/// The wire form of a failure, as a host stores it.
 pub(crate) fn failure_to_wire(failure: &Failure) -> wire::ToolError {
     let name = format!("TOOL_ERROR_CATEGORY_{}", failure.category.to_uppercase());
     let category =

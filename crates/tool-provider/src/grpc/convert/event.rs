@@ -95,7 +95,7 @@ pub(crate) fn event_from_wire(event: wire::ToolEvent) -> Result<Option<InvokeIte
     }))
 }
 
-/// What a client, or a renderer, makes of an error. Kernels make errors too, so every category of
+/// What a client, or a renderer, makes of an error. Hosts make errors too, so every category of
 /// the protocol can come in.
 ///
 /// # Errors

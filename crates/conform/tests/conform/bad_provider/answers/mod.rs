@@ -68,7 +68,7 @@ impl Provider {
         self.groups.kill_all();
     }
 
-    /// Says something to the kernel.
+    /// Says something to the host.
     async fn log(&self, token: String) {
         let Some(broker) = self.state.broker.get() else { return };
         let Ok(channel) = broker.dial(HOST_CALLBACKS).await else { return };
@@ -81,11 +81,11 @@ impl Provider {
             ..LogEntry::default()
         };
         let request = LogRequest { entry: Some(entry), ..LogRequest::default() };
-        let mut kernel = KernelCallbackServiceClient::new(channel);
-        let _ = kernel.log(request).await;
+        let mut host = KernelCallbackServiceClient::new(channel);
+        let _ = host.log(request).await;
         if self.fault.is("emits-a-secret") {
             let payload = token.into_bytes();
-            let _ = kernel.emit(EmitRequest { payload, ..EmitRequest::default() }).await;
+            let _ = host.emit(EmitRequest { payload, ..EmitRequest::default() }).await;
         }
     }
 
@@ -345,7 +345,7 @@ impl ToolService for Provider {
         &self,
         _: Request<wire::DescribeRequest>,
     ) -> Result<Response<wire::DescribeResponse>, Status> {
-        if self.fault.is("waits-for-the-kernel")
+        if self.fault.is("waits-for-the-host")
             && let Some(broker) = self.state.broker.get()
         {
             while broker.dial(HOST_CALLBACKS).await.is_err() {}

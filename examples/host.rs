@@ -1,12 +1,12 @@
-//! A kernel in a page: what a host of tool providers does, from the launch to the end.
+//! A host on one page: what it does with a tool provider, from the launch to the end.
 //!
 //! ```text
-//! cargo build && cargo run --example kernel                  # this crate's provider
-//! cargo run --example kernel -- --yes                        # without asking
-//! cargo run --example kernel -- path/to/another/provider
+//! cargo build && cargo run --example host                    # this crate's provider
+//! cargo run --example host -- --yes                          # without asking
+//! cargo run --example host -- path/to/another/provider
 //! ```
 //!
-//! A kernel in Go does the same with hashicorp/go-plugin and its generated client; the library here
+//! A host in Go does the same with hashicorp/go-plugin and its generated client; the library here
 //! is both sides of that in Rust.
 
 use std::collections::BTreeMap;
@@ -46,7 +46,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
     let project = tempfile::tempdir()?;
     let directory = project.path();
 
-    // LAUNCH. The cookie tells the program that a kernel started it; it prints one line that says
+    // LAUNCH. The cookie tells the program that a host started it; it prints one line that says
     // where it listens. With AutoMTLS both sides make certificates for this one connection. Of our
     // own environment it gets what `Launch` passes on and no more.
     let plugin = Launch::new(program, COOKIE, [PROTOCOL_VERSION])
@@ -55,7 +55,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
         .start()
         .await
         .map_err(|error| format!("{error}; `cargo build` makes this crate's own provider"))?;
-    // The provider calls back to log; a kernel files such entries under the session.
+    // The provider calls back to log; a host files such entries under the session.
     let log = host_callbacks(|entry| say(&format!("  [{}] {}", entry.level, entry.message)));
     plugin.serve_callbacks(HOST_CALLBACKS, Services::new().with(log)).await?;
     let mut tools = ToolClient::new(plugin.channel());
@@ -68,7 +68,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
         tools.schema().await?.tools.into_iter().map(|tool| (tool.name.clone(), tool)).collect();
 
     // CONFIGURE. The provider's block of agent.hcl, as JSON. Everything that is wrong with it comes
-    // back at once. A real kernel leaves `sandbox` at "enforce"; this example is to run everywhere.
+    // back at once. A real host leaves `sandbox` at "enforce"; this example is to run everywhere.
     tools.configure(object(json!({"roots": ["."], "sandbox": "best_effort"}))?).await?;
 
     // PLAN. What a model asked for in one turn, as far as this provider has it.
@@ -83,7 +83,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
             turn_id: "turn-1".to_owned(),
             // What relative paths start from.
             working_directory: Some(directory.display().to_string()),
-            // After this the kernel does not listen any more; the provider ends a little before.
+            // After this the host does not listen any more; the provider ends a little before.
             deadline: tool.default_timeout_ms.map(|ms| Instant::now() + Duration::from_millis(ms)),
         };
 
@@ -101,7 +101,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
         let id = call.id.clone();
         let outcome = invoke(&mut tools, call).await?;
 
-        // RENDER. A kernel stores what came of the call, and has it shown then and years later.
+        // RENDER. A host stores what came of the call, and has it shown then and years later.
         let stored = persisted_result(&id, &outcome);
         say(&shown(&tools.render("1", stored).await?));
     }
@@ -181,7 +181,7 @@ fn beside_this_one() -> io::Result<PathBuf> {
     Ok(program)
 }
 
-/// A tree as text. What a kernel does not know of it, it leaves out: a later provider may send more
+/// A tree as text. What a host does not know of it, it leaves out: a later provider may send more
 /// kinds of nodes.
 fn shown(view: &View) -> String {
     let all = |views: &[View]| views.iter().map(shown).collect::<Vec<_>>().join("\n");
@@ -200,7 +200,7 @@ fn shown(view: &View) -> String {
         View::Collapsible { summary, children, .. } => {
             format!("{}\n{}", indented(summary), indented(&all(children)))
         }
-        _ => indented("(something that this kernel does not show)"),
+        _ => indented("(something that this host does not show)"),
     }
 }
 
