@@ -58,13 +58,22 @@ fn main() -> ExitCode {
 
 #[tokio::main(flavor = "current_thread")]
 async fn run() -> Result<(), Box<dyn Error>> {
-    // Two ways lead to the host's log: standard error from the first line on, and the host's own
-    // service once it can be reached.
-    let (sink, host_log) = (hclog::Sink::stderr()?, HostLog::default());
+    // Two ways lead to the host's log: the host's own service while it can be reached, and standard
+    // error before and after.
+    let sink = hclog::Sink::stderr()?;
+    let lines = sink.clone();
+    let host_log = HostLog::new(move |record| {
+        lines.entry(&hclog::Entry {
+            module: "minimal",
+            level: record.level,
+            time: record.time,
+            message: &record.message,
+            fields: &record.fields,
+        });
+    });
     tracing_subscriber::registry()
         .with(LevelFilter::INFO)
         .with(hclog::targets())
-        .with(hclog::layer(sink.clone(), "minimal"))
         .with(host_log.layer())
         .try_init()?;
     hclog::install_panic_hook(sink, "minimal");
@@ -86,7 +95,7 @@ async fn run() -> Result<(), Box<dyn Error>> {
     };
     serve(Settings::new(COOKIE, [handshake::PROTOCOL_VERSION]), services, |_| async {
         provider.shut_down().await;
-        host_log.flush().await;
+        host_log.finish().await;
     })
     .await?;
     Ok(())

@@ -255,7 +255,7 @@ impl Report {
         let joined = |sentences: &[String]| (!sentences.is_empty()).then(|| sentences.join(" "));
         let Self { enforcement, notices } = self;
         tracing::info!(
-            level = %enforcement.level,
+            jail = %enforcement.level,
             landlock_abi = enforcement.landlock_abi,
             left_open = joined(&enforcement.left_open),
             notices = joined(notices),

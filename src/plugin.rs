@@ -119,11 +119,10 @@ pub fn run<S: State>(
     options: ServeOptions,
     provider: Provider<S>,
 ) -> Result<(), PluginError> {
-    let host_log = HostLog::default();
     let identity = provider.describe();
     let (telemetry, warnings) =
         telemetry::of_environment(identity, |name| std::env::var(name).ok());
-    log_to_host(identity.name, options.log_targets, &host_log, telemetry.as_ref())?;
+    let host_log = log_to_host(identity.name, options.log_targets, telemetry.as_ref())?;
     for warning in warnings {
         tracing::warn!("{warning}");
     }
@@ -162,15 +161,14 @@ async fn serve_provider<S: State>(
         });
         Services::new().with(service)
     };
-    serve(settings, services, |reason| async move {
-        tracing::debug!(?reason, "stopping");
+    serve(settings, services, |_| async move {
         provider.shut_down().await;
         let last_spans = async {
             if let Some(telemetry) = &telemetry {
                 telemetry.finish().await;
             }
         };
-        tokio::join!(host_log.flush(), last_spans);
+        tokio::join!(host_log.finish(), last_spans);
     })
     .await
 }
@@ -178,22 +176,29 @@ async fn serve_provider<S: State>(
 fn log_to_host(
     name: &'static str,
     targets: Targets,
-    host_log: &HostLog,
     telemetry: Option<&Telemetry>,
-) -> Result<(), PluginError> {
+) -> Result<HostLog, PluginError> {
     let sink = hclog::Sink::stderr()
         .map_err(|source| PluginError::Setup { what: "standard error", source })?;
     hclog::install_panic_hook(sink.clone(), name);
     let chosen = log_level();
     let level = *chosen.as_ref().unwrap_or(&LevelFilter::INFO);
-    let (lines, entries) = (hclog::layer(sink, name), host_log.layer());
+    let host_log = HostLog::new(move |record| {
+        sink.entry(&hclog::Entry {
+            module: name,
+            level: record.level,
+            time: record.time,
+            message: &record.message,
+            fields: &record.fields,
+        });
+    });
+    let entries = host_log.layer();
     let registry = tracing_subscriber::registry();
     let installed = match telemetry {
         // One level for all: what is below it costs a look at one number.
-        None => registry.with(level).with(targets).with(lines).with(entries).try_init(),
+        None => registry.with(level).with(targets).with(entries).try_init(),
         // Calls are collected whatever is logged.
         Some(telemetry) => registry
-            .with(lines.with_filter(level.and(targets.clone())))
             .with(entries.with_filter(level.and(targets)))
             .with(telemetry.layer())
             .try_init(),
@@ -203,7 +208,7 @@ fn log_to_host(
     if let Err(problem) = chosen {
         tracing::warn!("{problem}");
     }
-    Ok(())
+    Ok(host_log)
 }
 
 /// The level that [`LOG_VARIABLE`] chooses, or what is wrong with what it says.

@@ -34,7 +34,7 @@ async fn the_host_hears_of_the_configuration_over_every_kind_of_connection() {
             fixture.configure(json!({})).await.unwrap();
             let entry = tokio::time::timeout(TEST_TIMEOUT, heard.recv()).await.unwrap().unwrap();
             assert_eq!((entry.message.as_str(), entry.level.as_str()), ("configured", "info"));
-            assert!(entry.text("level").is_some(), "{entry:?}");
+            assert!(entry.text("jail").is_some(), "{entry:?}");
             fixture.end().await;
         }
     }

@@ -228,9 +228,10 @@ impl Broker {
         state.files.clear();
     }
 
-    /// The messages for the other side, beginning with those that waited. A later stream takes the
-    /// place of an earlier one.
-    pub(super) fn outgoing(&self) -> mpsc::Receiver<ConnInfo> {
+    /// Takes the broker's stream into use: the messages for the other side, beginning with those
+    /// that waited, and a token to cancel when the stream ends. Dials fail from then on. A later
+    /// stream takes the place of an earlier one.
+    pub(super) fn attach(&self) -> (CancellationToken, mpsc::Receiver<ConnInfo>) {
         let (sender, receiver) = mpsc::channel(2 * BACKLOG);
         let mut state = self.state();
         for message in state.unsent.drain(..) {
@@ -240,7 +241,8 @@ impl Broker {
         if !self.inner.closed.is_cancelled() {
             state.outgoing = Some(sender);
         }
-        receiver
+        state.peer_gone = CancellationToken::new();
+        (state.peer_gone.clone(), receiver)
     }
 
     /// Takes one message of the other side.
@@ -288,8 +290,10 @@ impl Broker {
                 }
             }
         });
+        let peer_gone = self.state().peer_gone.clone();
         tokio::select! {
             () = self.inner.closed.cancelled() => Err(BrokerError::Closed),
+            () = peer_gone.cancelled() => Err(BrokerError::Closed),
             dialled = dialled => dialled.map_err(|_: Elapsed| BrokerError::Timeout { id })?,
         }
     }

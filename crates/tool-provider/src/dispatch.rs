@@ -2,7 +2,7 @@
 
 use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use serde_json::Value;
@@ -25,10 +25,10 @@ const MOST_MARGIN: Duration = Duration::from_millis(250);
 /// How long a preview may take where the host sets no deadline.
 const PREVIEW: Duration = Duration::from_secs(10);
 
-/// Starts a call whose arguments were checked.
+/// Starts a call whose arguments were checked, now or when it is its turn.
 ///
 /// # Errors
-/// When too many calls run, or there is no thread for it.
+/// When too many calls run and wait.
 pub(crate) fn invoke<S: State>(
     active: &Arc<Active<S>>,
     tool: Arc<dyn Tool<S>>,
@@ -37,7 +37,6 @@ pub(crate) fn invoke<S: State>(
 ) -> Result<EventStream, ToolError> {
     let most = active.max_concurrent_calls;
     let cancel = CancelToken::new();
-    let slot = running.admit(most, cancel.clone())?;
     let started = Instant::now();
     let spec = tool.spec();
     let streaming = StreamingMode::of(spec);
@@ -52,11 +51,12 @@ pub(crate) fn invoke<S: State>(
         arguments: call.arguments,
         working_directory: call.working_directory,
         deadline: timing.tool,
-        cancel,
+        cancel: cancel.clone(),
         id,
         started,
     };
-    active.workers.submit(Box::new(move || work.run(producer, slot)))?;
+    let admission = running.admit(most, cancel, move |slot| work.submit(producer, slot))?;
+    stream.set_admission(admission);
     stream.on_undelivered(move |outcome| late.log_unwanted(&outcome, started.elapsed()));
     Ok(stream)
 }
@@ -125,6 +125,26 @@ struct Work<S> {
 }
 
 impl<S: State> Work<S> {
+    /// Hands the call to a worker.
+    fn submit(self, producer: Producer, slot: Slot) {
+        let workers = self.active.workers.clone();
+        // Where no worker takes it, it still has to be answered.
+        let kept = Arc::new(Mutex::new(Some((self, producer, slot))));
+        let taken = kept.clone();
+        let take = move || kept.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let job = move || {
+            let taken = taken.lock().unwrap_or_else(PoisonError::into_inner).take();
+            if let Some((work, producer, slot)) = taken {
+                work.run(producer, slot);
+            }
+        };
+        let Err(error) = workers.submit(Box::new(job)) else { return };
+        if let Some((work, producer, slot)) = take() {
+            drop(slot);
+            producer.finish(Err(masking::error(&work.active.secrets, error)));
+        }
+    }
+
     fn run(self, producer: Producer, slot: Slot) {
         let id = &self.id;
         let span = id.span(StreamingMode::of(self.tool.spec()));

@@ -176,7 +176,7 @@ impl ToolError {
 
     /// Too many calls run at once.
     pub fn too_many_calls(message: impl Into<String>) -> Self {
-        Self::new(Category::ExecutionFailed, ToolErrorKind::RateLimit, message)
+        Self::new(Category::ConcurrencyConflict, ToolErrorKind::RateLimit, message)
     }
 
     /// A deadline passed.

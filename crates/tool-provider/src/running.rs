@@ -1,13 +1,22 @@
-//! The running calls: their number, and a way to cancel them all.
+//! The calls in progress: how many run, which of them wait, and a way to end them all.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use tokio::sync::Notify;
 
 use crate::{CancelToken, ToolError};
 
-/// The running calls.
+/// Calls that wait at most; a host that asks for more at once gets them back.
+const MOST_WAITING: usize = 1024;
+/// How long a reader has to take the ends of its calls once all of them have ended.
+const READ_LIMIT: Duration = Duration::from_millis(500);
+
+/// Begins a call that has its slot. It is called by whoever made the slot free, so it must not block.
+type Begin = Box<dyn FnOnce(Slot) + Send>;
+
+/// The calls in progress.
 #[derive(Default)]
 pub(crate) struct Running {
     inner: Mutex<Inner>,
@@ -17,67 +26,108 @@ pub(crate) struct Running {
 #[derive(Default)]
 struct Inner {
     calls: HashMap<u64, CancelToken>,
+    /// In the order in which they came.
+    queue: VecDeque<Waiting>,
+    /// Streams whose end nobody has taken yet.
+    unread: usize,
     next: u64,
     accepting: Accepting,
 }
 
-/// Whether new calls are accepted: no longer during a shutdown.
+struct Waiting {
+    number: u64,
+    /// How many calls may run with this one among them.
+    most: usize,
+    cancel: CancelToken,
+    begin: Begin,
+}
+
 #[derive(Clone, Copy, Default, PartialEq)]
 enum Accepting {
     #[default]
-    Yes,
-    No,
+    Calls,
+    Nothing,
 }
 
-/// A running call's place. Dropping it makes room for the next.
+/// A running call's slot. Dropping it lets the next call begin.
 pub(crate) struct Slot {
     running: Arc<Running>,
     number: u64,
 }
 
+/// A call as its stream knows it: it may wait still, and its end may not have been read.
+pub(crate) struct Admission {
+    running: Arc<Running>,
+    number: u64,
+    most: usize,
+}
+
 impl Running {
-    /// Takes a place for a call, unless `most` of them are taken.
+    /// Begins a call: now, or when fewer than `most` run and no earlier one waits.
     ///
     /// # Errors
-    /// [`ToolError::too_many_calls`], or `cancelled` once the provider is shutting down.
+    /// [`ToolError::too_many_calls`] where too many wait as well, or `cancelled` once the provider
+    /// is shutting down.
     pub(crate) fn admit(
         self: &Arc<Self>,
         most: usize,
         cancel: CancelToken,
-    ) -> Result<Slot, ToolError> {
+        begin: impl FnOnce(Slot) + Send + 'static,
+    ) -> Result<Admission, ToolError> {
         let mut inner = self.lock();
-        if inner.accepting == Accepting::No {
+        if inner.accepting == Accepting::Nothing {
             return Err(ToolError::cancelled("the provider is shutting down"));
         }
-        if inner.calls.len() >= most {
-            let message = format!("{most} calls run already");
-            return Err(ToolError::too_many_calls(message).with_hint(
-                "wait for one of them to end and try again; max_concurrent_calls sets the limit",
-            ));
+        if inner.queue.len() >= MOST_WAITING {
+            return Err(ToolError::too_many_calls(format!(
+                "{} calls run and {MOST_WAITING} wait",
+                inner.calls.len()
+            ))
+            .with_hint("wait for some of them to end and try again"));
         }
         let number = inner.next;
         inner.next += 1;
+        inner.unread += 1;
+        let admission = Admission { running: self.clone(), number, most };
+        if inner.calls.len() >= most || !inner.queue.is_empty() {
+            inner.queue.push_back(Waiting { number, most, cancel, begin: Box::new(begin) });
+            return Ok(admission);
+        }
         inner.calls.insert(number, cancel);
         drop(inner);
-        Ok(Slot { running: self.clone(), number })
+        begin(Slot { running: self.clone(), number });
+        Ok(admission)
     }
 
-    /// Cancels every call, takes no more, and waits until all have ended.
-    pub(crate) async fn shut_down(&self) {
-        let tokens: Vec<CancelToken> = {
+    /// Cancels every call, takes no more, and waits until all have ended and their readers know.
+    pub(crate) async fn shut_down(self: &Arc<Self>) {
+        let (tokens, waiting) = {
             let mut inner = self.lock();
-            inner.accepting = Accepting::No;
-            inner.calls.values().cloned().collect()
+            inner.accepting = Accepting::Nothing;
+            let waiting = std::mem::take(&mut inner.queue);
+            for call in &waiting {
+                inner.calls.insert(call.number, call.cancel.clone());
+            }
+            (inner.calls.values().cloned().collect::<Vec<_>>(), waiting)
         };
-        for token in tokens {
-            token.cancel();
+        tokens.iter().for_each(CancelToken::cancel);
+        // What waited ends as what runs does: with the word that it did nothing.
+        for call in waiting {
+            (call.begin)(Slot { running: self.clone(), number: call.number });
         }
+        self.until(|inner| inner.calls.is_empty()).await;
+        let read = self.until(|inner| inner.unread == 0);
+        // A reader that takes no longer than this is still there.
+        let _ = tokio::time::timeout(READ_LIMIT, read).await;
+    }
+
+    async fn until(&self, is_so: impl Fn(&Inner) -> bool) {
         loop {
             let idle = self.idle.notified();
             tokio::pin!(idle);
             // Listening starts before the look, so that an end in between is not missed.
             idle.as_mut().enable();
-            if self.lock().calls.is_empty() {
+            if is_so(&self.lock()) {
                 return;
             }
             idle.await;
@@ -89,13 +139,68 @@ impl Running {
     }
 }
 
+impl Inner {
+    /// Whether somebody waits for the last call to end.
+    fn is_awaited(&self) -> bool {
+        self.accepting == Accepting::Nothing
+    }
+
+    /// The call that has waited longest, if there is a slot for it.
+    fn take_next(&mut self) -> Option<Waiting> {
+        let running = self.calls.len();
+        if running >= self.queue.front()?.most {
+            return None;
+        }
+        let next = self.queue.pop_front()?;
+        self.calls.insert(next.number, next.cancel.clone());
+        Some(next)
+    }
+}
+
 impl Drop for Slot {
     fn drop(&mut self) {
         let mut inner = self.running.lock();
         inner.calls.remove(&self.number);
-        let is_last = inner.calls.is_empty() && inner.accepting == Accepting::No;
+        let next = inner.take_next();
+        let is_awaited = inner.is_awaited();
         drop(inner);
-        if is_last {
+        if let Some(next) = next {
+            (next.begin)(Slot { running: self.running.clone(), number: next.number });
+        }
+        if is_awaited {
+            self.running.idle.notify_waiters();
+        }
+    }
+}
+
+impl Admission {
+    /// Takes the call out of the queue. The error says that its time came before its turn; there is
+    /// none where it runs already.
+    pub(crate) fn withdraw(&self) -> Option<ToolError> {
+        let mut inner = self.running.lock();
+        let place = inner.queue.iter().position(|call| call.number == self.number)?;
+        let call = inner.queue.remove(place);
+        let running = inner.calls.len();
+        drop(inner);
+        // Its end of the stream ends it, which takes other locks.
+        drop(call);
+        let error = ToolError::too_many_calls(format!(
+            "the call's time was up before its turn came: {running} calls run, and no more than \
+             {} may at once",
+            self.most
+        ));
+        Some(error.with_hint("wait for some of them to end, then try again"))
+    }
+}
+
+impl Drop for Admission {
+    fn drop(&mut self) {
+        self.withdraw();
+        let mut inner = self.running.lock();
+        inner.unread -= 1;
+        let is_awaited = inner.is_awaited();
+        drop(inner);
+        if is_awaited {
             self.running.idle.notify_waiters();
         }
     }

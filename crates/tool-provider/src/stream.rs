@@ -17,6 +17,7 @@ use futures_util::Stream;
 use serde_json::Value;
 use tokio::time::Sleep;
 
+use crate::running::Admission;
 use crate::{
     CancelToken, EmitError, Event, EventSink, Payload, Phase, ToolError, ToolKind, ToolSpec,
 };
@@ -87,7 +88,8 @@ pub(crate) fn channel(
     let expiry = timing.stream.map_or(Expiry::Never, Expiry::At);
     let producer =
         Producer { shared: shared.clone(), streaming, deadline: timing.tool, answer: Answer::Owed };
-    (producer, EventStream { shared, expiry, undelivered: None, kind: ToolKind::DataSource })
+    let kind = ToolKind::DataSource;
+    (producer, EventStream { shared, expiry, undelivered: None, kind, admission: None })
 }
 
 /// Called with an outcome that the reader did not wait for.
@@ -101,6 +103,8 @@ pub struct EventStream {
     expiry: Expiry,
     undelivered: Option<Undelivered>,
     kind: ToolKind,
+    /// Held until the end is read.
+    admission: Option<Admission>,
 }
 
 enum Expiry {
@@ -178,6 +182,11 @@ impl EventStream {
         self.kind = kind;
     }
 
+    /// Keeps the call's place among all calls until its end is read.
+    pub(crate) fn set_admission(&mut self, admission: Admission) {
+        self.admission = Some(admission);
+    }
+
     /// Has `report` called with the outcome in case the reader leaves between the call's end and
     /// its delivery.
     pub(crate) fn on_undelivered(&mut self, report: impl FnOnce(Outcome) + Send + 'static) {
@@ -189,10 +198,13 @@ impl EventStream {
         if !self.shared.phase.stop() {
             return;
         }
+        let refused = self.admission.as_ref().and_then(Admission::withdraw);
         let mut state = self.shared.lock();
         if matches!(state.terminal, Terminal::Pending) {
-            let error = ToolError::timeout("the call's time is up and the tool has not ended")
-                .with_hint("try again with less to do, or with a longer deadline");
+            let error = refused.unwrap_or_else(|| {
+                ToolError::timeout("the call's time is up and the tool has not ended")
+                    .with_hint("try again with less to do, or with a longer deadline")
+            });
             // The phase was stopped in time: nothing was changed, and nothing will be.
             let error = match self.kind {
                 ToolKind::Resource => error.with_detail("applied", false),
@@ -224,7 +236,11 @@ impl Stream for EventStream {
                 return Poll::Ready(Some(StreamItem::Event(event)));
             }
             match std::mem::replace(&mut state.terminal, Terminal::Taken) {
-                Terminal::Ready(outcome) => return Poll::Ready(Some(StreamItem::Outcome(outcome))),
+                Terminal::Ready(outcome) => {
+                    drop(state);
+                    this.admission = None;
+                    return Poll::Ready(Some(StreamItem::Outcome(outcome)));
+                }
                 Terminal::Taken => return Poll::Ready(None),
                 Terminal::Pending => state.terminal = Terminal::Pending,
             }

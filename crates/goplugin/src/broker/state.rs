@@ -4,6 +4,7 @@ use std::collections::{HashMap, VecDeque};
 use std::time::Instant;
 
 use tokio::sync::{mpsc, oneshot};
+use tokio_util::sync::CancellationToken;
 
 use super::DIAL_LIMIT;
 use crate::listener::SocketFile;
@@ -17,6 +18,8 @@ pub(super) const BACKLOG: usize = 64;
 #[derive(Default)]
 pub(super) struct State {
     pub(super) outgoing: Option<mpsc::Sender<ConnInfo>>,
+    /// Cancelled when the broker's stream has ended.
+    pub(super) peer_gone: CancellationToken,
     /// What was said before there was a stream to say it on.
     pub(super) unsent: VecDeque<ConnInfo>,
     /// Where the other side serves, newest last. go-plugin drops an address that nobody dialled

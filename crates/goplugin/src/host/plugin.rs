@@ -301,7 +301,7 @@ async fn channel(
 
 /// Carries the broker's messages both ways for as long as the connection lives.
 async fn carry(broker: Broker, channel: Channel) {
-    let outgoing = ReceiverStream::new(broker.outgoing());
+    let outgoing = ReceiverStream::new(broker.attach().1);
     let started = GrpcBrokerClient::new(channel).start_stream(outgoing).await;
     let mut incoming = match started {
         Ok(stream) => stream.into_inner(),

@@ -19,9 +19,11 @@ pub(super) struct Controller(pub(super) Stop);
 
 #[tonic::async_trait]
 impl GrpcController for Controller {
-    /// Answers at once and stops afterwards: a host waits for the answer without a limit.
+    /// Answers once the application has stopped: what its running calls still say is on its way
+    /// then. A host waits for this answer without a limit, and closes the connection when it has it.
     async fn shutdown(&self, _request: Request<Empty>) -> Result<Response<Empty>, Status> {
         self.0.request(StopReason::Shutdown);
+        self.0.settled().await;
         Ok(Response::new(Empty {}))
     }
 }
@@ -38,12 +40,15 @@ impl GrpcBroker for BrokerStream {
         request: Request<Streaming<ConnInfo>>,
     ) -> Result<Response<Self::StartStreamStream>, Status> {
         let broker = self.0.clone();
-        let outgoing = ReceiverStream::new(broker.outgoing()).map(Ok);
+        let (peer, outgoing) = broker.attach();
+        let outgoing = ReceiverStream::new(outgoing).map(Ok);
         let mut incoming = request.into_inner();
         tokio::spawn(async move {
             while let Ok(Some(message)) = incoming.message().await {
                 broker.incoming(message).await;
             }
+            // The host has closed its broker, or is gone: nothing of it can be dialled any more.
+            peer.cancel();
         });
         Ok(Response::new(Box::pin(outgoing)))
     }

@@ -89,9 +89,10 @@ impl Settings {
 ///
 /// `services` gets the broker, by which calls can be made back to the host; raise the decoding
 /// limit of your services, as hosts send messages of any size. `stopping` runs when the end begins:
-/// it should cancel running calls and wait for them, and may still call the host. From there it
-/// takes 1.5 s at most, as a host kills after 2 s. Afterwards end the runtime with
-/// `shutdown_background`.
+/// it should cancel running calls and wait for their answers. It may still call the host, which
+/// mostly fails: go-plugin's hosts close their broker before they ask for the end. The host's
+/// request is answered when `stopping` is over. From the request it takes 1.5 s at most, as a host
+/// kills after 2 s. Afterwards end the runtime with `shutdown_background`.
 ///
 /// # Errors
 /// Start-up failures and a broken server; see [`ServeError`]. Nothing has been printed on standard
@@ -138,22 +139,28 @@ where
     }
 }
 
-/// The request to stop; the first reason counts.
+/// The request to stop, whose first reason counts, and when the application has stopped.
 #[derive(Clone, Default)]
 pub(crate) struct Stop {
     reason: Arc<OnceLock<StopReason>>,
-    token: CancellationToken,
+    requested: CancellationToken,
+    settled: CancellationToken,
 }
 
 impl Stop {
     pub(crate) fn request(&self, reason: StopReason) {
         let _ = self.reason.set(reason);
-        self.token.cancel();
+        self.requested.cancel();
     }
 
     async fn requested(&self) -> StopReason {
-        self.token.cancelled().await;
+        self.requested.cancelled().await;
         self.reason.get().copied().unwrap_or(StopReason::Shutdown)
+    }
+
+    /// Waits until the application has stopped, or its time for that is over.
+    pub(super) async fn settled(&self) {
+        self.settled.cancelled().await;
     }
 }
 
@@ -240,12 +247,12 @@ impl Prepared {
             .with(GrpcControllerServer::new(Controller(stop.clone())))
             .with(GrpcStdioServer::new(stdio.clone()));
         let connections = ReceiverStream::new(connections).map(Ok::<_, io::Error>);
-        let winding_down = stop.token.clone().cancelled_owned();
+        // Not before the application has stopped: a call that comes meanwhile is answered by it.
+        let winding_down = stop.settled.clone().cancelled_owned();
         let server = Server::builder()
             .http2_max_pending_accept_reset_streams(Some(MOST_EARLY_CANCELS))
             .serve_with_incoming_shutdown(services, connections, winding_down);
         tokio::pin!(server);
-        // A request to stop ends an idle server at once; the application hears of it all the same.
         let ended = tokio::select! {
             biased;
             _ = stop.requested() => None,
@@ -258,6 +265,7 @@ impl Prepared {
         tracing::debug!(?reason, "stopping");
         let application = async {
             stopping(reason).await;
+            stop.settled.cancel();
             broker.close();
             stdio.close();
         };
@@ -275,6 +283,7 @@ impl Prepared {
             Ok(ended) => Ok(ended?),
             Err(_) => {
                 tracing::debug!("calls or connections were left when the time to stop was over");
+                stop.settled.cancel();
                 broker.close();
                 Ok(())
             }

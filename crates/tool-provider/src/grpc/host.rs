@@ -75,9 +75,7 @@ impl server::KernelCallbackService for Callbacks {
         &self,
         request: Request<wire::LogRequest>,
     ) -> Result<Response<wire::LogResult>, Status> {
-        let wire::LogRequest { session_id, entry, entries } = request.into_inner();
-        // A plugin fills both: the first entry for older hosts, all of them for newer ones.
-        let entries = if entries.is_empty() { entry.into_iter().collect() } else { entries };
+        let wire::LogRequest { session_id, entries } = request.into_inner();
         for entry in entries {
             let level = LogLevel::try_from(entry.level).unwrap_or(LogLevel::Unspecified);
             (self.on_log)(HostLogEntry {

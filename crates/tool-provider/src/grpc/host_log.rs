@@ -1,7 +1,10 @@
-//! Log entries for the host, through the callback service that it serves on the broker.
+//! Log entries for the host, through the callback service that it serves on the broker, or by
+//! another way where that service does not take them.
 //!
-//! Entries wait in a bounded queue, one task carries them away, and no call ever waits for it. A
-//! host without a callback service costs one failed dial; after that the log falls silent.
+//! Each entry goes one way. While the host's service works, entries wait in a bounded queue, one task
+//! carries them away, and no call ever waits for it. Before, after and otherwise they go to what
+//! [`HostLog::new`] was given: mostly the lines on standard error. So does whatever the queue has no
+//! place for, and what was waiting when the service failed.
 
 use std::collections::VecDeque;
 use std::error::Error;
@@ -12,37 +15,58 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, SystemTime};
 
 use serde_json::{Map, Value};
-use tokio::sync::Notify;
-use tonic::Code;
+use tokio::sync::{Notify, watch};
 use tonic::transport::Channel;
-use tracing::field::{Field, Visit};
-use tracing::span::{Attributes, Id};
-use tracing::{Event, Level, Subscriber};
-use tracing_subscriber::Layer;
-use tracing_subscriber::layer::Context;
-use tracing_subscriber::registry::LookupSpan;
-
-use crate::shorten::shorten;
+use tonic::{Code, Status};
+use tracing::Level;
 
 use super::convert::to_struct;
 use super::pb::kernel::v1::LogRequest;
 use super::pb::kernel::v1::kernel_callback_service_client::KernelCallbackServiceClient;
 use super::pb::log::v1::{LogEntry, LogLevel};
 
-/// Entries that wait at most; what comes beyond is counted and lost.
+mod layer;
+
+pub use layer::HostLogLayer;
+
+/// Entries that wait at most.
 const MOST_WAITING: usize = 256;
-/// Longest text that an entry keeps, in bytes.
-const MOST_TEXT: usize = 8 * 1024;
-/// How long the host may take for one entry.
-const SEND_TIMEOUT: Duration = Duration::from_secs(5);
-/// Entries in a row that the host may fail to take before it counts as gone.
+/// Entries of one request.
+const MOST_AT_ONCE: usize = 64;
+/// How long the host may take to be reached.
+const DIAL_LIMIT: Duration = Duration::from_secs(10);
+/// How long the host may take for one request.
+const LOG_LIMIT: Duration = Duration::from_secs(5);
+/// How long the host may take for one request, or for the dial, once the provider stops. A host that
+/// has asked for the end has mostly closed its broker by then.
+const LAST_LOG_LIMIT: Duration = Duration::from_millis(100);
+/// Requests in a row that the host may fail to take before it counts as gone.
 const MOST_FAILURES: u32 = 3;
+/// The field that a host makes of a request's session.
+const SESSION: &str = "session_id";
 
 /// Why the host could not be reached.
 pub type DialError = Box<dyn Error + Send + Sync>;
 
 type Dialled = Pin<Box<dyn Future<Output = Result<Channel, DialError>> + Send>>;
 type Dial = Box<dyn Fn() -> Dialled + Send + Sync>;
+type Otherwise = Box<dyn Fn(&LogRecord) + Send + Sync>;
+
+/// One log entry, with the fields of the spans that it is in. Of fields with the same name the
+/// innermost counts.
+#[derive(Clone, Debug)]
+pub struct LogRecord {
+    /// How grave it is.
+    pub level: Level,
+    /// Which part of the program says so.
+    pub target: &'static str,
+    /// What it says.
+    pub message: String,
+    /// The structured part.
+    pub fields: Map<String, Value>,
+    /// When it was said.
+    pub time: SystemTime,
+}
 
 /// The way of log entries to the host. Clones share one.
 #[derive(Clone, Default)]
@@ -55,17 +79,19 @@ struct Shared {
     state: Mutex<State>,
     arrived: Notify,
     drained: Notify,
+    /// Whether the provider stops.
+    stopping: watch::Sender<bool>,
+    otherwise: Option<Otherwise>,
 }
 
 #[derive(Default)]
 struct State {
-    waiting: VecDeque<Entry>,
-    lost: u64,
-    /// Taken from the queue and not yet with the host.
-    in_flight: usize,
+    waiting: VecDeque<LogRecord>,
     link: LinkState,
+    is_sending: bool,
 }
 
+/// The connection to the host's callback service.
 #[derive(Default)]
 enum LinkState {
     /// Nobody said how to reach the host.
@@ -74,26 +100,26 @@ enum LinkState {
     /// It can be dialled.
     Ready(Dial),
     /// It is being dialled, which takes long where nobody answers.
-    Dialing,
+    Dialling,
     /// A task carries entries.
-    Connected,
+    Carrying,
     /// The host has no callback service, or it is gone.
     Silent,
 }
 
-struct Entry {
-    level: Level,
-    target: &'static str,
-    message: String,
-    fields: Map<String, Value>,
-    time: SystemTime,
-}
-
 impl HostLog {
-    /// The layer that feeds this log.
+    /// A log whose entries go to `otherwise` while the host's service does not take them. It is
+    /// called by whoever logs, so it must not log itself.
+    #[must_use]
+    pub fn new(otherwise: impl Fn(&LogRecord) + Send + Sync + 'static) -> Self {
+        let otherwise: Otherwise = Box::new(otherwise);
+        Self { shared: Arc::new(Shared { otherwise: Some(otherwise), ..Shared::default() }) }
+    }
+
+    /// The layer that feeds this log with whatever the subscriber lets pass.
     #[must_use]
     pub fn layer(&self) -> HostLogLayer {
-        HostLogLayer { log: self.clone() }
+        HostLogLayer::new(self.clone())
     }
 
     /// Says how to reach the host. Nothing is dialled yet.
@@ -111,43 +137,41 @@ impl HostLog {
         if !matches!(state.link, LinkState::Ready(_)) {
             return;
         }
-        let LinkState::Ready(dial) = std::mem::replace(&mut state.link, LinkState::Dialing) else {
+        let LinkState::Ready(dial) = std::mem::replace(&mut state.link, LinkState::Dialling) else {
             return;
         };
         drop(state);
         tokio::spawn(carry(self.shared.clone(), dial));
     }
 
-    /// Waits until every entry so far is with the host, or the log fell silent. Does not wait
-    /// for a host that has not answered the dial: most likely it never will.
-    pub async fn flush(&self) {
+    /// Ends the way through the host's service: waits until what is waiting is with the host, or the
+    /// host has failed to take one request, for which it has 100 ms from here on.
+    pub async fn finish(&self) {
+        self.shared.stopping.send_replace(true);
         loop {
             let drained = self.shared.drained.notified();
             tokio::pin!(drained);
             drained.as_mut().enable();
-            {
-                let state = self.shared.lock();
-                let is_done = state.waiting.is_empty() && state.in_flight == 0;
-                if is_done || !matches!(state.link, LinkState::Connected) {
-                    return;
-                }
+            if self.shared.lock().finish() {
+                self.shared.arrived.notify_one();
+                return;
             }
             drained.await;
         }
     }
 
-    fn push(&self, entry: Entry) {
+    fn push(&self, record: LogRecord) {
         let mut state = self.shared.lock();
-        if matches!(state.link, LinkState::Silent) {
-            return;
+        let is_carried = matches!(state.link, LinkState::Dialling | LinkState::Carrying)
+            && state.waiting.len() < MOST_WAITING;
+        if is_carried {
+            state.waiting.push_back(record);
+            drop(state);
+            self.shared.arrived.notify_one();
+        } else {
+            drop(state);
+            self.shared.log_otherwise([record]);
         }
-        if state.waiting.len() >= MOST_WAITING {
-            state.lost += 1;
-            return;
-        }
-        state.waiting.push_back(entry);
-        drop(state);
-        self.shared.arrived.notify_one();
     }
 }
 
@@ -162,68 +186,121 @@ impl Shared {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn fall_silent(&self) {
-        let mut state = self.lock();
-        state.link = LinkState::Silent;
-        state.waiting = VecDeque::new();
-        state.in_flight = 0;
-        drop(state);
+    fn log_otherwise(&self, records: impl IntoIterator<Item = LogRecord>) {
+        if let Some(otherwise) = &self.otherwise {
+            records.into_iter().for_each(|record| otherwise(&record));
+        }
+    }
+
+    /// Gives the host's service up. `unsent` is what it did not take.
+    fn fall_silent(&self, unsent: Vec<LogRecord>) {
+        let waiting = {
+            let mut state = self.lock();
+            state.link = LinkState::Silent;
+            state.is_sending = false;
+            std::mem::take(&mut state.waiting)
+        };
+        self.log_otherwise(unsent.into_iter().chain(waiting));
         self.drained.notify_waiters();
+    }
+
+    /// Waits until a request that begins now has had its time: once the provider stops, less is left.
+    async fn overdue(&self, usual: Duration) {
+        let last = async {
+            // Fails only where the sender is gone, and `self` holds it.
+            let _ = self.stopping.subscribe().wait_for(|stops| *stops).await;
+            tokio::time::sleep(LAST_LOG_LIMIT).await;
+        };
+        tokio::select! { () = tokio::time::sleep(usual) => {}, () = last => {} }
+    }
+}
+
+impl State {
+    /// Closes the link if nothing is left to carry. Says whether it is closed.
+    fn finish(&mut self) -> bool {
+        let is_idle = self.waiting.is_empty() && !self.is_sending;
+        match self.link {
+            LinkState::Dialling => return false,
+            LinkState::Carrying if !is_idle => return false,
+            _ => self.link = LinkState::Silent,
+        }
+        true
+    }
+
+    /// The next entries, as many as fit into one request: those of one session.
+    fn take_batch(&mut self) -> Vec<LogRecord> {
+        let Some(first) = self.waiting.front() else { return Vec::new() };
+        let session = first.session().map(str::to_owned);
+        let same = |record: &&LogRecord| record.session() == session.as_deref();
+        let count = self.waiting.iter().take(MOST_AT_ONCE).take_while(same).count();
+        self.is_sending = true;
+        self.waiting.drain(..count).collect()
     }
 }
 
 /// Carries entries until the host cannot be reached any more.
 async fn carry(shared: Arc<Shared>, dial: Dial) {
-    let Ok(channel) = dial().await else {
-        return shared.fall_silent();
+    let channel = tokio::select! {
+        dialled = dial() => dialled.ok(),
+        () = shared.overdue(DIAL_LIMIT) => None,
     };
+    let Some(channel) = channel else { return shared.fall_silent(Vec::new()) };
     let mut host = KernelCallbackServiceClient::new(channel);
-    shared.lock().link = LinkState::Connected;
+    shared.lock().link = LinkState::Carrying;
     let mut failures = 0;
     loop {
-        let (batch, lost) = {
-            let mut state = shared.lock();
-            let batch = std::mem::take(&mut state.waiting);
-            state.in_flight = batch.len();
-            (batch, std::mem::take(&mut state.lost))
-        };
+        let batch = shared.lock().take_batch();
         if batch.is_empty() {
             shared.drained.notify_waiters();
             shared.arrived.notified().await;
+            if matches!(shared.lock().link, LinkState::Silent) {
+                return;
+            }
             continue;
         }
-        let lost = (lost > 0).then(|| Entry {
-            level: Level::WARN,
-            target: module_path!(),
-            message: format!("{lost} log entries were lost: the host took them too slowly"),
-            fields: Map::new(),
-            time: SystemTime::now(),
-        });
-        for entry in batch.into_iter().chain(lost) {
-            // One call an entry: an older host reads only the first entry of a call.
-            let sent = tokio::time::timeout(SEND_TIMEOUT, host.log(request(entry))).await;
-            failures = if matches!(sent, Ok(Ok(_))) { 0 } else { failures + 1 };
-            let has_no_log =
-                matches!(&sent, Ok(Err(status)) if status.code() == Code::Unimplemented);
-            if has_no_log || failures >= MOST_FAILURES {
-                return shared.fall_silent();
+        let sent = tokio::select! {
+            sent = host.log(request(&batch)) => sent.map(drop),
+            () = shared.overdue(LOG_LIMIT) => Err(Status::deadline_exceeded("the host did not answer")),
+        };
+        match sent {
+            Ok(()) => failures = 0,
+            Err(status) => {
+                failures += 1;
+                let is_gone = status.code() == Code::Unimplemented
+                    || *shared.stopping.borrow()
+                    || failures >= MOST_FAILURES;
+                if is_gone {
+                    return shared.fall_silent(batch);
+                }
+                shared.log_otherwise(batch);
             }
         }
-        shared.lock().in_flight = 0;
+        shared.lock().is_sending = false;
     }
 }
 
-fn request(entry: Entry) -> LogRequest {
-    let session = entry.fields.get("session_id").and_then(Value::as_str);
-    let session_id = session.filter(|id| !id.is_empty()).map(str::to_owned);
-    let entry = LogEntry {
-        level: level(entry.level).into(),
-        logger: entry.target.replace("::", "."),
-        message: entry.message,
-        fields: Some(to_struct(entry.fields)),
-        time: Some(entry.time.into()),
-    };
-    LogRequest { session_id, entry: Some(entry.clone()), entries: vec![entry] }
+fn request(batch: &[LogRecord]) -> LogRequest {
+    let session_id = batch.first().and_then(LogRecord::session).map(str::to_owned);
+    LogRequest { session_id, entries: batch.iter().map(entry).collect() }
+}
+
+fn entry(record: &LogRecord) -> LogEntry {
+    let mut fields = record.fields.clone();
+    // The host makes it of the request's.
+    fields.remove(SESSION);
+    LogEntry {
+        level: level(record.level).into(),
+        logger: record.target.replace("::", "."),
+        message: record.message.clone(),
+        fields: Some(to_struct(fields)),
+        time: Some(record.time.into()),
+    }
+}
+
+impl LogRecord {
+    fn session(&self) -> Option<&str> {
+        self.fields.get(SESSION).and_then(Value::as_str).filter(|id| !id.is_empty())
+    }
 }
 
 fn level(level: Level) -> LogLevel {
@@ -233,96 +310,5 @@ fn level(level: Level) -> LogLevel {
         Level::INFO => LogLevel::Info,
         Level::WARN => LogLevel::Warn,
         Level::ERROR => LogLevel::Error,
-    }
-}
-
-/// Feeds a [`HostLog`] with the entries of level INFO and above that the subscriber lets pass, each
-/// with the fields of the spans that it is in.
-#[derive(Debug)]
-pub struct HostLogLayer {
-    log: HostLog,
-}
-
-/// The fields of a span, kept with it.
-struct SpanFields(Map<String, Value>);
-
-impl<S: Subscriber + for<'lookup> LookupSpan<'lookup>> Layer<S> for HostLogLayer {
-    fn on_new_span(&self, attributes: &Attributes<'_>, id: &Id, context: Context<'_, S>) {
-        if let Some(span) = context.span(id) {
-            let mut fields = Fields::default();
-            attributes.record(&mut fields);
-            span.extensions_mut().insert(SpanFields(fields.others));
-        }
-    }
-
-    fn on_event(&self, event: &Event<'_>, context: Context<'_, S>) {
-        let metadata = event.metadata();
-        if *metadata.level() > Level::INFO {
-            return;
-        }
-        let mut fields = Fields::default();
-        event.record(&mut fields);
-        for span in context.event_scope(event).into_iter().flatten() {
-            if let Some(SpanFields(outer)) = span.extensions().get() {
-                // The event's own fields come first, then those of the innermost span.
-                for (name, value) in outer {
-                    fields.others.entry(name).or_insert_with(|| value.clone());
-                }
-            }
-        }
-        self.log.push(Entry {
-            level: *metadata.level(),
-            target: metadata.target(),
-            message: fields.message,
-            fields: fields.others,
-            time: SystemTime::now(),
-        });
-    }
-}
-
-#[derive(Default)]
-struct Fields {
-    message: String,
-    others: Map<String, Value>,
-}
-
-impl Fields {
-    fn insert(&mut self, field: &Field, value: impl Into<Value>) {
-        self.others.insert(field.name().to_owned(), value.into());
-    }
-
-    fn text(&mut self, field: &Field, text: &str) {
-        let text = shorten(text, MOST_TEXT).into_owned();
-        if field.name() == "message" {
-            self.message = text;
-        } else {
-            self.insert(field, text);
-        }
-    }
-}
-
-impl Visit for Fields {
-    fn record_debug(&mut self, field: &Field, value: &dyn fmt::Debug) {
-        self.text(field, &format!("{value:?}"));
-    }
-
-    fn record_str(&mut self, field: &Field, value: &str) {
-        self.text(field, value);
-    }
-
-    fn record_bool(&mut self, field: &Field, value: bool) {
-        self.insert(field, value);
-    }
-
-    fn record_i64(&mut self, field: &Field, value: i64) {
-        self.insert(field, value);
-    }
-
-    fn record_u64(&mut self, field: &Field, value: u64) {
-        self.insert(field, value);
-    }
-
-    fn record_f64(&mut self, field: &Field, value: f64) {
-        self.insert(field, value);
     }
 }

@@ -27,7 +27,7 @@ pub use client::{
 };
 pub use convert::{ConvertError, payload, to_struct};
 pub use host::{Callbacks, HostEvent, HostLogEntry, host_callbacks, host_callbacks_keeping};
-pub use host_log::{DialError, HostLog, HostLogLayer};
+pub use host_log::{DialError, HostLog, HostLogLayer, LogRecord};
 pub use persisted::{persisted_call, persisted_result};
 pub use status::{ERROR_INFO, TOOL_ERROR, code_name, grpc_code};
 pub use tool_service::ToolService;

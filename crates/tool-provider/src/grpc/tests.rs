@@ -293,7 +293,7 @@ async fn the_host_is_told_what_happened_to_a_cancelled_call() {
     assert_eq!((entry.message.as_str(), entry.level.as_str()), ("what happened", "info"));
     assert_eq!(entry.fields["applied"], true);
     provider.shut_down().await;
-    log.flush().await;
+    log.finish().await;
 }
 
 #[tokio::test]
@@ -304,8 +304,8 @@ async fn a_host_without_a_log_costs_nothing_but_one_dial() {
     let _guard = tracing::subscriber::set_default(subscriber);
     tracing::info!("before");
     log.connect();
-    log.flush().await;
+    log.finish().await;
     tracing::info!("after");
     log.connect();
-    log.flush().await;
+    log.finish().await;
 }

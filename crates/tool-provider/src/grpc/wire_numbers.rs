@@ -200,12 +200,8 @@ fn events_and_the_way_back_to_the_host() {
         time: Some(Timestamp::default()),
     };
     assert_eq!(fields(&entry), "1v 2l 3l 4l 5l");
-    let request = k::LogRequest {
-        session_id: Some(String::new()),
-        entry: Some(entry.clone()),
-        entries: vec![entry],
-    };
-    assert_eq!(fields(&request), "1l 2l 3l");
+    let request = k::LogRequest { session_id: Some(String::new()), entries: vec![entry] };
+    assert_eq!(fields(&request), "1l 3l");
 }
 
 #[test]

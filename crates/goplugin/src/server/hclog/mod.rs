@@ -6,14 +6,15 @@
 
 //!
 //! A plugin logs with `tracing`, and [`init`] is all that it needs. One that combines these lines with
-//! layers of its own takes the parts: [`Sink`], [`layer`], [`targets`], [`install_panic_hook`].
+//! layers of its own takes the parts: [`Sink`], [`layer`], [`targets`], [`install_panic_hook`]. One that
+//! logs by another way, and here only what that does not take, writes [`Entry`]s.
 
 mod layer;
 mod line;
 mod sink;
 
 pub use layer::{HclogLayer, layer};
-pub use sink::Sink;
+pub use sink::{Entry, Sink};
 
 use std::io;
 use std::panic::PanicHookInfo;

@@ -2,10 +2,13 @@
 
 use std::os::fd::OwnedFd;
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::SystemTime;
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::{Errno, fcntl_dupfd_cloexec};
+use serde_json::{Map, Value};
 use time::OffsetDateTime;
+use tracing::Level;
 
 use super::line::Line;
 
@@ -20,6 +23,21 @@ const PIECE: usize = 4096;
 #[derive(Clone)]
 pub struct Sink {
     inner: Arc<Mutex<Inner>>,
+}
+
+/// A log entry that is no `tracing` event any more.
+#[derive(Clone, Copy, Debug)]
+pub struct Entry<'a> {
+    /// The program's name, as the host shows it.
+    pub module: &'a str,
+    /// How grave it is.
+    pub level: Level,
+    /// When it was said.
+    pub time: SystemTime,
+    /// What it says.
+    pub message: &'a str,
+    /// The structured part.
+    pub fields: &'a Map<String, Value>,
 }
 
 struct Inner {
@@ -42,6 +60,15 @@ impl Sink {
         Sink { inner: Arc::new(Mutex::new(Inner { to, dropped: 0, in_mid_line: false })) }
     }
 
+    /// Writes an entry that another way of logging did not take.
+    pub fn entry(&self, entry: &Entry<'_>) {
+        let mut line = Line::new(entry.time.into(), &entry.level, entry.module, entry.message);
+        for (name, value) in entry.fields {
+            line.field(name, value.clone());
+        }
+        self.write(line.finish().as_bytes());
+    }
+
     /// Writes one line. A host that is gone or does not read costs the line and nothing else; one
     /// that reads again learns how many lines it missed.
     pub(super) fn write(&self, line: &[u8]) {
@@ -56,8 +83,7 @@ impl Sink {
             let message =
                 format!("{} log lines were dropped: the host did not read", inner.dropped);
             let notice =
-                Line::new(OffsetDateTime::now_utc(), &tracing::Level::WARN, "log", &message)
-                    .finish();
+                Line::new(OffsetDateTime::now_utc(), &Level::WARN, "log", &message).finish();
             caught_up.extend_from_slice(notice.as_bytes());
             caught_up.extend_from_slice(line);
             inner.write_all(&caught_up, Timespec::default())

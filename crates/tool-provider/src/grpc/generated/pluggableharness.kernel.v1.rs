@@ -4,10 +4,6 @@
 pub struct LogRequest {
     #[prost(string, optional, tag = "1")]
     pub session_id: ::core::option::Option<::prost::alloc::string::String>,
-    /// Read by older kernels: the first entry.
-    #[prost(message, optional, tag = "2")]
-    pub entry: ::core::option::Option<super::super::log::v1::LogEntry>,
-    /// Read by newer kernels: all entries.
     #[prost(message, repeated, tag = "3")]
     pub entries: ::prost::alloc::vec::Vec<super::super::log::v1::LogEntry>,
 }

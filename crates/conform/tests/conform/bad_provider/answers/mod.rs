@@ -80,7 +80,7 @@ impl Provider {
             message: "configured".to_owned(),
             ..LogEntry::default()
         };
-        let request = LogRequest { entry: Some(entry), ..LogRequest::default() };
+        let request = LogRequest { entries: vec![entry], ..LogRequest::default() };
         let mut host = KernelCallbackServiceClient::new(channel);
         let _ = host.log(request).await;
         if self.fault.is("emits-a-secret") {
