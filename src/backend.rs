@@ -234,18 +234,17 @@ impl Workers for FileWorkers {
 /// The failure of a call that the jail has no worker for.
 fn no_worker(refusal: SubmitError) -> ToolError {
     tracing::warn!(error = &refusal as &dyn std::error::Error, "no worker took a call");
-    let code = match &refusal {
-        SubmitError::Confine(source) => source.raw_os_error(),
-        _ => None,
+    let (SubmitError::Worker(source) | SubmitError::Confine(source)) = &refusal else {
+        return ToolError::execution_failed(refusal.to_string()).with_source(refusal);
     };
-    match (&refusal, code) {
-        (SubmitError::Worker(_), _) => ToolError::too_many_calls(refusal.to_string())
-            .with_hint("the machine has no thread left; try again later"),
-        // Such as a lack of descriptors, which passes.
-        (_, Some(code)) => {
-            ToolError::from_io("confine a file worker", "", io::Error::from_raw_os_error(code))
+    // Such as a lack of threads or descriptors, which passes.
+    let action = refusal.to_string();
+    match source.raw_os_error() {
+        Some(code) => {
+            let action = action.trim_start_matches("cannot ");
+            ToolError::from_io(action, "", io::Error::from_raw_os_error(code))
         }
-        (_, None) => ToolError::execution_failed(refusal.to_string()),
+        None => ToolError::execution_failed(action),
     }
     .with_source(refusal)
 }

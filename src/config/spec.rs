@@ -106,7 +106,7 @@ pub fn properties() -> Vec<Property> {
             "max_concurrent_calls",
             Kind::Range { min: 1, max: 1024 },
             "64",
-            "How many calls may run at once; further ones are refused as retryable.",
+            "How many calls run at once. Further ones wait, in order, until their deadline.",
         ),
         Property::with_default(
             "read_before_write",

@@ -14,7 +14,7 @@ const MOST_WAITING: usize = 1024;
 const READ_LIMIT: Duration = Duration::from_millis(500);
 
 /// Begins a call that has its slot. It is called by whoever made the slot free, so it must not block.
-type Begin = Box<dyn FnOnce(Slot) + Send>;
+pub(crate) type Begin = Box<dyn FnOnce(Slot) + Send>;
 
 /// The calls in progress.
 #[derive(Default)]
@@ -174,28 +174,26 @@ impl Drop for Slot {
 }
 
 impl Admission {
-    /// Takes the call out of the queue. The error says that its time came before its turn; there is
-    /// none where it runs already.
-    pub(crate) fn withdraw(&self) -> Option<ToolError> {
+    /// Takes the call out of the queue, where it waits. The error says that its time was up before its
+    /// turn came; what would have begun the call ends its stream when it is dropped.
+    pub(crate) fn withdraw(&self) -> Option<(ToolError, Begin)> {
         let mut inner = self.running.lock();
         let place = inner.queue.iter().position(|call| call.number == self.number)?;
-        let call = inner.queue.remove(place);
+        let call = inner.queue.remove(place)?;
         let running = inner.calls.len();
         drop(inner);
-        // Its end of the stream ends it, which takes other locks.
-        drop(call);
         let error = ToolError::too_many_calls(format!(
             "the call's time was up before its turn came: {running} calls run, and no more than \
              {} may at once",
             self.most
         ));
-        Some(error.with_hint("wait for some of them to end, then try again"))
+        Some((error.with_hint("wait for some of them to end, then try again"), call.begin))
     }
 }
 
 impl Drop for Admission {
     fn drop(&mut self) {
-        self.withdraw();
+        drop(self.withdraw());
         let mut inner = self.running.lock();
         inner.unread -= 1;
         let is_awaited = inner.is_awaited();

@@ -198,7 +198,8 @@ impl EventStream {
         if !self.shared.phase.stop() {
             return;
         }
-        let refused = self.admission.as_ref().and_then(Admission::withdraw);
+        // What is withdrawn is dropped when the stream has its end.
+        let (refused, _begin) = self.admission.as_ref().and_then(Admission::withdraw).unzip();
         let mut state = self.shared.lock();
         if matches!(state.terminal, Terminal::Pending) {
             let error = refused.unwrap_or_else(|| {

@@ -49,15 +49,15 @@ pub const TAXONOMY: &[Failing] = &[
         when: "The system is short of something for now: EMFILE, ENFILE, EAGAIN, EINTR, ENOMEM.",
     },
     Failing {
-        category: Category::ExecutionFailed,
-        kind: ToolErrorKind::RateLimit,
-        when: "More calls at once than max_concurrent_calls.",
-    },
-    Failing {
         category: Category::Timeout,
         kind: ToolErrorKind::Transient,
         when: "The call's own timeout or the host's deadline passed. A command's output so far is \
                in the details.",
+    },
+    Failing {
+        category: Category::ConcurrencyConflict,
+        kind: ToolErrorKind::RateLimit,
+        when: "max_concurrent_calls others ran until the call's time was up.",
     },
     Failing {
         category: Category::ConcurrencyConflict,

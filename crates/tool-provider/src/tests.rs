@@ -306,10 +306,12 @@ async fn shutting_down_cancels_what_runs_and_never_calls_it_a_success() {
 }
 
 #[tokio::test]
-async fn one_call_too_many_is_refused_and_the_next_one_runs() {
+async fn calls_beyond_the_limit_wait_for_their_turn_in_order_until_their_deadline() {
     let gate = Arc::new(Barrier::new(2));
     let held = gate.clone();
+    let (begun, order) = mpsc::channel();
     let tool = Sample::tool("hold", ToolKind::DataSource, move |arguments, _| {
+        begun.send(arguments["text"].clone()).unwrap();
         if arguments["text"] == "hold" {
             held.wait();
             held.wait();
@@ -317,17 +319,28 @@ async fn one_call_too_many_is_refused_and_the_next_one_runs() {
         Ok(Payload::new())
     });
     let fixture = Fixture::with(&tool, json!({"max_concurrent_calls": 1}));
-    let first = Call { arguments: object(json!({"text": "hold"})), ..call("hold") };
-    let first = fixture.provider.invoke(first);
+    let named = |name: &str| Call { arguments: object(json!({ "text": name })), ..call("hold") };
+    let first = fixture.provider.invoke(named("hold"));
     gate.wait();
-    let error = collect(fixture.provider.invoke(call("hold"))).await.1.expect_err("full");
+    let second = fixture.provider.invoke(named("second"));
+    let cancelled = fixture.provider.invoke(named("cancelled"));
+    let third = fixture.provider.invoke(named("third"));
+    drop(cancelled);
+    let soon = Some(Instant::now() + Duration::from_millis(20));
+    let late = fixture.provider.invoke(Call { deadline: soon, ..named("late") });
+    let error = collect(late).await.1.expect_err("its turn does not come");
     assert_eq!(
         (error.category(), error.kind()),
-        (Category::ExecutionFailed, ToolErrorKind::RateLimit)
+        (Category::ConcurrencyConflict, ToolErrorKind::RateLimit)
     );
     assert!(error.is_retryable());
+    assert!(error.message().contains("1 calls run"), "{error:?}");
     gate.wait();
-    collect(first).await.1.unwrap();
+    for stream in [first, second, third] {
+        collect(stream).await.1.unwrap();
+    }
+    let order: Vec<Value> = order.try_iter().collect();
+    assert_eq!(order, ["hold", "second", "third"]);
     for _ in 0..100 {
         collect(fixture.provider.invoke(call("hold"))).await.1.unwrap();
     }

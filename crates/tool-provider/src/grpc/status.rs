@@ -145,7 +145,7 @@ mod tests {
             (ToolError::not_found(""), Code::NotFound),
             (ToolError::permission_denied(""), Code::PermissionDenied),
             (ToolError::execution_failed(""), Code::Internal),
-            (ToolError::too_many_calls(""), Code::ResourceExhausted),
+            (ToolError::too_many_calls(""), Code::Aborted),
             (ToolError::timeout(""), Code::DeadlineExceeded),
             (ToolError::lock_busy(""), Code::Aborted),
             (ToolError::version_mismatch(""), Code::Aborted),
