@@ -161,6 +161,9 @@ type launched struct {
 func clientConfig(m mode, tmp string, log io.Writer) *plugin.ClientConfig {
 	command := exec.Command(binary())
 	command.Env = []string{"PATH=" + os.Getenv("PATH"), "HOME=" + tmp, "TMPDIR=" + tmp}
+	if level, chosen := os.LookupEnv("PROVIDER_WORKSPACE_LOG"); chosen {
+		command.Env = append(command.Env, "PROVIDER_WORKSPACE_LOG="+level)
+	}
 	return &plugin.ClientConfig{
 		HandshakeConfig:     handshake,
 		Cmd:                 command,

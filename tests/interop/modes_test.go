@@ -69,8 +69,8 @@ func TestThePluginLogsToTheHostOverTheBroker(t *testing.T) {
 		l.configure(t, shortTempDir(t))
 		select {
 		case request := <-l.logs:
-			entry := request["entry"].(wire.Object)
-			if entry["message"] == "" || entry["logger"] == "" || request["entries"] == nil {
+			entry := request["entries"].([]any)[0].(wire.Object)
+			if entry["message"] == "" || entry["logger"] == "" {
 				t.Errorf("an incomplete log request: %s", text(request))
 			}
 		case <-time.After(10 * time.Second):
