@@ -1,5 +1,5 @@
 //! What a host waits for and pays: the start against a minimal Go plugin's, a call's latency
-//! against an empty one's, and memory.
+//! against an empty one's, memory, and the end while a command runs.
 //!
 //! `cargo bench --bench launch`. Without `go` on the machine the first part has no comparison.
 
@@ -14,13 +14,17 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-use goplugin::host::{Plugin, Security};
-use provider_workspace::plugin::{COOKIE, PROTOCOL_VERSION};
+use futures_util::StreamExt as _;
+use goplugin::Services;
+use goplugin::host::{Launch, Multiplex, Plugin, Security};
+use provider_workspace::plugin::{COOKIE, HOST_CALLBACKS, PROTOCOL_VERSION};
 use serde_json::json;
-use tool_provider::grpc::ToolClient;
+use tool_provider::grpc::{ToolClient, host_callbacks};
 
 use figure::{Figure, Goal};
-use running::{Outcome, call, launch, mebibytes, median, memory, milliseconds, verdict};
+use running::{
+    Outcome, call, launch, launch_with, mebibytes, median, memory, milliseconds, verdict,
+};
 
 /// Launches of each kind that count, after a few that do not.
 const LAUNCHES: usize = 60;
@@ -37,13 +41,20 @@ const MOST_START_RATIO: f64 = 0.5;
 const MOST_CALL_RATIO: f64 = 1.5;
 const MOST_RESIDENT_KIB: u64 = 15 * 1024;
 
+/// Ends of each mode.
+const ENDS: usize = 20;
+const MOST_END: Duration = Duration::from_millis(100);
+
 fn main() -> Outcome<()> {
     let directory = tempfile::tempdir()?;
     let provider = PathBuf::from(env!("CARGO_BIN_EXE_provider-workspace"));
     starts(&provider, build_go_plugin(directory.path()).as_deref(), directory.path())?;
     let runtime =
         tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build()?;
-    runtime.block_on(calls(directory.path()))
+    runtime.block_on(async {
+        calls(directory.path()).await?;
+        ends(directory.path()).await
+    })
 }
 
 /// Exec to handshake line, all kinds interleaved.
@@ -176,6 +187,52 @@ async fn read(client: &mut ToolClient, file: &Path) -> Outcome<()> {
         Ok(_) => Ok(()),
         Err(failure) => Err(failure.message.into()),
     }
+}
+
+/// From Shutdown to the end of the process while a command runs, in every mode.
+async fn ends(directory: &Path) -> Outcome<()> {
+    let root = directory.join("ends");
+    write_file(&root, "file.txt", "text\n")?;
+    println!("Shutdown to exit while bash runs, {ENDS} in each mode");
+    for (name, security, multiplex) in [
+        ("plain", Security::Plain, Multiplex::Off),
+        ("AutoMTLS", Security::AutoMtls, Multiplex::Off),
+        ("multiplexed", Security::Plain, Multiplex::On),
+        ("AutoMTLS and multiplexed", Security::AutoMtls, Multiplex::On),
+    ] {
+        let mut times = Vec::with_capacity(ENDS);
+        for _ in 0..ENDS {
+            let change = |launch: Launch| launch.security(security).multiplex(multiplex);
+            let (plugin, mut client) = launch_with(directory, &root, change).await?;
+            let (heard, _) = tokio::sync::mpsc::unbounded_channel();
+            let log = host_callbacks(move |entry| drop(heard.send(entry)));
+            let callbacks = Services::new().with(log);
+            plugin.serve_callbacks(HOST_CALLBACKS, callbacks).await?;
+            let command = json!({ "command": "echo on; sleep 1000" });
+            let mut stream = client.invoke(call("bash", command)).await?;
+            stream.next().await.ok_or("the command said nothing")??;
+            let start = Instant::now();
+            plugin.kill().await;
+            times.push(start.elapsed());
+        }
+        let slowest = times.iter().max().copied().unwrap_or_default();
+        let half = median(&mut times);
+        println!(
+            "  {name:<24} {:>6.2} ms, slowest {:>6.2} ms (goal <= 100) {}",
+            milliseconds(half),
+            milliseconds(slowest),
+            verdict(half <= MOST_END),
+        );
+        Figure {
+            name: &format!("Shutdown to exit while bash runs, {name}"),
+            value: milliseconds(half),
+            unit: "ms",
+            peer: None,
+            goal: Goal::ValueAtMost(milliseconds(MOST_END)),
+        }
+        .print();
+    }
+    Ok(())
 }
 
 #[expect(clippy::disallowed_methods, reason = "launches are what this measures")]

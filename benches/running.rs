@@ -18,11 +18,18 @@ pub(crate) async fn launch(
     root: &Path,
     security: Security,
 ) -> Outcome<(Plugin, ToolClient)> {
-    let plugin = Launch::new(env!("CARGO_BIN_EXE_provider-workspace"), COOKIE, [PROTOCOL_VERSION])
-        .env("TMPDIR", directory)
-        .security(security)
-        .start()
-        .await?;
+    launch_with(directory, root, |launch| launch.security(security)).await
+}
+
+/// [`launch`] in another way.
+pub(crate) async fn launch_with(
+    directory: &Path,
+    root: &Path,
+    change: impl FnOnce(Launch) -> Launch,
+) -> Outcome<(Plugin, ToolClient)> {
+    let launch = Launch::new(env!("CARGO_BIN_EXE_provider-workspace"), COOKIE, [PROTOCOL_VERSION])
+        .env("TMPDIR", directory);
+    let plugin = change(launch).start().await?;
     let mut client = ToolClient::new(plugin.channel());
     client.configure(object(json!({ "roots": [root], "sandbox": "best_effort" }))).await?;
     Ok((plugin, client))

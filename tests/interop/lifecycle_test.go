@@ -2,6 +2,7 @@ package interop
 
 import (
 	"bufio"
+	"context"
 	"fmt"
 	"os"
 	"os/exec"
@@ -11,12 +12,18 @@ import (
 	"time"
 
 	plugin "github.com/hashicorp/go-plugin"
+
+	"provider-workspace/interop/wire"
 )
 
 // doomedHostVariable makes this test binary act as a host of its own process that is killed.
 const doomedHostVariable = "INTEROP_DOOMED_HOST"
 
-// runDoomedHost launches a plugin in the named mode, prints its pid and waits to be killed.
+// doomedCommand runs in a call of the host that is killed; the number finds it among all processes.
+const doomedCommand = "sleep 987654322"
+
+// runDoomedHost launches a plugin in the named mode, begins a command, prints the plugin's pid and waits to be
+// killed.
 func runDoomedHost(name string) {
 	for _, m := range modes {
 		if m.name != name {
@@ -25,7 +32,7 @@ func runDoomedHost(name string) {
 		config := clientConfig(m, os.TempDir(), os.Stderr)
 		config.Plugins = plugin.PluginSet{"tool": &toolPlugin{}}
 		client := plugin.NewClient(config)
-		if _, err := client.Client(); err != nil {
+		if err := beginCommand(client); err != nil {
 			fmt.Fprintln(os.Stderr, "launch:", err)
 			os.Exit(1)
 		}
@@ -34,6 +41,29 @@ func runDoomedHost(name string) {
 	}
 	fmt.Fprintln(os.Stderr, "no such mode:", name)
 	os.Exit(1)
+}
+
+func beginCommand(client *plugin.Client) error {
+	rpc, err := client.Client()
+	if err != nil {
+		return err
+	}
+	raw, err := rpc.Dispense("tool")
+	if err != nil {
+		return err
+	}
+	conn := raw.(*dispensed).conn
+	root, err := os.MkdirTemp(os.TempDir(), "root")
+	if err != nil {
+		return err
+	}
+	ctx := context.Background()
+	config := wire.Object{"config": wire.Object{"roots": []any{root}, "sandbox": "best_effort"}}
+	if _, err := services.Call(ctx, conn, wire.ToolService, "Configure", config); err != nil {
+		return err
+	}
+	_, err = services.Open(ctx, conn, wire.ToolService, "Invoke", toolCall("bash", wire.Object{"command": doomedCommand}))
+	return err
 }
 
 func TestAPluginDoesNotOutliveItsHost(t *testing.T) {
@@ -58,11 +88,16 @@ func TestAPluginDoesNotOutliveItsHost(t *testing.T) {
 			if !runs(pid) {
 				t.Fatalf("plugin %d does not run", pid)
 			}
+			command := strings.TrimPrefix(doomedCommand, "sleep ")
+			eventually(t, 20*time.Second, "the command runs", func() bool { return len(marked(t, command)) > 0 })
 			if err := host.Process.Kill(); err != nil {
 				t.Fatal(err)
 			}
 			host.Wait()
 			eventually(t, 5*time.Second, "the plugin is gone", func() bool { return !runs(pid) })
+			if left := marked(t, command); len(left) > 0 {
+				t.Errorf("the plugin is gone and %v run", left)
+			}
 			// The host's own broker sockets stay: nobody could remove them.
 			for _, name := range sockets(t, tmp) {
 				if strings.HasPrefix(name, "plugin-rs-") {

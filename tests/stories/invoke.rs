@@ -4,6 +4,7 @@ use std::os::unix::net::UnixListener;
 use std::process::Command;
 use std::time::{Duration, Instant};
 
+use futures_util::StreamExt as _;
 use serde_json::json;
 use tool_provider::Call;
 
@@ -21,7 +22,7 @@ pub(crate) fn trials() -> Vec<Trial> {
         a_call_whose_time_is_up_says_so_before_the_host_gives_up,
         many_calls_at_once_all_get_their_own_answer,
         large_messages_pass_both_ways,
-        calls_beyond_the_limit_are_refused_as_worth_another_try,
+        calls_beyond_the_limit_wait_for_their_turn,
         thousands_of_calls_share_one_connection,
     ]
 }
@@ -187,7 +188,7 @@ async fn large_messages_pass_both_ways() {
     fixture.end().await;
 }
 
-async fn calls_beyond_the_limit_are_refused_as_worth_another_try() {
+async fn calls_beyond_the_limit_wait_for_their_turn() {
     let mut fixture = Fixture::launched().await;
     fixture.configure(json!({"max_concurrent_calls": 1})).await.unwrap();
     fixture.write("big", "abcdefghij\n".repeat(1 << 20));
@@ -197,21 +198,22 @@ async fn calls_beyond_the_limit_are_refused_as_worth_another_try() {
         let read = call("read_file", json!({"path": "big", "offset": 1 << 20}));
         async move { client.invoke_to_end(read).await.unwrap().1 }
     });
-    let mut answered = 0;
     for outcome in futures_util::future::join_all(calls).await {
-        match outcome {
-            Ok(_) => answered += 1,
-            Err(failure) => {
-                assert_eq!(
-                    (failure.category.as_str(), failure.retryable),
-                    ("execution_failed", true)
-                );
-                assert_eq!(failure.details["kind"], "rate_limit");
-                assert!(failure.hint().is_some_and(|hint| hint.contains("max_concurrent_calls")));
-            }
-        }
+        outcome.unwrap();
     }
-    assert!((1..16).contains(&answered), "{answered} of 16 got through");
+    // One whose turn does not come in its time is told how many run.
+    let mut holder = fixture.client.clone();
+    let mut held =
+        holder.invoke(call("bash", json!({"command": "echo on; sleep 1000"}))).await.unwrap();
+    held.next().await.unwrap().unwrap();
+    let mut late = fixture.client.clone();
+    let soon = Some(Instant::now() + Duration::from_millis(300));
+    let read = Call { deadline: soon, ..call("read_file", json!({"path": "big", "limit": 1})) };
+    let failure = late.invoke_to_end(read).await.unwrap().1.expect_err("its turn does not come");
+    assert_eq!((failure.category.as_str(), failure.retryable), ("concurrency_conflict", true));
+    assert_eq!(failure.details["kind"], "rate_limit");
+    assert!(failure.message.contains("1 calls run"), "{}", failure.message);
+    drop(held);
     fixture.result("read_file", json!({"path": "big", "limit": 1})).await;
     fixture.end().await;
 }

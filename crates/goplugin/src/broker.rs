@@ -107,6 +107,8 @@ struct Inner {
     next_id: AtomicU32,
     /// Counts what was ever served here: an id may be served again.
     services: AtomicU64,
+    /// Nothing new is waited for any more.
+    ending: CancellationToken,
     closed: CancellationToken,
 }
 
@@ -127,6 +129,7 @@ impl Broker {
                 dialling: Arc::default(),
                 next_id: AtomicU32::new(1),
                 services: AtomicU64::new(0),
+                ending: CancellationToken::new(),
                 closed: CancellationToken::new(),
             }),
         }
@@ -216,6 +219,12 @@ impl Broker {
             }
         });
         Ok(Served { stop })
+    }
+
+    /// Says that the end has begun. The other side's listeners are mostly closed by then, and it
+    /// announces no new ones: a dial that finds none fails at once.
+    pub(super) fn begin_end(&self) {
+        self.inner.ending.cancel();
     }
 
     /// Ends all dials and everything that is served, and removes the sockets.
@@ -316,7 +325,10 @@ impl Broker {
                     }
                 }
             } else {
-                arrived.as_mut().await;
+                tokio::select! {
+                    () = arrived.as_mut() => {}
+                    () = self.inner.ending.cancelled() => return Err(BrokerError::Closed),
+                }
                 arrived.set(self.inner.arrived.notified());
             }
         }

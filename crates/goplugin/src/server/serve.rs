@@ -263,6 +263,7 @@ impl Prepared {
         }
         let reason = stop.requested().await;
         tracing::debug!(?reason, "stopping");
+        broker.begin_end();
         let application = async {
             stopping(reason).await;
             stop.settled.cancel();
