@@ -51,9 +51,9 @@ fn main() {
     let large = std::env::var("EDIT_BENCH_MIB").ok().and_then(|mib| mib.parse().ok());
     let sizes = [(1 << 10, 200), (1 << 20, 60), (large.unwrap_or(100) << 20, 7)];
     // On a disk: a sync costs nothing in memory.
-    let place = std::env::var_os("EDIT_BENCH_DIR").map(PathBuf::from);
-    let place = place.unwrap_or_else(|| env!("CARGO_TARGET_TMPDIR").into());
-    let directory = tempfile::tempdir_in(place).unwrap();
+    let base = std::env::var_os("EDIT_BENCH_DIR").map(PathBuf::from);
+    let base = base.unwrap_or_else(|| env!("CARGO_TARGET_TMPDIR").into());
+    let directory = tempfile::tempdir_in(base).unwrap();
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     println!(
         "{:>10} {:>12} {:>12} {:>8} {:>12} {:>12} {:>12} {:>8} {:>10} {:>10}",

@@ -91,9 +91,9 @@ fn main() {
         bytes: number("GREP_BENCH_MB", 500) * 1_000_000,
     };
     let rounds = number("GREP_BENCH_ROUNDS", ROUNDS);
-    let place = std::env::var_os("GREP_BENCH_DIR").map(PathBuf::from);
-    let place = place.unwrap_or_else(|| env!("CARGO_TARGET_TMPDIR").into());
-    let directory = tempfile::tempdir_in(place).unwrap();
+    let base = std::env::var_os("GREP_BENCH_DIR").map(PathBuf::from);
+    let base = base.unwrap_or_else(|| env!("CARGO_TARGET_TMPDIR").into());
+    let directory = tempfile::tempdir_in(base).unwrap();
     grow(directory.path(), shape);
     let ours = Ours::new(directory.path());
     for search in searches() {

@@ -107,15 +107,15 @@ impl Peer {
             .spawn()
             .unwrap();
         let mut output = child.stdout.take().unwrap();
-        let mut room = vec![0; 1 << 16];
+        let mut buffer = vec![0; 1 << 16];
         let mut run = Run { took: Duration::ZERO, first: None, lines: 0 };
         loop {
-            let count = output.read(&mut room).unwrap();
+            let count = output.read(&mut buffer).unwrap();
             if count == 0 {
                 break;
             }
             run.first.get_or_insert_with(|| start.elapsed());
-            run.lines += memchr::memchr_iter(b'\n', &room[..count]).count();
+            run.lines += memchr::memchr_iter(b'\n', &buffer[..count]).count();
             if matches!(self.taken, Taken::First(lines) if run.lines >= lines) {
                 child.kill().unwrap();
                 break;

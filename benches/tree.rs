@@ -50,7 +50,7 @@ pub(crate) fn grow(directory: &Path, shape: Shape) {
     fs::write(directory.join(".gitignore"), "/ignored/\n*.bin.txt\n").unwrap();
     let mut text = Vec::new();
     for index in 0..shape.files {
-        let place = match index % 25 {
+        let directory_name = match index % 25 {
             24 => format!("ignored/d{}", numbers.next(20)),
             _ => format!(
                 "crate{}/src/part{}/deep{}",
@@ -59,8 +59,8 @@ pub(crate) fn grow(directory: &Path, shape: Shape) {
                 numbers.next(8)
             ),
         };
-        let place = directory.join(place);
-        fs::create_dir_all(&place).unwrap();
+        let directory_name = directory.join(directory_name);
+        fs::create_dir_all(&directory_name).unwrap();
         text.clear();
         // From nothing to four times the mean, more small ones than large ones.
         let size = mean * 4 * numbers.next(1000) / 1000 * numbers.next(1000) / 1000;
@@ -83,6 +83,6 @@ pub(crate) fn grow(directory: &Path, shape: Shape) {
             text.insert(middle, 0);
         }
         let ending = ENDINGS[numbers.next(ENDINGS.len())];
-        fs::write(place.join(format!("file{index:05}.{ending}")), &text).unwrap();
+        fs::write(directory_name.join(format!("file{index:05}.{ending}")), &text).unwrap();
     }
 }

@@ -33,7 +33,7 @@ pub(super) fn body(data: &[u8]) {
                 (encoding, &error.reason, error.index)
             {
                 let old = edits[0].old.as_bytes();
-                assert!(!body.windows(old.len()).any(|place| place == old));
+                assert!(!body.windows(old.len()).any(|window| window == old));
             }
         }
     }

@@ -57,8 +57,8 @@ pub(super) fn body(data: &[u8]) {
     let argument = PathArgument { text: &text, working_directory };
     for action in [Action::Read, Action::Write, Action::List, Action::Inspect] {
         match workspace.locate(argument, action) {
-            Ok(place) => {
-                let path = &place.path;
+            Ok(resolved) => {
+                let path = &resolved.path;
                 assert!(path.starts_with(root), "{text:?} leads to {}", path.display());
             }
             Err(error) => {

@@ -5,7 +5,7 @@ use std::time::Instant;
 
 use super::CliError;
 use super::args::{CallOptions, RenderOptions, TargetOptions};
-use super::files::{Source, place_of};
+use super::files::{Source, origin_of};
 use super::follow::{Format, follow};
 use super::host::{configuration, with_plugin};
 use super::json;
@@ -53,7 +53,7 @@ pub(super) async fn preview(
 pub(super) async fn render(options: RenderOptions, output: Output) -> Result<ExitCode, CliError> {
     let bytes = Source::default().bytes(&options.payload)?;
     let (version, payload) = match options.schema_version.as_str() {
-        "json" | "" => payload::of_json(bytes, place_of(&options.payload))?,
+        "json" | "" => payload::of_json(bytes, origin_of(&options.payload))?,
         other => (other, bytes),
     };
     let view = with_plugin(&options.launch, output, async |mut client| {

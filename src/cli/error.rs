@@ -21,7 +21,7 @@ pub(crate) enum CliError {
         /// Which one.
         what: &'static str,
         /// Where it was taken from.
-        place: Place,
+        origin: JsonOrigin,
         /// What is wrong with it.
         source: serde_json::Error,
     },
@@ -123,7 +123,7 @@ pub(crate) enum CliError {
 
 /// Where a piece of JSON was taken from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Place {
+pub(crate) enum JsonOrigin {
     /// The command line.
     Line,
     /// A file, or standard input.
@@ -134,7 +134,7 @@ impl CliError {
     /// What can be done about it, where that is known.
     pub(crate) fn hint(&self) -> Option<String> {
         match self {
-            CliError::Json { place: Place::Elsewhere, .. } => Some(
+            CliError::Json { origin: JsonOrigin::Elsewhere, .. } => Some(
                 "a file behind @, and standard input for -, hold one JSON object and nothing else"
                     .to_owned(),
             ),

@@ -5,7 +5,7 @@ use std::io::{ErrorKind, Read as _, Write as _};
 use std::path::Path;
 
 use super::CliError;
-use super::error::Place;
+use super::error::JsonOrigin;
 use tool_provider::Payload;
 
 /// Where JSON comes from: the command line itself, a file, or standard input, which can be read once.
@@ -28,7 +28,7 @@ impl Source {
         let bytes = self.bytes(text)?;
         serde_json::from_slice(&bytes).map_err(|source| CliError::Json {
             what,
-            place: place_of(text),
+            origin: origin_of(text),
             source,
         })
     }
@@ -58,8 +58,8 @@ impl Source {
 }
 
 /// Where the JSON is that `text` is or names.
-pub(crate) fn place_of(text: &str) -> Place {
-    if text == "-" || text.starts_with('@') { Place::Elsewhere } else { Place::Line }
+pub(crate) fn origin_of(text: &str) -> JsonOrigin {
+    if text == "-" || text.starts_with('@') { JsonOrigin::Elsewhere } else { JsonOrigin::Line }
 }
 
 /// A file of the person's.

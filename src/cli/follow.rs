@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use futures_util::StreamExt as _;
 
 use super::CliError;
-use super::error::Place;
+use super::error::JsonOrigin;
 use super::exit;
 use super::json;
 use super::output::Output;
@@ -134,7 +134,7 @@ impl Shown {
         } else {
             let bytes = serde_json::to_vec(result).map_err(|source| CliError::Json {
                 what: "result",
-                place: Place::Elsewhere,
+                origin: JsonOrigin::Elsewhere,
                 source,
             })?;
             let view = client.render("json", bytes).await?;

@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 use super::CliError;
-use super::error::Place;
+use super::error::JsonOrigin;
 use tool_provider::Payload;
 use tool_provider::grpc::{Failure, persisted_result};
 
@@ -12,13 +12,16 @@ use tool_provider::grpc::{Failure, persisted_result};
 ///
 /// # Errors
 /// [`CliError::Json`] for what is neither one JSON object nor events, one a line.
-pub(super) fn of_json(bytes: Vec<u8>, place: Place) -> Result<(&'static str, Vec<u8>), CliError> {
+pub(super) fn of_json(
+    bytes: Vec<u8>,
+    origin: JsonOrigin,
+) -> Result<(&'static str, Vec<u8>), CliError> {
     if let Some(outcome) = last_event(&bytes) {
         return Ok(("1", persisted_result("cli-1", &outcome)));
     }
     match serde_json::from_slice::<Payload>(&bytes) {
         Ok(_) => Ok(("json", bytes)),
-        Err(source) => Err(CliError::Json { what: "payload", place, source }),
+        Err(source) => Err(CliError::Json { what: "payload", origin, source }),
     }
 }
 
@@ -64,7 +67,7 @@ mod tests {
     #[test]
     fn a_payload_is_taken_as_it_is_and_of_events_the_last() {
         let version = |text: &str| {
-            of_json(text.as_bytes().to_vec(), Place::Line).map(|(version, _)| version).ok()
+            of_json(text.as_bytes().to_vec(), JsonOrigin::Line).map(|(version, _)| version).ok()
         };
         assert_eq!(version(r#"{"tool": "bash"}"#), Some("json"));
         assert_eq!(version(r#"{"tool": "bash", "event": "result", "payload": {}}"#), Some("json"));

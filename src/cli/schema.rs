@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use super::CliError;
 use super::args::SchemaOptions;
-use super::error::Place;
+use super::error::JsonOrigin;
 use super::host::with_plugin;
 use super::output::Output;
 use super::paint::Ink;
@@ -19,7 +19,7 @@ pub(crate) async fn run(options: SchemaOptions, output: Output) -> Result<ExitCo
     if options.json {
         let json = serde_json::to_string_pretty(&advertised).map_err(|source| CliError::Json {
             what: "schema",
-            place: Place::Elsewhere,
+            origin: JsonOrigin::Elsewhere,
             source,
         })?;
         output.print(&format!("{json}\n"))?;

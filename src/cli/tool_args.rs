@@ -24,7 +24,7 @@ pub(crate) struct ToolCall {
     /// The argument that it means where it is no JSON.
     main: Option<&'static str>,
     /// What stands behind that: where to look.
-    place: Option<String>,
+    path: Option<String>,
     flags: Payload,
 }
 
@@ -58,11 +58,11 @@ impl ToolCall {
             (Some(bare), _) => source.object("arguments", bare)?,
         };
         arguments.extend(self.flags.clone());
-        if let Some(place) = &self.place {
-            if self.flags.contains_key(PLACE) {
-                return Err(CliError::Twice { name: PLACE });
+        if let Some(path) = &self.path {
+            if self.flags.contains_key(PATH_NAME) {
+                return Err(CliError::Twice { name: PATH_NAME });
             }
-            arguments.insert(PLACE.to_owned(), Value::String(place.clone()));
+            arguments.insert(PATH_NAME.to_owned(), Value::String(path.clone()));
         }
         Ok(arguments)
     }
@@ -131,10 +131,10 @@ impl FromArgMatches for ChangingTool {
 }
 
 const BARE: &str = "tool";
-const BARE_PLACE: &str = "tool place";
+const BARE_PATH: &str = "tool path";
 
 /// The argument of a searching tool that says where, which a second bare word is, as with `grep`.
-const PLACE: &str = PATH.name;
+const PATH_NAME: &str = PATH.name;
 
 fn tool_command(spec: &ToolSpec) -> Command {
     let about = spec.description.split(". ").next().unwrap_or_default();
@@ -156,8 +156,8 @@ fn tool_command(spec: &ToolSpec) -> Command {
         ),
     };
     command = command.arg(Arg::new(BARE).value_name(value).help(help));
-    if has_place(spec) {
-        command = command.arg(Arg::new(BARE_PLACE).value_name("PATH").help("What --path is"));
+    if has_path(spec) {
+        command = command.arg(Arg::new(BARE_PATH).value_name("PATH").help("What --path is"));
     }
     for property in properties(spec) {
         command = command.args(flags(spec.name, property));
@@ -173,10 +173,10 @@ fn main_of(spec: &ToolSpec) -> Option<&Property> {
         .filter(|property| matches!(property.schema.kind, Kind::String(_)))
 }
 
-fn has_place(spec: &ToolSpec) -> bool {
+fn has_path(spec: &ToolSpec) -> bool {
     properties(spec)
         .iter()
-        .any(|property| property.name == PLACE && property.presence == Presence::Optional)
+        .any(|property| property.name == PATH_NAME && property.presence == Presence::Optional)
 }
 
 fn properties(spec: &ToolSpec) -> &[Property] {
@@ -326,7 +326,7 @@ fn read(matches: &ArgMatches) -> Result<ToolCall, clap::Error> {
         tool: tool.to_owned(),
         bare: given.get_one::<String>(BARE).cloned(),
         main: main_of(spec).map(|main| main.name),
-        place: has_place(spec).then(|| given.get_one::<String>(BARE_PLACE).cloned()).flatten(),
+        path: has_path(spec).then(|| given.get_one::<String>(BARE_PATH).cloned()).flatten(),
         flags,
     })
 }

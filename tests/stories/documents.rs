@@ -39,12 +39,12 @@ fn every_command_that_a_document_shows_works_as_written() {
         let text = read_to_string(&document).unwrap();
         let scratch = Scratch::new();
         for block in blocks(&text) {
-            let place = format!("{}, line {}", document.display(), block.line);
+            let location = format!("{}, line {}", document.display(), block.line);
             match block.language {
-                "sh" => scratch.run_script(block.text, &place),
-                "console" => scratch.run_session(block.text, &place),
+                "sh" => scratch.run_script(block.text, &location),
+                "console" => scratch.run_session(block.text, &location),
                 // They would not be run.
-                "bash" | "shell" | "zsh" => panic!("{place}: mark it sh or console"),
+                "bash" | "shell" | "zsh" => panic!("{location}: mark it sh or console"),
                 _ => continue,
             }
             commands += 1;
@@ -151,12 +151,12 @@ impl Scratch {
         (String::from_utf8_lossy(&output.stdout).into_owned(), output.status.code())
     }
 
-    fn run_script(&self, script: &str, place: &str) {
+    fn run_script(&self, script: &str, location: &str) {
         let (printed, code) = self.run(&format!("set -eu -o pipefail\n{script}"));
-        assert_eq!(code, Some(0), "{place}:\n{script}\n{printed}");
+        assert_eq!(code, Some(0), "{location}:\n{script}\n{printed}");
     }
 
-    fn run_session(&self, session: &str, place: &str) {
+    fn run_session(&self, session: &str, location: &str) {
         const MARK: &str = "\u{1}end of a command\u{1}";
         let mut script = String::new();
         let mut expected: Vec<Vec<&str>> = Vec::new();
@@ -169,7 +169,7 @@ impl Scratch {
                     ));
                 }
                 None => {
-                    expected.last_mut().unwrap_or_else(|| panic!("{place}: no `$ `")).push(line)
+                    expected.last_mut().unwrap_or_else(|| panic!("{location}: no `$ `")).push(line)
                 }
             }
         }
@@ -180,7 +180,7 @@ impl Scratch {
             let found: Vec<&str> = piece.lines().collect();
             assert!(
                 matches_lines(expected, &found),
-                "{place}, command {}: it printed\n{piece}\ninstead of\n{}",
+                "{location}, command {}: it printed\n{piece}\ninstead of\n{}",
                 number + 1,
                 expected.join("\n")
             );

@@ -225,8 +225,8 @@ fn sockets_in(tmp: &Path) -> Vec<PathBuf> {
 
 /// The private directories of jails.
 fn jails_in(tmp: &Path) -> Vec<String> {
-    let places = names(tmp).into_iter().filter(|name| name.starts_with(JAILS));
-    let inside = places.flat_map(|place| names(&tmp.join(place)));
+    let jails = names(tmp).into_iter().filter(|name| name.starts_with(JAILS));
+    let inside = jails.flat_map(|jail| names(&tmp.join(jail)));
     inside.filter(|name| name.starts_with("jail-")).collect()
 }
 

@@ -270,8 +270,8 @@ pub(crate) const COMPUTED: &str = "conform-42";
 pub(crate) fn with_file(good: &Payload, directory: &str, file: &str) -> Option<Payload> {
     let known = format!("{directory}/{KNOWN}");
     let mut arguments = good.clone();
-    let place = arguments.values_mut().find(|value| value.as_str() == Some(&known))?;
-    *place = file.into();
+    let value = arguments.values_mut().find(|value| value.as_str() == Some(&known))?;
+    *value = file.into();
     Some(arguments)
 }
 

@@ -38,8 +38,8 @@ impl<T> Heard<T> {
 
     pub(crate) fn push(&self, more: impl IntoIterator<Item = T>) {
         let mut items = self.items.lock().unwrap_or_else(PoisonError::into_inner);
-        let room = self.most.saturating_sub(items.len());
-        items.extend(more.into_iter().take(room));
+        let capacity = self.most.saturating_sub(items.len());
+        items.extend(more.into_iter().take(capacity));
     }
 
     /// Whether there may have been more than these.

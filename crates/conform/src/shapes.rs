@@ -37,15 +37,15 @@ pub(crate) fn look(what: &str, shape: Option<&Shape>) -> Looked {
     looked
 }
 
-fn look_at(place: &str, shape: &Shape, depth: usize, looked: &mut Looked) {
+fn look_at(path: &str, shape: &Shape, depth: usize, looked: &mut Looked) {
     if depth > DEEPEST {
-        looked.remarks.push(format!("{place}: nested deeper than {DEEPEST} levels"));
+        looked.remarks.push(format!("{path}: nested deeper than {DEEPEST} levels"));
         return;
     }
     if !(OBJECT..=ARRAY).contains(&shape.kind) {
-        looked.problems.push(format!("{place}: type {} is none of the five", shape.kind));
+        looked.problems.push(format!("{path}: type {} is none of the five", shape.kind));
     }
-    let mut problem = |text: String| looked.remarks.push(format!("{place}: {text}"));
+    let mut problem = |text: String| looked.remarks.push(format!("{path}: {text}"));
     if shape.kind != OBJECT && !(shape.properties.is_empty() && shape.required.is_empty()) {
         problem(format!("properties on {}", type_name(shape.kind)));
     }
@@ -69,10 +69,10 @@ fn look_at(place: &str, shape: &Shape, depth: usize, looked: &mut Looked) {
         }
     }
     for (name, inner) in &shape.properties {
-        look_at(&format!("{place}.{name}"), inner, depth + 1, looked);
+        look_at(&format!("{path}.{name}"), inner, depth + 1, looked);
     }
     if let Some(items) = &shape.items {
-        look_at(&format!("{place}[]"), items, depth + 1, looked);
+        look_at(&format!("{path}[]"), items, depth + 1, looked);
     }
 }
 
@@ -84,36 +84,36 @@ pub(crate) fn misfits(shape: &Shape, payload: &Payload) -> Vec<String> {
     problems
 }
 
-fn object(place: &str, shape: &Shape, object: &Payload, problems: &mut Vec<String>) {
+fn object(path: &str, shape: &Shape, object: &Payload, problems: &mut Vec<String>) {
     for name in &shape.required {
         if !object.contains_key(name) {
-            problems.push(format!("{place}.{name} is missing"));
+            problems.push(format!("{path}.{name} is missing"));
         }
     }
     for (name, inner) in &shape.properties {
         if let Some(found) = object.get(name) {
-            value(&format!("{place}.{name}"), inner, found, problems);
+            value(&format!("{path}.{name}"), inner, found, problems);
         }
     }
 }
 
-fn value(place: &str, shape: &Shape, found: &Value, problems: &mut Vec<String>) {
+fn value(path: &str, shape: &Shape, found: &Value, problems: &mut Vec<String>) {
     match (shape.kind, found) {
-        (OBJECT, Value::Object(inner)) => object(place, shape, inner, problems),
+        (OBJECT, Value::Object(inner)) => object(path, shape, inner, problems),
         (STRING, Value::String(text)) => {
             if !shape.words.is_empty() && !shape.words.contains(text) {
-                problems.push(format!("{place} is {text:?}, none of {:?}", shape.words));
+                problems.push(format!("{path} is {text:?}, none of {:?}", shape.words));
             }
         }
         (NUMBER, Value::Number(_)) | (BOOLEAN, Value::Bool(_)) => {}
         (ARRAY, Value::Array(items)) => {
             for (index, item) in items.iter().enumerate() {
                 if let Some(inner) = &shape.items {
-                    value(&format!("{place}[{index}]"), inner, item, problems);
+                    value(&format!("{path}[{index}]"), inner, item, problems);
                 }
             }
         }
-        (kind, _) => problems.push(format!("{place} is {found}, not {}", type_name(kind))),
+        (kind, _) => problems.push(format!("{path} is {found}, not {}", type_name(kind))),
     }
 }
 

@@ -188,9 +188,9 @@ impl Trial {
     }
 
     /// Looks for secrets.
-    pub(crate) fn listen(&mut self, place: &str, text: &str) {
+    pub(crate) fn listen(&mut self, source: &str, text: &str) {
         if self.secrets.iter().any(|secret| text.contains(secret)) {
-            self.report.fail(Check::Secrets, format!("a secret in {place}"), "its absence");
+            self.report.fail(Check::Secrets, format!("a secret in {source}"), "its absence");
         }
     }
 

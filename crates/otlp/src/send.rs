@@ -86,7 +86,7 @@ impl SendError {
 }
 
 impl Sender {
-    /// A sender to this place. Needs a runtime.
+    /// A sender to this endpoint. Needs a runtime.
     pub(super) fn new(endpoint: Endpoint) -> Self {
         let Endpoint { uri, protocol, headers, timeout } = endpoint;
         let way = match protocol {

@@ -172,7 +172,7 @@ impl<S: State> Work<S> {
         // slot, and is to be that owner.
         drop((self.active, self.tool));
         // The next call may come as soon as the reader has seen the end of this one. Where nobody
-        // reads, the place is kept until all is told: a provider that shuts down waits for it.
+        // reads, the slot is kept until all is logged: a provider that shuts down waits for it.
         let slot = if self.cancel.is_cancelled() {
             Some(slot)
         } else {

@@ -60,7 +60,7 @@ impl Check {
 
     fn run(mut self, schema: &Schema, object: &Payload) -> Self {
         if let Kind::Object(properties) = &schema.kind {
-            self.object(&Place::Top, properties, object);
+            self.object(&FieldPath::Top, properties, object);
         }
         self
     }
@@ -73,9 +73,9 @@ impl Check {
         }
     }
 
-    fn object(&mut self, place: &Place<'_>, properties: &[Property], object: &Payload) {
+    fn object(&mut self, field: &FieldPath<'_>, properties: &[Property], object: &Payload) {
         for property in properties {
-            let inner = Place::Property(place, property.name);
+            let inner = FieldPath::Property(field, property.name);
             match object.get(property.name) {
                 Some(value) => self.value(&inner, &property.schema, value),
                 None if property.presence == Presence::Required => {
@@ -93,7 +93,7 @@ impl Check {
         for name in object.keys() {
             if properties.iter().all(|property| property.name != name) {
                 let known = properties.iter().map(|property| property.name);
-                let inner = Place::Property(place, name);
+                let inner = FieldPath::Property(field, name);
                 self.problem(|| {
                     let suggestion = argument_suggestion(name, known);
                     format!(
@@ -105,16 +105,16 @@ impl Check {
         }
     }
 
-    fn value(&mut self, place: &Place<'_>, schema: &Schema, value: &Value) {
+    fn value(&mut self, field: &FieldPath<'_>, schema: &Schema, value: &Value) {
         let fits = match (&schema.kind, value) {
             (Kind::Object(properties), Value::Object(object)) => {
-                self.object(place, properties, object);
+                self.object(field, properties, object);
                 true
             }
             (Kind::StringMap, Value::Object(object)) => {
                 let text = Schema::new(Kind::String(&[]), "");
                 for (name, item) in object {
-                    self.value(&Place::Property(place, name), &text, item);
+                    self.value(&FieldPath::Property(field, name), &text, item);
                 }
                 true
             }
@@ -123,7 +123,7 @@ impl Check {
                 if !words.is_empty() && !words.contains(&text.as_str()) {
                     self.problem(|| {
                         let suggestion = suggestion(text, words.iter().copied());
-                        format!("{} cannot be {:?}; {suggestion}", place.path(), shorten(text))
+                        format!("{} cannot be {:?}; {suggestion}", field.path(), shorten(text))
                     });
                 }
                 true
@@ -135,7 +135,7 @@ impl Check {
             }
             (Kind::Array(items), Value::Array(list)) => {
                 for (index, item) in list.iter().enumerate() {
-                    self.value(&Place::Item(place, index), items, item);
+                    self.value(&FieldPath::Item(field, index), items, item);
                 }
                 true
             }
@@ -144,26 +144,26 @@ impl Check {
         if !fits {
             self.problem(|| {
                 let (wanted, came) = (wanted(&schema.kind), came(&schema.kind, value));
-                format!("{} must be {wanted}, not {came}", place.path())
+                format!("{} must be {wanted}, not {came}", field.path())
             });
         }
     }
 }
 
 /// Where in the arguments a value stands. A path is only spelt out for a problem.
-enum Place<'a> {
+enum FieldPath<'a> {
     Top,
-    Property(&'a Place<'a>, &'a str),
-    Item(&'a Place<'a>, usize),
+    Property(&'a FieldPath<'a>, &'a str),
+    Item(&'a FieldPath<'a>, usize),
 }
 
-impl Place<'_> {
+impl FieldPath<'_> {
     fn path(&self) -> String {
         match self {
-            Place::Top => String::new(),
-            Place::Property(Place::Top, name) => (*name).to_owned(),
-            Place::Property(outer, name) => format!("{}.{name}", outer.path()),
-            Place::Item(outer, index) => format!("{}[{index}]", outer.path()),
+            FieldPath::Top => String::new(),
+            FieldPath::Property(FieldPath::Top, name) => (*name).to_owned(),
+            FieldPath::Property(outer, name) => format!("{}.{name}", outer.path()),
+            FieldPath::Item(outer, index) => format!("{}[{index}]", outer.path()),
         }
     }
 }

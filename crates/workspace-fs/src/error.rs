@@ -22,7 +22,7 @@ pub struct WorkspaceError {
     pub action: Action,
     /// The path as the caller wrote it.
     pub path: String,
-    /// Where it led, as far as it was followed; never a place outside the roots.
+    /// Where it led, as far as it was followed; never a path outside the roots.
     pub resolved: Option<PathBuf>,
     /// Why it failed.
     #[source]
@@ -84,7 +84,7 @@ pub enum Fault {
         /// The roots.
         roots: Vec<String>,
     },
-    /// The place may be read but not written.
+    /// The path may be read but not written.
     #[error("outside the writable roots [{}] (it is under read_only_roots: {root})", writable.join(", "))]
     ReadOnly {
         /// The read-only root that contains it.
@@ -276,10 +276,10 @@ fn obstacle(action: Action, path: &Path) -> Option<String> {
         Action::Write => (Access::WRITE_OK, "written"),
         Action::Read | Action::List | Action::Inspect => (Access::READ_OK, "read"),
     };
-    for (index, place) in path.ancestors().enumerate() {
-        let Ok(handle) = open_unfollowed(place) else { continue };
+    for (index, ancestor) in path.ancestors().enumerate() {
+        let Ok(handle) = open_unfollowed(ancestor) else { continue };
         let stat = FileStat::of(&handle).ok()?;
-        let may = |access| may(place, &handle, stat.kind, access);
+        let may = |access| may(ancestor, &handle, stat.kind, access);
         let is_target = index == 0;
         let verb = if !is_target && !may(Access::EXEC_OK) {
             "searched"
@@ -295,7 +295,7 @@ fn obstacle(action: Action, path: &Path) -> Option<String> {
         return Some(format!(
             "{what} {} cannot be {verb}: its mode is {:04o} and its owner uid {}, and the provider \
              runs as uid {}",
-            name::of(place),
+            name::of(ancestor),
             stat.mode & 0o7777,
             stat.uid,
             rustix::process::geteuid().as_raw()
@@ -310,16 +310,16 @@ fn open_unfollowed(path: &Path) -> Result<OwnedFd, Errno> {
     rustix::fs::openat2(rustix::fs::CWD, path, flags, Mode::empty(), links)
 }
 
-/// Whether this process has `access` to a place. A directory is asked from within; anything else from
+/// Whether this process has `access` to a path. A directory is asked from within; anything else from
 /// the directory that holds it, because not every kernel answers for the handle itself.
-fn may(place: &Path, handle: &OwnedFd, kind: FileKind, access: Access) -> bool {
-    match (kind, place.parent()) {
+fn may(ancestor: &Path, handle: &OwnedFd, kind: FileKind, access: Access) -> bool {
+    match (kind, ancestor.parent()) {
         (FileKind::Directory, _) | (_, None) => {
             rustix::fs::accessat(handle, c".", access, AtFlags::EACCESS).is_ok()
         }
         (_, Some(directory)) => open_unfollowed(directory).is_ok_and(|directory| {
             let flags = AtFlags::EACCESS | AtFlags::SYMLINK_NOFOLLOW;
-            let name = place.file_name().unwrap_or_default();
+            let name = ancestor.file_name().unwrap_or_default();
             rustix::fs::accessat(directory, name, access, flags).is_ok()
         }),
     }

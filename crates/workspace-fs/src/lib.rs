@@ -4,7 +4,7 @@
 //!   `openat2` or component by component; what is used afterwards is the handle that came out of it,
 //!   never the path again. So there is no moment between check and use in which a swapped link could
 //!   lead outside.
-//! - [`Place`], [`OpenFile`]: what a path leads to. [`LockTable`] serialises calls on one file.
+//! - [`ResolvedPath`], [`OpenFile`]: what a path leads to. [`LockTable`] serialises calls on one file.
 //! - [`Replacement`], [`Staged`]: a file's new content, put in its place so that a reader sees the old
 //!   content or the new one, with mode, owner, attributes and links kept.
 //! - [`tree`]: a parallel walk in one order, with ignore files.
@@ -37,7 +37,7 @@ pub use journal::{Journal, Kept, Recovered};
 pub use locks::{Guard, LONGEST_WAIT, LockKey, LockTable, Mode, Wait};
 pub use open::{AccessTime, Eof, OpenFile};
 pub use replace::{How, InPlace, Replacement, Staged, Written};
-pub use resolve::{PathArgument, Place, Target};
+pub use resolve::{PathArgument, ResolvedPath, Target};
 pub use roots::lexically_clean;
 pub use roots::{Access, Root, RootError, RootFault, RootsSpec, Setting, Workspace};
 pub use session::{Extent, Knowledge, Session};

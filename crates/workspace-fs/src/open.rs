@@ -9,8 +9,8 @@ use rustix::io::Errno;
 
 use super::resolve::Target;
 use super::{
-    Action, Fault, FileKind, FileStat, Guard, LockKey, Mode as LockMode, PathArgument, Place, Wait,
-    Workspace, WorkspaceError,
+    Action, Fault, FileKind, FileStat, Guard, LockKey, Mode as LockMode, PathArgument,
+    ResolvedPath, Wait, Workspace, WorkspaceError,
 };
 
 /// Whether reading may leave a trace in the file's access time.
@@ -52,8 +52,8 @@ impl Workspace {
             return OpenFile::new(handle, resolved, path.text);
         }
         for _ in 0..ATTEMPTS {
-            let place = self.locate_existing(path, Action::Read)?;
-            match place.open(path.text, Action::Read, access_time) {
+            let resolved = self.locate_existing(path, Action::Read)?;
+            match resolved.open(path.text, Action::Read, access_time) {
                 Err(error) if matches!(*error.fault, Fault::Changed) => {}
                 opened => return opened,
             }
@@ -62,7 +62,7 @@ impl Workspace {
     }
 }
 
-impl Place<'_> {
+impl ResolvedPath<'_> {
     /// Opens the regular file that was found here for reading: this very one, or none. `action` is
     /// what an error says that it was meant for.
     ///

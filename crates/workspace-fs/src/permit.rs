@@ -1,4 +1,4 @@
-//! Whether the system would let a place be written, asked without trying.
+//! Whether the system would let a path be written, asked without trying.
 
 use std::ffi::OsStr;
 use std::os::fd::BorrowedFd;
@@ -6,12 +6,12 @@ use std::os::fd::BorrowedFd;
 use rustix::fs::{Access, AtFlags};
 use rustix::io::Errno;
 
-use super::{Action, Fault, Place, Target, WorkspaceError};
+use super::{Action, Fault, ResolvedPath, Target, WorkspaceError};
 
 pub(super) const ENDS_IN_SLASH: &str = "the path ends in a slash, so it can only name a directory";
 
-impl Place<'_> {
-    /// Refuses a place that the system would not let be written: a file that says so, or a new file
+impl ResolvedPath<'_> {
+    /// Refuses a path that the system would not let be written: a file that says so, or a new file
     /// in a directory that does.
     ///
     /// # Errors

@@ -26,7 +26,7 @@ use temp::{Site, Temp};
 
 use super::permit::{self, ENDS_IN_SLASH};
 use super::{
-    Action, Fault, FileKind, FileStat, OpenFile, Place, Target, Workspace, WorkspaceError,
+    Action, Fault, FileKind, FileStat, OpenFile, ResolvedPath, Target, Workspace, WorkspaceError,
 };
 
 /// What to write, and what the caller knows to be there.
@@ -51,7 +51,7 @@ pub struct Staged<'w> {
     // In this order: the file has to go before its directories can.
     temp: Temp,
     directories: Directories,
-    place: Place<'w>,
+    resolved: ResolvedPath<'w>,
     base: Option<FileStat>,
     in_place: Option<InPlace>,
     text: String,
@@ -88,23 +88,23 @@ const GATHER: usize = 128 * 1024;
 
 impl Workspace {
     /// Puts new content on the disk, ready to take its place. Directories that are missing are
-    /// made, and removed again unless it is committed. The caller holds the place's lock until
+    /// made, and removed again unless it is committed. The caller holds the lock on the path until
     /// then.
     ///
     /// # Errors
-    /// When the place may not be written, is no file, or is not what the caller read; or the system
+    /// When the path may not be written, is no file, or is not what the caller read; or the system
     /// fails. Then everything is as it was.
     pub fn stage<'w>(
         &'w self,
-        place: Place<'w>,
+        resolved: ResolvedPath<'w>,
         replacement: Replacement<'_>,
     ) -> Result<Staged<'w>, WorkspaceError> {
-        place.check_writable(self, replacement.text)?;
-        let path = place.path.clone();
-        let staged = match (&place.target, replacement.base) {
-            (Target::Missing { .. }, None) => self.stage_new(place, replacement),
+        resolved.check_writable(self, replacement.text)?;
+        let path = resolved.path.clone();
+        let staged = match (&resolved.target, replacement.base) {
+            (Target::Missing { .. }, None) => self.stage_new(resolved, replacement),
             (Target::Found { stat, .. }, Some(base)) if stat.id == base.stat().id => {
-                self.stage_over(place, base, replacement)
+                self.stage_over(resolved, base, replacement)
             }
             (Target::Found { stat, .. }, _) => Err(match stat.kind {
                 FileKind::Directory => Fault::IsDirectory,
@@ -118,36 +118,37 @@ impl Workspace {
 
     fn stage_new<'w>(
         &'w self,
-        place: Place<'w>,
+        resolved: ResolvedPath<'w>,
         new: Replacement<'_>,
     ) -> Result<Staged<'w>, Fault> {
-        let Target::Missing { directories, ends_in_slash, .. } = &place.target else {
+        let Target::Missing { directories, ends_in_slash, .. } = &resolved.target else {
             return Err(Fault::Changed);
         };
         if *ends_in_slash {
             return Err(Fault::NoPath(ENDS_IN_SLASH));
         }
-        let directory = place.directory().ok_or(Fault::IsDirectory)?;
+        let directory = resolved.directory().ok_or(Fault::IsDirectory)?;
         let directories = Directories::make(directory, directories)?;
-        let temp = Temp::in_directory(self.site(&directories, &place), 0o666)?;
+        let temp = Temp::in_directory(self.site(&directories, &resolved), 0o666)?;
         write_all(temp.as_fd(), new)?;
         rustix::fs::fsync(&temp)?;
         let (base, in_place, text) = (None, None, new.text.to_owned());
-        Ok(Staged { workspace: self, temp, directories, place, base, in_place, text })
+        Ok(Staged { workspace: self, temp, directories, resolved, base, in_place, text })
     }
 
     fn stage_over<'w>(
         &'w self,
-        place: Place<'w>,
+        resolved: ResolvedPath<'w>,
         base: &OpenFile,
         new: Replacement<'_>,
     ) -> Result<Staged<'w>, Fault> {
-        let directory = place.directory().ok_or(Fault::IsDirectory)?;
-        permit::check_file(directory, place.name())?;
+        let directory = resolved.directory().ok_or(Fault::IsDirectory)?;
+        permit::check_file(directory, resolved.name())?;
         let directories = Directories::make(directory, &[])?;
         // For its owner alone until it is complete: the group is not the final one yet.
         let private = base.stat().mode & 0o700;
-        let (temp, in_place) = match Temp::in_directory(self.site(&directories, &place), private) {
+        let (temp, in_place) = match Temp::in_directory(self.site(&directories, &resolved), private)
+        {
             Ok(temp) => {
                 let kept = attributes::carry_over(base.as_fd(), base.stat(), temp.as_fd());
                 (temp, kept.err().map(|_| InPlace::AttributesNotKept))
@@ -167,14 +168,18 @@ impl Workspace {
             rustix::fs::fsync(&temp)?;
         }
         let (base, text) = (Some(*base.stat()), new.text.to_owned());
-        Ok(Staged { workspace: self, temp, directories, place, base, in_place, text })
+        Ok(Staged { workspace: self, temp, directories, resolved, base, in_place, text })
     }
 
-    fn site<'a>(&'a self, directories: &'a Directories, place: &'a Place<'_>) -> Site<'a> {
+    fn site<'a>(
+        &'a self,
+        directories: &'a Directories,
+        resolved: &'a ResolvedPath<'_>,
+    ) -> Site<'a> {
         Site {
             directory: directories.innermost(),
             // A file is never the root directory.
-            path: place.path.parent().unwrap_or(Path::new("/")),
+            path: resolved.path.parent().unwrap_or(Path::new("/")),
             linking: self.linking,
             journal: self.journal.as_ref(),
         }
@@ -184,8 +189,8 @@ impl Workspace {
 impl<'w> Staged<'w> {
     /// Where the content will be.
     #[must_use]
-    pub fn place(&self) -> &Place<'w> {
-        &self.place
+    pub fn resolved(&self) -> &ResolvedPath<'w> {
+        &self.resolved
     }
 
     /// Puts the new content in its place. This cannot be stopped and takes one rename, except where
@@ -195,7 +200,7 @@ impl<'w> Staged<'w> {
     /// When the file is no longer what the caller read, or the system fails. Then its content is
     /// the old one ([`Fault::Torn`] tells of the one exception) and nothing is left behind.
     pub fn commit(mut self) -> Result<Written, WorkspaceError> {
-        self.put().map_err(|fault| fault.of(Action::Write, &self.text).at(&self.place.path))
+        self.put().map_err(|fault| fault.of(Action::Write, &self.text).at(&self.resolved.path))
     }
 
     fn put(&mut self) -> Result<Written, Fault> {
@@ -228,14 +233,14 @@ impl<'w> Staged<'w> {
     fn stat_target(&self) -> rustix::io::Result<FileStat> {
         let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         let directory = self.directories.innermost();
-        let target = rustix::fs::openat(directory, self.place.name(), flags, Mode::empty())?;
+        let target = rustix::fs::openat(directory, self.resolved.name(), flags, Mode::empty())?;
         FileStat::of(target)
     }
 
     /// Gives the file its name unless somebody else has it by now.
     fn create(&mut self) -> Result<How, Fault> {
-        let site = self.workspace.site(&self.directories, &self.place);
-        match self.temp.put_new(site, self.place.name()) {
+        let site = self.workspace.site(&self.directories, &self.resolved);
+        match self.temp.put_new(site, self.resolved.name()) {
             Ok(()) => Ok(How::Created),
             Err(Errno::EXIST) => Err(Fault::Changed),
             Err(errno) => Err(errno.into()),
@@ -243,8 +248,8 @@ impl<'w> Staged<'w> {
     }
 
     fn replace(&mut self, base: &FileStat) -> Result<How, Fault> {
-        let site = self.workspace.site(&self.directories, &self.place);
-        let why = match self.temp.put_over(site, self.place.name()) {
+        let site = self.workspace.site(&self.directories, &self.resolved);
+        let why = match self.temp.put_over(site, self.resolved.name()) {
             Ok(()) => return Ok(How::Replaced { parted_names: base.links.saturating_sub(1) }),
             Err(Errno::BUSY | Errno::XDEV) => InPlace::Mounted,
             Err(Errno::ACCESS | Errno::PERM) => InPlace::RenameRefused,
@@ -254,8 +259,8 @@ impl<'w> Staged<'w> {
     }
 
     fn overwrite(&mut self, base: &FileStat, why: InPlace) -> Result<How, Fault> {
-        let site = self.workspace.site(&self.directories, &self.place);
-        in_place::overwrite(&self.place, site, base, self.temp.as_fd(), why)?;
+        let site = self.workspace.site(&self.directories, &self.resolved);
+        in_place::overwrite(&self.resolved, site, base, self.temp.as_fd(), why)?;
         Ok(How::InPlace(why))
     }
 }

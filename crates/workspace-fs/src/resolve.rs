@@ -1,7 +1,7 @@
 //! From a path as a caller wrote it to a handle beneath a root.
 //!
 //! Two ways. The quick one is a single `openat2` that refuses every link and every step above the
-//! root; it serves nearly all paths. A file to be read is opened by it; of a [`Place`] it opens the
+//! root; it serves nearly all paths. A file to be read is opened by it; of a [`ResolvedPath`] it opens the
 //! directory, from which the last name is looked up. Where it refuses, the path is walked by hand:
 //! each component is opened as a handle that follows nothing, links are read and their targets
 //! matched against all roots again. Neither way ever looks at anything outside: a path or a link
@@ -40,18 +40,18 @@ pub struct PathArgument<'a> {
 
 /// Where a path leads: a handle of the directory, the name in it, and what is there.
 #[derive(Debug)]
-pub struct Place<'w> {
+pub struct ResolvedPath<'w> {
     /// The path without links, `.` and `..`.
     pub path: PathBuf,
-    /// The innermost root that contains the place.
+    /// The innermost root that contains the path.
     pub root: &'w Root,
     /// What is there; never a link, which is followed.
     pub target: Target,
-    /// The directory that contains it, or would; absent where the place is itself a directory.
+    /// The directory that contains it, or would; absent where the path is itself a directory.
     pub(super) directory: Option<Directory<'w>>,
 }
 
-/// What is at a [`Place`].
+/// What is at a [`ResolvedPath`].
 #[derive(Debug)]
 pub enum Target {
     /// This file, as a handle that can neither read nor write (`O_PATH`).
@@ -63,7 +63,7 @@ pub enum Target {
     },
     /// Nothing yet, though it could be made.
     Missing {
-        /// The directories that would have to be made in the place's directory first, outermost first.
+        /// The directories that would have to be made in its directory first, outermost first.
         directories: Vec<OsString>,
         /// Whether the path ends in a slash, so that it can only name a directory.
         ends_in_slash: bool,
@@ -76,7 +76,7 @@ pub enum Target {
 const MAX_PATH: usize = 4096;
 
 impl Workspace {
-    /// Finds the place that `path` names. It is not opened for reading or writing, and nothing at
+    /// Resolves `path`. It is not opened for reading or writing, and nothing at
     /// it changes, not even its access time. A file that is not there is no error.
     ///
     /// # Errors
@@ -85,11 +85,11 @@ impl Workspace {
         &self,
         path: PathArgument<'_>,
         action: Action,
-    ) -> Result<Place<'_>, WorkspaceError> {
+    ) -> Result<ResolvedPath<'_>, WorkspaceError> {
         self.locate_fault(path).map_err(|fault| fault.of(action, path.text))
     }
 
-    /// [`Workspace::locate`] for a place that must exist.
+    /// [`Workspace::locate`] for a path that must exist.
     ///
     /// # Errors
     /// As there, and when nothing is there; then similar names in the same directory are named.
@@ -97,18 +97,18 @@ impl Workspace {
         &self,
         path: PathArgument<'_>,
         action: Action,
-    ) -> Result<Place<'_>, WorkspaceError> {
-        let place = self.locate(path, action)?;
-        match place.target {
-            Target::Found { .. } => Ok(place),
-            Target::Missing { .. } => Err(self.not_found(&place, path, action)),
+    ) -> Result<ResolvedPath<'_>, WorkspaceError> {
+        let resolved = self.locate(path, action)?;
+        match resolved.target {
+            Target::Found { .. } => Ok(resolved),
+            Target::Missing { .. } => Err(self.not_found(&resolved, path, action)),
         }
     }
 
-    /// Finds the place that `path` names and locks the file there, or its name while there is no
-    /// file. Once the lock is held the place is looked at again from its directory's handle, because
+    /// Resolves `path` and locks the file there, or its name while there is no
+    /// file. Once the lock is held the path is checked again from its directory's handle, because
     /// whoever held the lock before may have replaced the file; if so, the path is resolved anew. So
-    /// a lock on what is there is a lock on the place.
+    /// a lock on what is there is a lock on the path.
     ///
     /// # Errors
     /// As [`Workspace::locate`] and [`LockTable::lock`](super::LockTable::lock).
@@ -118,34 +118,34 @@ impl Workspace {
         action: Action,
         mode: LockMode,
         wait: Wait<'_>,
-    ) -> Result<(Place<'_>, super::Guard), WorkspaceError> {
+    ) -> Result<(ResolvedPath<'_>, super::Guard), WorkspaceError> {
         let give_up = Instant::now() + wait.limit;
         loop {
-            let place = self.locate(path, action)?;
+            let resolved = self.locate(path, action)?;
             let left = give_up.saturating_duration_since(Instant::now());
-            let guard = self.locks.lock(place.lock_key(), mode, Wait { limit: left, ..wait });
+            let guard = self.locks.lock(resolved.lock_key(), mode, Wait { limit: left, ..wait });
             let guard = guard.map_err(|fault| match fault {
                 Fault::Locked(_) => Fault::Locked(wait.limit).of(action, path.text),
                 other => other.of(action, path.text),
             })?;
-            if place.is_as_found() {
-                return Ok((place, guard));
+            if resolved.is_as_found() {
+                return Ok((resolved, guard));
             }
         }
     }
 
-    pub(super) fn locate_fault(&self, path: PathArgument<'_>) -> Result<Place<'_>, Fault> {
+    pub(super) fn locate_fault(&self, path: PathArgument<'_>) -> Result<ResolvedPath<'_>, Fault> {
         let beneath = self.beneath(path)?;
         let (root, rest) = self.start(&beneath)?;
         match self.find_directly(root, rest)? {
-            Some(place) => Ok(place),
+            Some(resolved) => Ok(resolved),
             None => Walk::new(self, root, rest).run(),
         }
     }
 
-    /// Finds the place with one `openat2` for its directory and one look at the name in it. `None`
+    /// Resolves the path with one `openat2` for its directory and one look at the name in it. `None`
     /// means that the path has to be walked.
-    fn find_directly(&self, root: usize, rest: &[u8]) -> Result<Option<Place<'_>>, Fault> {
+    fn find_directly(&self, root: usize, rest: &[u8]) -> Result<Option<ResolvedPath<'_>>, Fault> {
         // The walk knows a root by its identity, wherever it has been moved to. That matters only
         // where one root permits what another does not.
         let access = self.roots().first().map(Root::access);
@@ -183,7 +183,12 @@ impl Workspace {
             matches!(&target, Target::Found { stat, .. } if stat.kind == FileKind::Directory);
         let path = clean_join(top.path(), rest);
         let root = self.innermost(&path).unwrap_or(top);
-        Ok(Some(Place { path, root, target, directory: (!is_directory).then_some(directory) }))
+        Ok(Some(ResolvedPath {
+            path,
+            root,
+            target,
+            directory: (!is_directory).then_some(directory),
+        }))
     }
 
     /// The innermost root that contains a path without links; of equal ones the first.
@@ -284,20 +289,20 @@ impl Workspace {
         Fault::Outside { roots: self.names(), link }
     }
 
-    /// The error of a place where nothing is, with similar names in the same directory.
+    /// The error of a path where nothing is, with similar names in the same directory.
     #[must_use]
     pub fn not_found(
         &self,
-        place: &Place<'_>,
+        resolved: &ResolvedPath<'_>,
         path: PathArgument<'_>,
         action: Action,
     ) -> WorkspaceError {
-        self.nothing_at(place, path).of(action, path.text)
+        self.nothing_at(resolved, path).of(action, path.text)
     }
 
-    fn nothing_at(&self, place: &Place<'_>, path: PathArgument<'_>) -> Fault {
-        let Some(directory) = place.directory() else { return Errno::NOENT.into() };
-        let (missing, name) = place.first_missing();
+    fn nothing_at(&self, resolved: &ResolvedPath<'_>, path: PathArgument<'_>) -> Fault {
+        let Some(directory) = resolved.directory() else { return Errno::NOENT.into() };
+        let (missing, name) = resolved.first_missing();
         let parent = missing.parent().unwrap_or(Path::new("/"));
         // What the caller could write instead, in the caller's own style.
         let base = match path.working_directory {
@@ -305,13 +310,13 @@ impl Workspace {
             Some(directory) => Some(Path::new(directory)),
             None => Some(self.roots[0].path()),
         };
-        let rest = place.path.strip_prefix(&missing).unwrap_or(Path::new(""));
+        let rest = resolved.path.strip_prefix(&missing).unwrap_or(Path::new(""));
         let near = near_names::near_paths(directory, parent, name, rest).into_iter().map(|near| {
             let full = parent.join(near);
             let short = base.and_then(|base| full.strip_prefix(base).ok());
             name::of(short.unwrap_or(&full)).into_owned()
         });
-        let link = match &place.target {
+        let link = match &resolved.target {
             Target::Missing { link, .. } => link.clone(),
             Target::Found { .. } => None,
         };
@@ -326,9 +331,9 @@ enum Beneath<'a> {
     Absolute(Cow<'a, [u8]>),
 }
 
-impl<'w> Place<'w> {
-    /// The directory that contains the place, as a handle; the nearest one that exists where
-    /// directories are missing. Absent where the place is itself a directory.
+impl<'w> ResolvedPath<'w> {
+    /// The directory that contains the path, as a handle; the nearest one that exists where
+    /// directories are missing. Absent where the path is itself a directory.
     #[must_use]
     pub fn directory(&self) -> Option<BorrowedFd<'_>> {
         self.directory.as_ref().map(AsFd::as_fd)
@@ -340,7 +345,7 @@ impl<'w> Place<'w> {
         self.path.file_name().unwrap_or(OsStr::new("."))
     }
 
-    /// Refuses a place that may only be read.
+    /// Refuses a path that may only be read.
     ///
     /// # Errors
     /// When the innermost root that contains it is a read-only one.
@@ -356,7 +361,7 @@ impl<'w> Place<'w> {
         Err(fault.of(Action::Write, text).at(&self.path))
     }
 
-    /// What to lock before the place is changed.
+    /// What to lock before it is changed.
     #[must_use]
     pub fn lock_key(&self) -> LockKey {
         match &self.target {

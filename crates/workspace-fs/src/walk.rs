@@ -8,7 +8,7 @@ use std::path::PathBuf;
 use rustix::fs::{Mode, OFlags, ResolveFlags};
 use rustix::io::Errno;
 
-use super::resolve::{HANDLE, Place, Target, open_beneath};
+use super::resolve::{HANDLE, ResolvedPath, Target, open_beneath};
 use super::{Fault, FileKind, FileStat, Link, Root, Workspace};
 
 /// How many links a path may lead through, as in the kernel (`MAXSYMLINKS`).
@@ -73,14 +73,14 @@ impl<'w> Walk<'w> {
     }
 
     /// Walks to the end.
-    pub(super) fn run(mut self) -> Result<Place<'w>, Fault> {
+    pub(super) fn run(mut self) -> Result<ResolvedPath<'w>, Fault> {
         while let Some(step) = self.rest.pop() {
             match step.name.as_bytes() {
                 b"." => {}
                 b".." => self.leave(&step)?,
                 _ => {
-                    if let Some(place) = self.descend(step)? {
-                        return Ok(place);
+                    if let Some(resolved) = self.descend(step)? {
+                        return Ok(resolved);
                     }
                 }
             }
@@ -88,8 +88,8 @@ impl<'w> Walk<'w> {
         self.directory_itself()
     }
 
-    /// Opens one component. Returns the place when the walk is over.
-    fn descend(&mut self, step: Step) -> Result<Option<Place<'w>>, Fault> {
+    /// Opens one component. Returns the resolved path when the walk is over.
+    fn descend(&mut self, step: Step) -> Result<Option<ResolvedPath<'w>>, Fault> {
         #[cfg(any(test, feature = "count-lookups"))]
         crate::lookups::count();
         let handle = match rustix::fs::openat(&self.here, &step.name, HANDLE, Mode::empty()) {
@@ -118,7 +118,7 @@ impl<'w> Walk<'w> {
                     return Err(Fault::NotADirectory(path));
                 }
                 let target = Target::Found { handle, stat };
-                Ok(Some(self.place(path, target)))
+                Ok(Some(self.resolved(path, target)))
             }
         }
     }
@@ -189,7 +189,7 @@ impl<'w> Walk<'w> {
     }
 
     /// The component is not there. That is an end as good as any if only names follow.
-    fn missing(&mut self, step: Step) -> Result<Place<'w>, Fault> {
+    fn missing(&mut self, step: Step) -> Result<ResolvedPath<'w>, Fault> {
         let mut path = self.path().join(&step.name);
         let ends_in_slash = self.rest.first().is_some_and(|last| last.name == ".");
         let link = step.link.map(|link| self.links[link].clone());
@@ -205,11 +205,11 @@ impl<'w> Walk<'w> {
             }
         }
         directories.pop();
-        Ok(self.place(path, Target::Missing { directories, ends_in_slash, link }))
+        Ok(self.resolved(path, Target::Missing { directories, ends_in_slash, link }))
     }
 
     /// The walk ended at a directory.
-    fn directory_itself(self) -> Result<Place<'w>, Fault> {
+    fn directory_itself(self) -> Result<ResolvedPath<'w>, Fault> {
         let path = self.path();
         let root = &self.workspace.roots[self.root()];
         let (handle, stat) = match (self.here, self.levels.last()) {
@@ -220,14 +220,14 @@ impl<'w> Walk<'w> {
                 (handle, stat)
             }
         };
-        Ok(Place { path, root, target: Target::Found { handle, stat }, directory: None })
+        Ok(ResolvedPath { path, root, target: Target::Found { handle, stat }, directory: None })
     }
 
-    fn place(&mut self, path: PathBuf, target: Target) -> Place<'w> {
+    fn resolved(&mut self, path: PathBuf, target: Target) -> ResolvedPath<'w> {
         let root = &self.workspace.roots[self.root()];
         let top = Directory::Root(self.workspace.roots[self.base].directory());
         let directory = std::mem::replace(&mut self.here, top);
-        Place { path, root, target, directory: Some(directory) }
+        ResolvedPath { path, root, target, directory: Some(directory) }
     }
 
     fn push(&mut self, path: &[u8], link: Option<usize>) {

@@ -13,8 +13,8 @@ use serde_json::Value;
 
 use workspace_fs::text::name;
 use workspace_fs::{
-    AccessTime, Action, Eof, Guard, Knowledge, Mode, OpenFile, PathArgument, Place, Replacement,
-    Stamp, Target, Version, VersionHasher, Written,
+    AccessTime, Action, Eof, Guard, Knowledge, Mode, OpenFile, PathArgument, Replacement,
+    ResolvedPath, Stamp, Target, Version, VersionHasher, Written,
 };
 
 use crate::Context;
@@ -163,24 +163,28 @@ pub(super) fn is_stale(known: &Knowledge, version: Option<Version>, stamp: Stamp
     }
 }
 
-/// Where a change goes: the place that a path led to, and the file there, opened from its handle.
+/// Where a change goes: the path as it was resolved, and the file there, opened from its handle.
 pub(super) struct Destination<'w> {
     context: &'w Context<'w>,
-    place: Place<'w>,
+    resolved: ResolvedPath<'w>,
     current: Option<OpenFile>,
 }
 
 impl<'w> Destination<'w> {
-    /// Opens what is at `place`. Its access time stays: what is read to be changed is not used.
-    fn open(context: &'w Context<'w>, place: Place<'w>, path: &str) -> Result<Self, ToolError> {
-        place.check_writable(&context.state.workspace, path).classified()?;
-        let current = match place.target {
+    /// Opens what is at `resolved`. Its access time stays: what is read to be changed is not used.
+    fn open(
+        context: &'w Context<'w>,
+        resolved: ResolvedPath<'w>,
+        path: &str,
+    ) -> Result<Self, ToolError> {
+        resolved.check_writable(&context.state.workspace, path).classified()?;
+        let current = match resolved.target {
             Target::Missing { .. } => None,
             Target::Found { .. } => {
-                Some(place.open(path, Action::Write, AccessTime::Keep).classified()?)
+                Some(resolved.open(path, Action::Write, AccessTime::Keep).classified()?)
             }
         };
-        Ok(Self { context, place, current })
+        Ok(Self { context, resolved, current })
     }
 
     /// The file as it is; absent where there is none.
@@ -195,7 +199,11 @@ impl<'w> Destination<'w> {
     pub(super) fn existing(&self, path: &str) -> Result<&OpenFile, ToolError> {
         self.current().ok_or_else(|| {
             let argument = argument(self.context, path);
-            classify(self.context.state.workspace.not_found(&self.place, argument, Action::Write))
+            classify(self.context.state.workspace.not_found(
+                &self.resolved,
+                argument,
+                Action::Write,
+            ))
         })
     }
 }
@@ -220,16 +228,16 @@ pub(super) struct Committed {
 pub(super) fn begin<'w>(context: &'w Context<'w>, path: &str) -> Result<Writing<'w>, ToolError> {
     let workspace = &context.state.workspace;
     let argument = argument(context, path);
-    let (place, lock) = waiting(context, |wait| {
+    let (resolved, lock) = waiting(context, |wait| {
         workspace.lock_place(argument, Action::Write, Mode::Exclusive, wait)
     })?;
-    Ok(Writing { destination: Destination::open(context, place, path)?, lock })
+    Ok(Writing { destination: Destination::open(context, resolved, path)?, lock })
 }
 
 impl Writing<'_> {
     /// The path that the file has without links.
     pub(super) fn path(&self) -> &Path {
-        &self.destination.place.path
+        &self.destination.resolved.path
     }
 
     /// Gives the file its new content. The call can be stopped while the content is put on the
@@ -239,14 +247,14 @@ impl Writing<'_> {
     /// When the call was stopped, someone else changed the file since it was opened, or the system
     /// fails. Then the file is as it was.
     pub(super) fn commit(self, path: &str, content: &[&[u8]]) -> Result<Committed, ToolError> {
-        let Self { destination: Destination { context, place, current }, lock } = self;
+        let Self { destination: Destination { context, resolved, current }, lock } = self;
         let base = current.as_ref();
         let should_stop = || context.check().is_err();
         let new = Replacement { text: path, base, content, should_stop: &should_stop };
         let staged = context
             .state
             .workspace
-            .stage(place, new)
+            .stage(resolved, new)
             .map_err(|error| unless_ended(error, context))?;
         context.begin_commit()?;
         Ok(Committed { written: staged.commit().classified()?, _lock: lock })
@@ -263,10 +271,10 @@ fn argument<'a>(context: &Context<'a>, path: &'a str) -> PathArgument<'a> {
 /// # Errors
 /// As a change of the file would fail.
 pub(super) fn look<'w>(context: &'w Context<'w>, path: &str) -> Result<Destination<'w>, ToolError> {
-    let place =
+    let resolved =
         context.state.workspace.locate(argument(context, path), Action::Write).classified()?;
-    let destination = Destination::open(context, place, path)?;
-    destination.place.check_permitted(path).classified()?;
+    let destination = Destination::open(context, resolved, path)?;
+    destination.resolved.check_permitted(path).classified()?;
     Ok(destination)
 }
 

@@ -11,7 +11,7 @@ use crate::fault::Classify as _;
 use crate::fault::classify;
 use workspace_fs::text::name;
 use workspace_fs::tree::{IgnoreRules, PathGlob, Selection};
-use workspace_fs::{Action, Fault, FileKind, PathArgument, Place, Target};
+use workspace_fs::{Action, Fault, FileKind, PathArgument, ResolvedPath, Target};
 
 use crate::change;
 use crate::{Context, Files};
@@ -96,22 +96,25 @@ impl<'a> Arguments<'a> {
     ///
     /// # Errors
     /// When `path` is no directory, or the search would start outside the roots.
-    fn start<'w>(&self, context: &Context<'w>) -> Result<Option<(Place<'w>, String)>, ToolError> {
+    fn start<'w>(
+        &self,
+        context: &Context<'w>,
+    ) -> Result<Option<(ResolvedPath<'w>, String)>, ToolError> {
         let working_directory = context.working_directory;
         let argument = |text| PathArgument { text, working_directory };
         let directories = &self.pattern.directories;
         let path = self.path.unwrap_or(".");
         if !directories.starts_with('/') {
-            let place = context
+            let resolved = context
                 .state
                 .workspace
                 .locate_existing(argument(path), Action::List)
                 .classified()?;
-            if !is_directory(&place) {
+            if !is_directory(&resolved) {
                 return Err(no_directory(path));
             }
             if directories.is_empty() {
-                return Ok(Some((place, path.to_owned())));
+                return Ok(Some((resolved, path.to_owned())));
             }
         }
         let start = match (directories.strip_prefix('/'), self.path) {
@@ -120,7 +123,7 @@ impl<'a> Arguments<'a> {
         };
         let start = name::encode(&start).into_owned();
         match context.state.workspace.locate(argument(&start), Action::List) {
-            Ok(place) if is_directory(&place) => Ok(Some((place, start))),
+            Ok(resolved) if is_directory(&resolved) => Ok(Some((resolved, start))),
             Ok(_) => Ok(None),
             Err(error) => match *error.fault {
                 // A pattern matches what is there. What a link leads to outside is not, as far as
@@ -135,8 +138,8 @@ impl<'a> Arguments<'a> {
     }
 }
 
-fn is_directory(place: &Place<'_>) -> bool {
-    matches!(&place.target, Target::Found { stat, .. } if stat.kind == FileKind::Directory)
+fn is_directory(resolved: &ResolvedPath<'_>) -> bool {
+    matches!(&resolved.target, Target::Found { stat, .. } if stat.kind == FileKind::Directory)
 }
 
 fn no_directory(path: &str) -> ToolError {
@@ -157,7 +160,9 @@ impl Tool<Files> for Glob {
         let arguments = Arguments::of(arguments)?;
         let started = match arguments.start(context)? {
             None => None,
-            Some((place, text)) => Some((place.start(&text, arguments.rules).classified()?, text)),
+            Some((resolved, text)) => {
+                Some((resolved.start(&text, arguments.rules).classified()?, text))
+            }
         };
         let search = Search {
             start: started.as_ref().map(|(start, text)| (start, text.as_str())),

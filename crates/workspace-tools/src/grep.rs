@@ -140,8 +140,8 @@ enum SearchOutcome {
 fn start(arguments: &Arguments<'_>, context: &Context<'_>) -> Result<Start, ToolError> {
     let text = arguments.path;
     let path = PathArgument { text, working_directory: context.working_directory };
-    let place = context.state.workspace.locate_existing(path, Action::Read).classified()?;
-    place.start(text, arguments.selection.ignore_rules()).classified()
+    let resolved = context.state.workspace.locate_existing(path, Action::Read).classified()?;
+    resolved.start(text, arguments.selection.ignore_rules()).classified()
 }
 
 /// Searches the one file at `path` below a start.

@@ -11,7 +11,7 @@ pub(super) fn cut(counts: Counts) -> Option<String> {
     };
     Some(format!(
         "Of {files} only the first rules count: at most {MOST_RULES} and {} KiB are taken of one, and \
-         {} KiB of all that hold in a folder. What the others leave out is searched.",
+         {} KiB of all that hold in a directory. What the others leave out is searched.",
         MOST_RULE_BYTES.of_one >> 10,
         MOST_RULE_BYTES.in_all >> 10,
     ))

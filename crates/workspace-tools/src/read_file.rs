@@ -75,9 +75,12 @@ impl Tool<Files> for ReadFile {
 
     fn run(&self, arguments: &Payload, context: &Context<'_>) -> Result<Payload, ToolError> {
         let Arguments { path, request } = Arguments::of(arguments)?;
-        let place = PathArgument { text: path, working_directory: context.working_directory };
-        let file =
-            context.state.workspace.open_file(place, AccessTime::Touch).map_err(suggest_listing)?;
+        let argument = PathArgument { text: path, working_directory: context.working_directory };
+        let file = context
+            .state
+            .workspace
+            .open_file(argument, AccessTime::Touch)
+            .map_err(suggest_listing)?;
         let _lock = waiting(context, |wait| file.lock_shared(&context.state.workspace, wait))?;
         match scan::scan(&file, context, request)? {
             Found::Binary { kind } => Err(binary(path, kind, &file)),
@@ -90,9 +93,9 @@ impl Tool<Files> for ReadFile {
 
     fn preview(&self, arguments: &Payload, context: &Context<'_>) -> Result<View, ToolError> {
         let Arguments { path, .. } = Arguments::of(arguments)?;
-        let place = PathArgument { text: path, working_directory: context.working_directory };
-        let found = context.state.workspace.locate_existing(place, Action::Read);
-        let fault = match found.map(|place| place.target) {
+        let argument = PathArgument { text: path, working_directory: context.working_directory };
+        let found = context.state.workspace.locate_existing(argument, Action::Read);
+        let fault = match found.map(|resolved| resolved.target) {
             Ok(Target::Found { stat, .. }) => match stat.kind {
                 FileKind::Directory => Some(is_directory(path)),
                 FileKind::Special(special) => Some(ToolError::execution_failed(format!(

@@ -23,8 +23,8 @@ impl Painter {
         };
         let head = (!headers.is_empty()).then(|| cells(headers));
         let rows: Vec<Vec<String>> = rows.iter().map(|row| cells(row)).collect();
-        let room = self.room(indent);
-        let widths = fitted(natural(head.iter().chain(&rows)), room);
+        let width = self.width_left(indent);
+        let widths = fitted(natural(head.iter().chain(&rows)), width);
         if let Some(head) = head {
             self.row(text, indent, &head, &widths, Some(Ink::Bold));
         }
@@ -79,22 +79,22 @@ fn natural<'a>(rows: impl Iterator<Item = &'a Vec<String>>) -> Vec<usize> {
 
 /// The same widths with the widest ones made narrower until all of them fit, or none can be
 /// narrower.
-fn fitted(mut widths: Vec<usize>, room: Option<usize>) -> Vec<usize> {
-    let Some(room) = room else { return widths };
+fn fitted(mut widths: Vec<usize>, width: Option<usize>) -> Vec<usize> {
+    let Some(width) = width else { return widths };
     let gaps = widths.len().saturating_sub(1) * GAP.len();
-    let room = room.saturating_sub(gaps);
+    let width = width.saturating_sub(gaps);
     loop {
         let total: usize = widths.iter().sum();
         let mut sorted = widths.clone();
         sorted.sort_unstable();
         let Some(&widest) = sorted.last() else { return widths };
-        if total <= room || widest <= LEAST {
+        if total <= width || widest <= LEAST {
             return widths;
         }
         // Down to the next one, or by what is too much, whichever is less.
         let many = sorted.iter().filter(|width| **width == widest).count();
         let next = sorted.iter().rev().find(|width| **width < widest).copied().unwrap_or(0);
-        let step = (total - room).div_ceil(many).min(widest - next.max(LEAST).min(widest)).max(1);
+        let step = (total - width).div_ceil(many).min(widest - next.max(LEAST).min(widest)).max(1);
         for width in widths.iter_mut().filter(|width| **width == widest) {
             *width = (widest - step).max(LEAST);
         }

@@ -93,8 +93,8 @@ impl Painter {
     fn prose(self, text: &mut String, indent: &str, content: &str, ink: Option<Ink>) {
         for line in content.lines() {
             let line = self.escape.apply(line);
-            let pieces = match self.room(indent) {
-                Some(room) => wrap(&line, room),
+            let pieces = match self.width_left(indent) {
+                Some(width) => wrap(&line, width),
                 None => vec![line],
             };
             for piece in pieces {
@@ -136,7 +136,7 @@ impl Painter {
     }
 
     /// How many columns are left of a line behind its indent, where there is a limit.
-    pub(super) fn room(self, indent: &str) -> Option<usize> {
+    pub(super) fn width_left(self, indent: &str) -> Option<usize> {
         self.width.map(|width| width.saturating_sub(columns(indent)).max(LEAST_ROOM))
     }
 

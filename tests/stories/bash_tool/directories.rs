@@ -17,15 +17,15 @@ fn a_command_runs_where_it_is_told_to_and_only_inside_the_roots() {
     std::os::unix::fs::symlink("a/b", fixture.root.join("inside")).unwrap();
     std::os::unix::fs::symlink(&fixture.outside, fixture.root.join("away")).unwrap();
     let root = fixture.root.to_str().unwrap().to_owned();
-    for (cwd, place) in [
+    for (cwd, expected) in [
         (".".to_owned(), root.clone()),
         ("a".to_owned(), format!("{root}/a")),
         (format!("{root}/a/../a/b"), format!("{root}/a/b")),
         ("inside".to_owned(), format!("{root}/a/b")),
     ] {
         let answer = fixture.run(json!({"command": "pwd", "cwd": cwd}));
-        assert_eq!(answer.result()["output"], format!("{place}\n"));
-        assert_eq!(answer.result()["cwd"], place);
+        assert_eq!(answer.result()["output"], format!("{expected}\n"));
+        assert_eq!(answer.result()["cwd"], expected);
     }
     let outside = fixture.outside.to_str().unwrap();
     for (cwd, category) in [

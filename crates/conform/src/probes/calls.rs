@@ -217,7 +217,7 @@ pub(super) fn shown(arguments: &Payload) -> String {
 }
 
 /// Where a call runs, and in which order its output comes.
-pub(super) async fn places(trial: &mut Trial, session: &Session, operations: &[Operation]) {
+pub(super) async fn confinement(trial: &mut Trial, session: &Session, operations: &[Operation]) {
     // A failed reset shows in what the calls find.
     let _ = trial.fixture.reset();
     let directory = trial.directory();

@@ -33,15 +33,15 @@ pub(super) fn declared(trial: &mut Trial, attributes: &[ObservedAttribute]) {
 }
 
 fn look_at(
-    place: &str,
+    path: &str,
     attributes: &[ObservedAttribute],
     problems: &mut Vec<String>,
     defaults: &mut Vec<String>,
 ) {
     for (index, attribute) in attributes.iter().enumerate() {
-        let name = format!("{place}{}", attribute.name);
+        let name = format!("{path}{}", attribute.name);
         if attribute.name.is_empty() {
-            problems.push(format!("a key without a name in {place:?}"));
+            problems.push(format!("a key without a name in {path:?}"));
         }
         if attributes[..index].iter().any(|other| other.name == attribute.name) {
             problems.push(format!("{name} twice"));

@@ -96,7 +96,7 @@ async fn main_session(trial: &mut Trial, session: &Session) -> Option<Life> {
     }
     calls::learn(trial, session, &mut operations).await;
     still_there(trial, session, "in ordinary calls")?;
-    calls::places(trial, session, &operations).await;
+    calls::confinement(trial, session, &operations).await;
     calls::side_by_side(trial, session, &operations).await;
     faults::refusals(trial, session, &operations).await;
     still_there(trial, session, "in calls that it should refuse")?;

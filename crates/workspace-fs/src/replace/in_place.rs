@@ -12,7 +12,7 @@ use super::attributes;
 use super::directories::sync;
 use super::temp::{Site, Temp};
 use crate::journal::{Record, Saved, Written};
-use crate::{Fault, FileKind, FileStat, Place};
+use crate::{Fault, FileKind, FileStat, ResolvedPath};
 
 /// Why a file was written in place.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -40,9 +40,9 @@ impl fmt::Display for InPlace {
     }
 }
 
-/// Overwrites the file at `place`, which was `base`, with what is in `new`.
+/// Overwrites the file at `resolved`, which was `base`, with what is in `new`.
 pub(super) fn overwrite(
-    place: &Place<'_>,
+    resolved: &ResolvedPath<'_>,
     site: Site<'_>,
     base: &FileStat,
     new: BorrowedFd<'_>,
@@ -50,7 +50,7 @@ pub(super) fn overwrite(
 ) -> Result<(), Fault> {
     let flags =
         OFlags::RDWR | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
-    let target = rustix::fs::openat(site.directory, place.name(), flags, Mode::empty())?;
+    let target = rustix::fs::openat(site.directory, resolved.name(), flags, Mode::empty())?;
     let now = FileStat::of(&target)?;
     if now.id != base.id || now.kind != FileKind::Regular {
         return Err(Fault::Changed);
@@ -59,7 +59,7 @@ pub(super) fn overwrite(
     if now.links > 1 {
         return Err(Fault::Shared { why, links: now.links });
     }
-    let recovery = Recovery::save(place, site, target.as_fd(), new)?;
+    let recovery = Recovery::save(resolved, site, target.as_fd(), new)?;
     let length = FileStat::of(new)?.size;
     if let Err(errno) = reserve(&target, length) {
         let _ = rustix::fs::ftruncate(&target, now.size);
@@ -75,7 +75,7 @@ pub(super) fn overwrite(
     match write_over(recovery.as_fd(), &target, now.size) {
         Ok(()) => Err(failed.into()),
         Err(_) => {
-            let copy = recovery.keep(place).unwrap_or_default();
+            let copy = recovery.keep(resolved).unwrap_or_default();
             Err(Fault::Torn { recovery: copy, source: failed.into() })
         }
     }
@@ -93,7 +93,7 @@ impl Recovery {
     /// Copies the old content of `target`: to where the next start restores it from, and where that
     /// is impossible, beside the file.
     fn save(
-        place: &Place<'_>,
+        resolved: &ResolvedPath<'_>,
         site: Site<'_>,
         target: BorrowedFd<'_>,
         new: BorrowedFd<'_>,
@@ -103,14 +103,14 @@ impl Recovery {
             let record = Record {
                 directory: FileStat::of(site.directory)?.id,
                 path: site.path.to_owned(),
-                written: Written::InPlace { name: place.name().to_owned(), file },
+                written: Written::InPlace { name: resolved.name().to_owned(), file },
             };
             match slot.save(&record, target, new) {
                 Ok(saved) => return Ok(Self::Listed(saved)),
                 Err(error) => tracing::warn!(%error, "a file's old content cannot be kept aside"),
             }
         }
-        let copy = match Temp::copy_beside(site.directory, place.name()) {
+        let copy = match Temp::copy_beside(site.directory, resolved.name()) {
             Ok(copy) => copy,
             Err(Errno::ACCESS | Errno::PERM | Errno::ROFS) => Temp::in_memory()?,
             Err(errno) => return Err(errno.into()),
@@ -124,10 +124,10 @@ impl Recovery {
     }
 
     /// Keeps the copy, and returns where it is.
-    fn keep(self, place: &Place<'_>) -> Option<PathBuf> {
+    fn keep(self, resolved: &ResolvedPath<'_>) -> Option<PathBuf> {
         match self {
-            Self::Listed(saved) => Some(saved.keep(place.name())),
-            Self::Unlisted(copy) => Some(place.path.with_file_name(copy.keep()?)),
+            Self::Listed(saved) => Some(saved.keep(resolved.name())),
+            Self::Unlisted(copy) => Some(resolved.path.with_file_name(copy.keep()?)),
         }
     }
 }

@@ -44,10 +44,10 @@ impl Fixture {
         change: impl FnOnce(&[u8]) -> Vec<u8>,
     ) -> Result<Written, WorkspaceError> {
         let path = PathArgument { text, working_directory: None };
-        let (place, _lock) =
+        let (resolved, _lock) =
             self.workspace.lock_place(path, Action::Write, LockMode::Exclusive, WAIT)?;
-        let base = match &place.target {
-            Target::Found { .. } => Some(place.open(text, Action::Write, AccessTime::Touch)?),
+        let base = match &resolved.target {
+            Target::Found { .. } => Some(resolved.open(text, Action::Write, AccessTime::Touch)?),
             Target::Missing { .. } => None,
         };
         let mut old = Vec::new();
@@ -58,7 +58,7 @@ impl Fixture {
         let new = change(&old);
         let replacement =
             Replacement { text, base: base.as_ref(), content: &[&new], should_stop: &|| false };
-        self.workspace.stage(place, replacement)?.commit()
+        self.workspace.stage(resolved, replacement)?.commit()
     }
 
     fn read(&self, name: &str) -> String {
@@ -113,8 +113,8 @@ fn a_new_file_is_made_with_its_directories() {
 impl Fixture {
     fn stat(&self, text: &str) -> FileStat {
         let path = PathArgument { text, working_directory: None };
-        let place = self.workspace.locate_existing(path, Action::Read).unwrap();
-        let Target::Found { stat, .. } = place.target else { panic!("{text} is missing") };
+        let resolved = self.workspace.locate_existing(path, Action::Read).unwrap();
+        let Target::Found { stat, .. } = resolved.target else { panic!("{text} is missing") };
         stat
     }
 }
@@ -247,10 +247,10 @@ fn giving_up_removes_the_file_and_the_directories() {
     let fixture = Fixture::new();
     let stage = |should_stop: &dyn Fn() -> bool| {
         let path = PathArgument { text: "a/b/f", working_directory: None };
-        let place = fixture.workspace.locate(path, Action::Write).unwrap();
+        let resolved = fixture.workspace.locate(path, Action::Write).unwrap();
         let content: &[&[u8]] = &[b"x"];
         let new = Replacement { text: "a/b/f", base: None, content, should_stop };
-        fixture.workspace.stage(place, new).map(drop)
+        fixture.workspace.stage(resolved, new).map(drop)
     };
     assert!(matches!(*stage(&|| true).unwrap_err().fault, Fault::Stopped));
     assert!(stage(&|| false).is_ok(), "staged, and dropped");
@@ -328,9 +328,9 @@ fn content_in_many_pieces_is_written_in_order() {
         }
     }
     let path = PathArgument { text: "f", working_directory: None };
-    let place = fixture.workspace.locate(path, Action::Write).unwrap();
+    let resolved = fixture.workspace.locate(path, Action::Write).unwrap();
     let new = Replacement { text: "f", base: None, content: &pieces, should_stop: &|| false };
-    let _ = fixture.workspace.stage(place, new).unwrap().commit().unwrap();
+    let _ = fixture.workspace.stage(resolved, new).unwrap().commit().unwrap();
     assert_eq!(
         Version::of(&fs::read(fixture.root.join("f")).unwrap()),
         Version::of(&pieces.concat())
@@ -346,11 +346,11 @@ fn in_place(fixture: &Fixture, content: &[u8]) -> Result<(), Fault> {
 
 fn in_place_from(fixture: &Fixture, new: BorrowedFd<'_>) -> Result<(), Fault> {
     let path = PathArgument { text: "f", working_directory: None };
-    let place = fixture.workspace.locate(path, Action::Write).unwrap();
+    let resolved = fixture.workspace.locate(path, Action::Write).unwrap();
     let base = fixture.stat("f");
-    let directories = Directories::make(place.directory().unwrap(), &[]).unwrap();
-    let site = fixture.workspace.site(&directories, &place);
-    in_place::overwrite(&place, site, &base, new, InPlace::Mounted)
+    let directories = Directories::make(resolved.directory().unwrap(), &[]).unwrap();
+    let site = fixture.workspace.site(&directories, &resolved);
+    in_place::overwrite(&resolved, site, &base, new, InPlace::Mounted)
 }
 
 #[test]
@@ -633,11 +633,11 @@ fn a_staged_file_has_no_name_where_the_system_can_do_without() {
                 fs::write(fixture.root.join("old"), "1").unwrap();
                 let _ = fs::remove_file(fixture.root.join("new"));
                 let path = PathArgument { text: name, working_directory: None };
-                let place = fixture.workspace.locate(path, Action::Write).unwrap();
-                let base = place.open(name, Action::Write, AccessTime::Touch).ok();
+                let resolved = fixture.workspace.locate(path, Action::Write).unwrap();
+                let base = resolved.open(name, Action::Write, AccessTime::Touch).ok();
                 let (base, content): (_, &[&[u8]]) = (base.as_ref(), &[b"2"]);
                 let new = Replacement { text: name, base, content, should_stop: &|| false };
-                let staged = fixture.workspace.stage(place, new).unwrap();
+                let staged = fixture.workspace.stage(resolved, new).unwrap();
                 let temporary = fixture.names().into_iter().find(|name| name.ends_with(".tmp"));
                 assert_eq!(temporary.is_some(), has_name, "{temporary:?}");
                 assert!(temporary.is_none_or(|name| name.starts_with(".provider-workspace-")));

@@ -57,9 +57,11 @@ impl Fixture {
         let walked = self.workspace.locate_existing(argument, Action::Read);
         match opened {
             Ok(file) => {
-                let place = walked.unwrap();
-                let Target::Found { stat, .. } = place.target else { panic!("{path} is missing") };
-                assert_eq!((file.path(), file.stat().id), (&*place.path, stat.id), "{path}");
+                let resolved = walked.unwrap();
+                let Target::Found { stat, .. } = resolved.target else {
+                    panic!("{path} is missing")
+                };
+                assert_eq!((file.path(), file.stat().id), (&*resolved.path, stat.id), "{path}");
                 let mut content = vec![0; 100];
                 let length = file.fill(&mut content).unwrap();
                 Ok(String::from_utf8(content[..length].to_vec()).unwrap())
@@ -210,8 +212,8 @@ fn the_innermost_root_decides_what_may_be_written() {
     fixture.link("one/fixed", fixture.base.join("fixed/new"));
     let check = |path: &str| {
         let argument = PathArgument { text: path, working_directory: None };
-        let place = fixture.workspace.locate(argument, Action::Write).unwrap();
-        place.check_writable(&fixture.workspace, path).map_err(|error| {
+        let resolved = fixture.workspace.locate(argument, Action::Write).unwrap();
+        resolved.check_writable(&fixture.workspace, path).map_err(|error| {
             error.fault.to_string().replace(&fixture.base.display().to_string(), "")
         })
     };
@@ -235,21 +237,23 @@ fn the_quick_way_to_a_place_agrees_with_the_walk() {
     let roots = ["alias", "two", "one/in/deep"].map(|name| fixture.path(name)).to_vec();
     let workspace = Workspace::open(&RootsSpec { roots, ..RootsSpec::default() }).unwrap();
     let workspace = workspace.with_own_directory(&fixture.base.join("one/in/own")).unwrap();
-    let shape = |place: Place<'_>| {
-        let (found, missing) = match &place.target {
+    let shape = |resolved: ResolvedPath<'_>| {
+        let (found, missing) = match &resolved.target {
             Target::Found { stat, .. } => (Some(stat.id), None),
             Target::Missing { directories, ends_in_slash, .. } => {
                 (None, Some((directories.clone(), *ends_in_slash)))
             }
         };
-        let directory = place.directory().map(|directory| FileStat::of(directory).unwrap().id);
-        (place.path.clone(), place.root.id(), found, missing, directory)
+        let directory = resolved.directory().map(|directory| FileStat::of(directory).unwrap().id);
+        (resolved.path.clone(), resolved.root.id(), found, missing, directory)
     };
     let compare = |text: &str| {
         let (root, rest) = workspace.enter(text.as_bytes()).unwrap();
         let walked = Walk::new(&workspace, root, rest).run();
         let found = workspace.find_directly(root, rest).unwrap();
-        found.map(|place| assert_eq!(shape(place), shape(walked.unwrap()), "{text}")).is_some()
+        found
+            .map(|resolved| assert_eq!(shape(resolved), shape(walked.unwrap()), "{text}"))
+            .is_some()
     };
     for text in [
         "one/a",
@@ -285,11 +289,11 @@ fn a_root_is_known_wherever_it_was_moved_where_another_permits_more() {
     let fixture = Fixture::new();
     std::fs::rename(fixture.base.join("fixed"), fixture.base.join("one/moved")).unwrap();
     let argument = PathArgument { text: "moved/a", working_directory: None };
-    let place = fixture.workspace.locate(argument, Action::Write).unwrap();
-    assert!(place.check_writable(&fixture.workspace, "moved/a").is_err());
+    let resolved = fixture.workspace.locate(argument, Action::Write).unwrap();
+    assert!(resolved.check_writable(&fixture.workspace, "moved/a").is_err());
     let argument = PathArgument { text: "moved/open/a", working_directory: None };
-    let place = fixture.workspace.locate(argument, Action::Write).unwrap();
-    assert!(place.check_writable(&fixture.workspace, "moved/open/a").is_ok());
+    let resolved = fixture.workspace.locate(argument, Action::Write).unwrap();
+    assert!(resolved.check_writable(&fixture.workspace, "moved/open/a").is_ok());
 }
 
 #[test]
@@ -299,26 +303,26 @@ fn a_place_opens_the_file_that_was_found_or_none() {
         let argument = PathArgument { text: "a", working_directory: None };
         fixture.workspace.locate(argument, Action::Write).unwrap()
     };
-    let open = |place: &Place<'_>| {
-        let opened = place.open("a", Action::Write, AccessTime::Keep);
+    let open = |resolved: &ResolvedPath<'_>| {
+        let opened = resolved.open("a", Action::Write, AccessTime::Keep);
         opened.map(drop).map_err(|error| matches!(*error.fault, Fault::Changed))
     };
     let (file, next) = (fixture.base.join("one/a"), fixture.base.join("one/next"));
-    let place = locate();
-    assert_eq!(open(&place), Ok(()));
-    assert!(place.is_as_found());
+    let resolved = locate();
+    assert_eq!(open(&resolved), Ok(()));
+    assert!(resolved.is_as_found());
     std::fs::write(&next, "another").unwrap();
     std::fs::rename(&next, &file).unwrap();
-    assert_eq!(open(&place), Err(true), "replaced");
-    assert!(!place.is_as_found());
-    let place = locate();
+    assert_eq!(open(&resolved), Err(true), "replaced");
+    assert!(!resolved.is_as_found());
+    let resolved = locate();
     std::fs::remove_file(&file).unwrap();
-    assert_eq!(open(&place), Err(true), "removed");
+    assert_eq!(open(&resolved), Err(true), "removed");
     let missing = locate();
-    assert!(!place.is_as_found() && missing.is_as_found());
+    assert!(!resolved.is_as_found() && missing.is_as_found());
     fixture.link("one/a", "in/b");
-    assert_eq!(open(&place), Err(true), "replaced by a link");
-    assert!(!place.is_as_found() && !missing.is_as_found());
+    assert_eq!(open(&resolved), Err(true), "replaced by a link");
+    assert!(!resolved.is_as_found() && !missing.is_as_found());
     assert_eq!(open(&locate()), Ok(()));
 }
 
@@ -327,11 +331,11 @@ fn what_does_not_exist_is_described_for_whoever_makes_it() {
     let fixture = Fixture::new();
     let locate = |text: &str| {
         let argument = PathArgument { text, working_directory: None };
-        let place = fixture.workspace.locate(argument, Action::Write).unwrap();
-        let Target::Missing { directories, ends_in_slash, .. } = place.target else {
+        let resolved = fixture.workspace.locate(argument, Action::Write).unwrap();
+        let Target::Missing { directories, ends_in_slash, .. } = resolved.target else {
             panic!("{text}")
         };
-        let path = place.path.strip_prefix(&fixture.base).unwrap().display().to_string();
+        let path = resolved.path.strip_prefix(&fixture.base).unwrap().display().to_string();
         (path, directories.len(), ends_in_slash)
     };
     assert_eq!(locate("new"), ("one/new".to_owned(), 0, false));
@@ -524,14 +528,14 @@ proptest! {
         }
         let written = if quoted { octal(text.as_bytes()) } else { text.clone() };
         let argument = PathArgument { text: &written, working_directory: None };
-        if let Ok(place) = fixture.workspace.locate(argument, Action::Read) {
+        if let Ok(resolved) = fixture.workspace.locate(argument, Action::Read) {
             let roots = ["one", "two", "fixed"];
-            prop_assert!(roots.iter().any(|root| place.path.starts_with(fixture.base.join(root))), "{}", text);
-            prop_assert_eq!(&place.path, &model(&fixture.base, &fixture.base.join("one"), &text));
+            prop_assert!(roots.iter().any(|root| resolved.path.starts_with(fixture.base.join(root))), "{}", text);
+            prop_assert_eq!(&resolved.path, &model(&fixture.base, &fixture.base.join("one"), &text));
         }
         if let Ok(file) = fixture.workspace.open_file(argument, AccessTime::Keep) {
-            let place = fixture.workspace.locate(argument, Action::Read).unwrap();
-            prop_assert_eq!(file.path(), place.path.as_path());
+            let resolved = fixture.workspace.locate(argument, Action::Read).unwrap();
+            prop_assert_eq!(file.path(), resolved.path.as_path());
         }
     }
 }

@@ -200,7 +200,7 @@ fn apply_one(
     let within = if marked { Within::Start } else { Within::Body };
     match edit.scope {
         Scope::Only => {
-            if let Some(found) = only_place(&needle, text, within, encoding, bounds)? {
+            if let Some(found) = only_occurrence(&needle, text, within, encoding, bounds)? {
                 replacing.replace(found)?;
             }
         }
@@ -278,14 +278,14 @@ impl Replacing<'_> {
 ///
 /// # Errors
 /// [`Refusal::Ambiguous`] where there are more.
-fn only_place(
+fn only_occurrence(
     needle: &Needle,
     text: &[u8],
     within: Within,
     encoding: Encoding,
     bounds: Bounds<'_>,
 ) -> Result<Option<Range<usize>>, Refusal> {
-    let (mut found, counted) = places(needle, text, bounds)?;
+    let (mut found, counted) = occurrences(needle, text, bounds)?;
     if within == Within::Start {
         found.retain(|found| found.start == 0);
     }
@@ -298,7 +298,7 @@ fn only_place(
 
 /// Where the needle stands, and whether that is everywhere: counting ends where it costs too much,
 /// but never before a second place.
-fn places(
+fn occurrences(
     needle: &Needle,
     text: &[u8],
     bounds: Bounds<'_>,

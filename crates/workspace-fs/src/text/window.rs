@@ -158,12 +158,12 @@ impl Collector {
 /// The number, right-aligned to six places, and a tab. (`write!` would take half the time of a
 /// whole call.)
 fn push_number(content: &mut String, number: i64) {
-    let mut places = [b' '; 20];
-    let mut at = places.len();
+    let mut digits = [b' '; 20];
+    let mut at = digits.len();
     let mut rest = number.unsigned_abs();
     loop {
         at -= 1;
-        places[at] = b'0' + u8::try_from(rest % 10).unwrap_or(0);
+        digits[at] = b'0' + u8::try_from(rest % 10).unwrap_or(0);
         rest /= 10;
         if rest == 0 || at == 1 {
             break;
@@ -171,9 +171,9 @@ fn push_number(content: &mut String, number: i64) {
     }
     if number < 0 {
         at -= 1;
-        places[at] = b'-';
+        digits[at] = b'-';
     }
-    let text = &places[at.min(places.len() - 6)..];
+    let text = &digits[at.min(digits.len() - 6)..];
     content.extend(text.iter().map(|byte| char::from(*byte)));
     content.push('\t');
 }
@@ -188,8 +188,8 @@ impl Line {
         if bytes.is_empty() {
             return;
         }
-        let room = MAX_KEPT - self.kept.len();
-        let (kept, beyond) = bytes.split_at(bytes.len().min(room));
+        let capacity = MAX_KEPT - self.kept.len();
+        let (kept, beyond) = bytes.split_at(bytes.len().min(capacity));
         self.kept.extend_from_slice(kept);
         self.bytes += bytes.len() as u64;
         self.beyond += characters(beyond, encoding);

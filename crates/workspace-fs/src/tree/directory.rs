@@ -44,7 +44,7 @@ enum Entered {
     No,
 }
 
-/// What was left out of a directory, and what was not for want of room.
+/// What was left out of a directory, and what was not because of a limit.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct LeftOut {
     /// Entries that an ignore rule leaves out.
@@ -65,18 +65,21 @@ pub(super) struct Below<'a> {
     pub(super) depth: usize,
 }
 
-/// Room for what the kernel says of a directory's entries in one go.
-const ROOM: usize = 32 * 1024;
+/// The size of the buffer for a batch of directory entries (`getdents64`).
+const BUFFER_SIZE: usize = 32 * 1024;
 
 /// What a thread reuses from directory to directory.
 pub(super) struct Scratch {
-    room: Box<[MaybeUninit<u8>]>,
+    buffer: Box<[MaybeUninit<u8>]>,
     path: Vec<u8>,
 }
 
 impl Scratch {
     pub(super) fn new() -> Self {
-        Self { room: vec![MaybeUninit::uninit(); ROOM].into_boxed_slice(), path: Vec::new() }
+        Self {
+            buffer: vec![MaybeUninit::uninit(); BUFFER_SIZE].into_boxed_slice(),
+            path: Vec::new(),
+        }
     }
 }
 
@@ -122,7 +125,7 @@ impl Directory {
         let mut names = Vec::new();
         let mut entries = Vec::new();
         let mut special = Names::default();
-        let mut dir = RawDir::new(&handle, &mut scratch.room);
+        let mut dir = RawDir::new(&handle, &mut scratch.buffer);
         while let Some(entry) = dir.next() {
             let entry = entry?;
             let name = entry.file_name();

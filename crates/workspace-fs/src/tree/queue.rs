@@ -70,7 +70,7 @@ pub(super) struct Record<F> {
     pub(super) outcomes: Vec<Outcome<F>>,
     /// How many entries were looked at.
     pub(super) searched: u64,
-    /// What was left out, or not left out for want of room.
+    /// What was left out, or not left out because of a limit.
     pub(super) left_out: LeftOut,
 }
 

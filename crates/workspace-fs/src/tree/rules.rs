@@ -94,8 +94,8 @@ impl Rules {
         let mut bytes = above.as_ref().map_or(0, |above| above.bytes);
         let mut cut = 0;
         let mut take = |directory: &OwnedFd, name: &str| {
-            let room = MOST_RULE_BYTES.in_all.saturating_sub(bytes);
-            let (text, extent) = read_beneath(directory, name, room)?;
+            let capacity = MOST_RULE_BYTES.in_all.saturating_sub(bytes);
+            let (text, extent) = read_beneath(directory, name, capacity)?;
             bytes += text.len();
             let (rules, count) = parse(&text);
             cut += u32::from(extent == Extent::Cut || count > MOST_RULES);
@@ -187,8 +187,8 @@ enum Extent {
 }
 
 /// An ignore file, or as many whole lines of it as there is room for.
-fn read_beneath(directory: &OwnedFd, name: &str, room: usize) -> Option<(Vec<u8>, Extent)> {
-    let most = room.min(MOST_RULE_BYTES.of_one);
+fn read_beneath(directory: &OwnedFd, name: &str, capacity: usize) -> Option<(Vec<u8>, Extent)> {
+    let most = capacity.min(MOST_RULE_BYTES.of_one);
     let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
     let file = rustix::fs::openat(directory, name, flags, Mode::empty()).ok()?;
     if FileStat::of(&file).ok()?.kind != FileKind::Regular {

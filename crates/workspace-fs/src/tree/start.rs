@@ -11,7 +11,7 @@ use rustix::io::Errno;
 use super::directory::{Below, Directory, LeftOut, OPENING, Scratch};
 use super::rules::{Names, Rules};
 use super::selection::{IgnoreRules, Scope};
-use crate::{Action, Fault, FileKind, Place, Target, WorkspaceError};
+use crate::{Action, Fault, FileKind, ResolvedPath, Target, WorkspaceError};
 
 /// Where a walk begins: a directory, or one file.
 ///
@@ -29,8 +29,8 @@ pub struct Start {
     cut_rules: u32,
 }
 
-impl Place<'_> {
-    /// A walk's start at this place.
+impl ResolvedPath<'_> {
+    /// A walk's start at this path.
     ///
     /// # Errors
     /// When nothing is there any more or it cannot be opened, and for what is neither a directory

@@ -76,8 +76,8 @@ impl Tree {
         kinds: fn(FileKind) -> bool,
     ) -> (Vec<String>, Summary) {
         let argument = PathArgument { text: at, working_directory: None };
-        let place = self.workspace.locate_existing(argument, Action::List).unwrap();
-        let start = place.start(at, selection.ignore_rules()).unwrap();
+        let resolved = self.workspace.locate_existing(argument, Action::List).unwrap();
+        let start = resolved.start(at, selection.ignore_rules()).unwrap();
         let mut paths = Paths::default();
         let options = Options { want, threads: NonZero::new(3) };
         let until = StopCondition { cancelled: &|| false, deadline: None };
@@ -274,9 +274,9 @@ impl Visit for Weigh {
         kind == FileKind::Regular
     }
 
-    fn visit(&self, room: &mut Vec<u8>, entry: &Entry<'_>, _: &Stop) -> VisitResult<usize> {
+    fn visit(&self, buffer: &mut Vec<u8>, entry: &Entry<'_>, _: &Stop) -> VisitResult<usize> {
         let content = entry.open().unwrap();
-        let hits = content.read(room).unwrap().min(self.want);
+        let hits = content.read(buffer).unwrap().min(self.want);
         let skip = entry.name().ends_with(b"b").then_some(Skip::Binary);
         VisitResult { found: (hits > 0).then_some(hits), hits, weight: 10, skip }
     }
@@ -339,8 +339,8 @@ proptest! {
         let tree = Tree::new(
             &texts.iter().map(|(path, text)| (path.as_str(), text.as_str())).collect::<Vec<_>>());
         let argument = PathArgument { text: ".", working_directory: None };
-        let place = tree.workspace.locate_existing(argument, Action::List).unwrap();
-        let start = place.start(".", IgnoreRules::Honour).unwrap();
+        let resolved = tree.workspace.locate_existing(argument, Action::List).unwrap();
+        let start = resolved.start(".", IgnoreRules::Honour).unwrap();
         let options = Options { want, threads: NonZero::new(threads) };
         let until = StopCondition { cancelled: &|| false, deadline: None };
         let mut found = Weighed::default();
@@ -375,8 +375,8 @@ fn a_directory_that_becomes_a_link_in_the_middle_of_a_walk_leads_nowhere() {
         }
     }
     let argument = PathArgument { text: ".", working_directory: None };
-    let place = tree.workspace.locate_existing(argument, Action::List).unwrap();
-    let start = place.start(".", IgnoreRules::Honour).unwrap();
+    let resolved = tree.workspace.locate_existing(argument, Action::List).unwrap();
+    let start = resolved.start(".", IgnoreRules::Honour).unwrap();
     let options = Options { want: usize::MAX, threads: NonZero::new(1) };
     let until = StopCondition { cancelled: &|| false, deadline: None };
     let visitor = Swap(tree.path(), outside.path());
@@ -418,8 +418,8 @@ fn what_is_swapped_for_a_link_or_a_pipe_is_not_opened() {
         fn progress(&mut self, _: u64) {}
     }
     let argument = PathArgument { text: ".", working_directory: None };
-    let place = tree.workspace.locate_existing(argument, Action::List).unwrap();
-    let start = place.start(".", IgnoreRules::Honour).unwrap();
+    let resolved = tree.workspace.locate_existing(argument, Action::List).unwrap();
+    let start = resolved.start(".", IgnoreRules::Honour).unwrap();
     let options = Options { want: usize::MAX, threads: None };
     let until = StopCondition { cancelled: &|| false, deadline: None };
     let mut first = First(None);
@@ -451,8 +451,8 @@ fn a_walk_on_a_jailed_thread_is_jailed_on_all_of_its_threads() {
     // Both starts are opened here, where nothing is in the way.
     let starts = [&jailed, &outside].map(|tree| {
         let argument = PathArgument { text: ".", working_directory: None };
-        let place = tree.workspace.locate_existing(argument, Action::List).unwrap();
-        place.start(".", IgnoreRules::Honour).unwrap()
+        let resolved = tree.workspace.locate_existing(argument, Action::List).unwrap();
+        resolved.start(".", IgnoreRules::Honour).unwrap()
     });
     let count = |start: &Start| {
         let options = Options { want: usize::MAX, threads: NonZero::new(3) };

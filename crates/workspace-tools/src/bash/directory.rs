@@ -23,8 +23,8 @@ pub(super) fn working_directory(
 ) -> Result<PathBuf, ToolError> {
     let text = arguments.cwd.or(context.working_directory).unwrap_or(".");
     let path = PathArgument { text, working_directory: context.working_directory };
-    let place = context.state.workspace.locate_existing(path, Action::Inspect).classified()?;
-    match &place.target {
+    let resolved = context.state.workspace.locate_existing(path, Action::Inspect).classified()?;
+    match &resolved.target {
         Target::Found { stat, .. } if stat.kind != FileKind::Directory => {
             Err(ToolError::execution_failed(format!(
                 "cannot run in {}: it is not a directory",
@@ -39,7 +39,7 @@ pub(super) fn working_directory(
         ))
         .with_detail("path", text)
         .with_hint("a root that was made anew has to be configured anew")),
-        _ => Ok(place.path),
+        _ => Ok(resolved.path),
     }
 }
 

@@ -163,24 +163,22 @@ fn writable(settings: &BashSettings) -> String {
 fn scratch(jail: &Jail) -> Option<String> {
     const FATE: &str = "unseen by others, discarded when the provider ends";
     let private = jail.private();
-    let mut places: Vec<String> = match jail.enforcement().level {
+    let mut writable: Vec<String> = match jail.enforcement().level {
         Level::Off => return None,
         Level::Full => ["/tmp", "/var/tmp"]
             .iter()
-            .filter(|place| {
-                jail.explain(Subject::Command, Access::Write, Path::new(place)).is_some()
-            })
-            .map(|&place| place.to_owned())
+            .filter(|path| jail.explain(Subject::Command, Access::Write, Path::new(path)).is_some())
+            .map(|&path| path.to_owned())
             .collect(),
         Level::Kernel | Level::Partial => Vec::new(),
     };
     let own = private.home.iter().chain([&private.tmp]);
-    for place in own.map(|path| name::of(path).into_owned()) {
-        if !places.contains(&place) {
-            places.push(place);
+    for path in own.map(|path| name::of(path).into_owned()) {
+        if !writable.contains(&path) {
+            writable.push(path);
         }
     }
-    Some(format!("{} ({FATE})", places.join(", ")))
+    Some(format!("{} ({FATE})", writable.join(", ")))
 }
 
 fn enforcement(jail: &Jail) -> Vec<View> {

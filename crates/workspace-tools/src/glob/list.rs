@@ -26,7 +26,7 @@ pub(super) struct List<'a> {
     found: usize,
     /// How many of them come behind the page.
     left_out: usize,
-    room: Room,
+    capacity: Capacity,
     partial: Partial<'a>,
 }
 
@@ -44,7 +44,7 @@ impl<'a> List<'a> {
             Sort::Modified => Kept::Newest(BinaryHeap::new()),
         };
         let partial = Partial { sink, unsent: Vec::new(), last: None };
-        Self { page, prefix, kept, found: 0, left_out: 0, room: Room(MOST_BYTES), partial }
+        Self { page, prefix, kept, found: 0, left_out: 0, capacity: Capacity(MOST_BYTES), partial }
     }
 
     /// How many matches came.
@@ -58,7 +58,7 @@ impl<'a> List<'a> {
             Kept::Newest(newest) => {
                 let mut page = Vec::new();
                 for ranked in newest.into_sorted_vec().into_iter().skip(self.page.offset) {
-                    if self.room.take(ranked.path.len(), &page) {
+                    if self.capacity.take(ranked.path.len(), &page) {
                         page.push(ranked.item(self.prefix));
                     } else {
                         self.left_out += 1;
@@ -80,11 +80,11 @@ const MOST_BYTES: usize = 128 * 1024;
 /// What a path takes in a result beside itself.
 const OVERHEAD: usize = 100;
 
-/// The room that is left on a page, in bytes.
-struct Room(usize);
+/// The capacity that is left on a page, in bytes.
+struct Capacity(usize);
 
-impl Room {
-    /// Takes the room for a path. False where there is none; an empty page always has it.
+impl Capacity {
+    /// Takes the capacity for a path. False where there is too little; an empty page always has enough.
     fn take(&mut self, path: usize, page: &[Value]) -> bool {
         let left = self.0.checked_sub(path + OVERHEAD);
         // Once it is full it stays full: a shorter path must not jump the queue.
@@ -132,7 +132,7 @@ impl Report<Match> for List<'_> {
             match &mut self.kept {
                 Kept::First(_) if number < self.page.offset => {}
                 Kept::First(page) => {
-                    if number >= end || !self.room.take(ranked.path.len(), page) {
+                    if number >= end || !self.capacity.take(ranked.path.len(), page) {
                         self.left_out += 1;
                         return ControlFlow::Break(());
                     }

@@ -33,12 +33,12 @@ impl Wanted<'_> {
         if self.pattern.len() <= SHORT && !self.pattern.contains('{') {
             return self.compile_here();
         }
-        let Some(place) = Place::take() else { return self.compile_here() };
+        let Some(slot) = Slot::take() else { return self.compile_here() };
         let Self { ignore_case, fixed_strings, word, multiline, .. } = self;
         let pattern = self.pattern.to_owned();
         let (say, hear) = mpsc::sync_channel(1);
         let job = move || {
-            let _place = place;
+            let _slot = slot;
             let pattern = pattern.as_str();
             let wanted = Wanted { pattern, ignore_case, fixed_strings, word, multiline };
             // Nobody may be waiting any more.
@@ -69,16 +69,16 @@ impl Wanted<'_> {
 }
 
 /// One of the threads that there may be.
-struct Place;
+struct Slot;
 
-impl Place {
+impl Slot {
     fn take() -> Option<Self> {
         let next = |taken: usize| (taken < MOST_THREADS).then_some(taken + 1);
         THREADS.fetch_update(Ordering::Relaxed, Ordering::Relaxed, next).ok().map(|_| Self)
     }
 }
 
-impl Drop for Place {
+impl Drop for Slot {
     fn drop(&mut self) {
         THREADS.fetch_sub(1, Ordering::Relaxed);
     }

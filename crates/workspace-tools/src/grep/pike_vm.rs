@@ -33,7 +33,7 @@ pub(super) struct PikeVm {
 struct Threads {
     order: Vec<Thread>,
     /// For each state where it would stand in `order`.
-    places: Vec<u32>,
+    positions: Vec<u32>,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -46,19 +46,19 @@ struct Thread {
 impl Threads {
     fn clear(&mut self, states: usize) {
         self.order.clear();
-        if self.places.len() < states {
-            self.places.resize(states, 0);
+        if self.positions.len() < states {
+            self.positions.resize(states, 0);
         }
     }
 
     /// Puts a thread behind all others, unless its state is there.
     fn add(&mut self, thread: Thread) -> bool {
-        let place = &mut self.places[thread.state.as_usize()];
-        if self.order.get(*place as usize).is_some_and(|known| known.state == thread.state) {
+        let position = &mut self.positions[thread.state.as_usize()];
+        if self.order.get(*position as usize).is_some_and(|known| known.state == thread.state) {
             return false;
         }
         // There are no more threads than states, which have 32 bits.
-        *place = u32::try_from(self.order.len()).unwrap_or(u32::MAX);
+        *position = u32::try_from(self.order.len()).unwrap_or(u32::MAX);
         self.order.push(thread);
         true
     }

@@ -154,11 +154,11 @@ impl<'a> Pages<'a> {
             }
         }
         let skip = before.saturating_sub(hits.first);
-        let mut room = true;
+        let mut has_room = true;
         let mut put = 0;
         for hit in hits.kept.into_iter().skip(skip) {
-            room = self.put(hit.weight() + shown.len(), || entry(shown, hit), counts);
-            if !room {
+            has_room = self.put(hit.weight() + shown.len(), || entry(shown, hit), counts);
+            if !has_room {
                 return false;
             }
             put += 1;
@@ -166,9 +166,9 @@ impl<'a> Pages<'a> {
         if before + put < hits.count {
             // What was only counted finds no room either.
             self.listed.full = Some(Full { counts, by: FullBy::Bytes });
-            room = false;
+            has_room = false;
         }
-        room
+        has_room
     }
 
     /// Tells the entries that were not told yet. Where nobody takes them they are not listed either:

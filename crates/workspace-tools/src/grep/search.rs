@@ -142,9 +142,9 @@ fn read_whole(
     stop: &Stop,
 ) -> io::Result<Whole> {
     let expected = usize::try_from(content.size()).unwrap_or(usize::MAX);
-    let room = expected.clamp(SMALL, most) + 1;
-    if buffer.len() < room {
-        buffer.resize(room, 0);
+    let capacity = expected.clamp(SMALL, most) + 1;
+    if buffer.len() < capacity {
+        buffer.resize(capacity, 0);
     }
     let mut filled = 0;
     while !stop.is_set() {
@@ -269,8 +269,8 @@ impl<'a> Text<'a> {
             with.is_last = count == 0;
             with.decoded.clear();
             with.taken = 0;
-            let room = with.decoder.max_utf8_buffer_length(count).unwrap_or(RAW * 4);
-            with.decoded.reserve(room);
+            let capacity = with.decoder.max_utf8_buffer_length(count).unwrap_or(RAW * 4);
+            with.decoded.reserve(capacity);
             let raw = &with.raw[..count];
             let _ = with.decoder.decode_to_string(raw, &mut with.decoded, with.is_last);
         }

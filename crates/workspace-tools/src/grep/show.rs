@@ -223,9 +223,9 @@ fn context(hit: &Payload, field: Field<List>) -> Vec<&str> {
 /// The text of a hit with marks around the match, where its place in the text is known.
 fn marked(hit: &Payload) -> Cow<'_, str> {
     let text = spec::TEXT.get(hit).unwrap_or_default();
-    let place = |item: &Value| as_whole(item).and_then(|number| usize::try_from(number).ok());
+    let position = |item: &Value| as_whole(item).and_then(|number| usize::try_from(number).ok());
     let [Some(start), Some(end)] =
-        [0, 1].map(|at| spec::HIGHLIGHT.get(hit)?.get(at).and_then(place))
+        [0, 1].map(|at| spec::HIGHLIGHT.get(hit)?.get(at).and_then(position))
     else {
         return text.into();
     };

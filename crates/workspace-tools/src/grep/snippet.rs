@@ -44,11 +44,11 @@ impl Snippet {
             return Self { text: before + &inner + &after, highlight };
         }
         // Room for both marks, whether or not both are needed.
-        let room = MOST_CHARS - 2;
-        let middle = middle.min(room);
-        let mut take_left = left.min((room - middle) / 2);
-        let take_right = right.min(room - middle - take_left);
-        take_left = left.min(room - middle - take_right);
+        let width = MOST_CHARS - 2;
+        let middle = middle.min(width);
+        let mut take_left = left.min((width - middle) / 2);
+        let take_right = right.min(width - middle - take_left);
+        take_left = left.min(width - middle - take_right);
         let mut text = String::new();
         if take_left < left || is_cut_left {
             text.push(CUT);

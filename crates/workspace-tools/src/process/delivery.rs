@@ -130,14 +130,14 @@ mod tests {
 
     /// Takes pieces as long as there is room.
     struct Window {
-        room: usize,
+        capacity: usize,
         taken: Mutex<Vec<Bytes>>,
         answer: EmitError,
     }
 
     impl Window {
-        fn new(room: usize, answer: EmitError) -> Self {
-            Self { room, taken: Mutex::default(), answer }
+        fn new(capacity: usize, answer: EmitError) -> Self {
+            Self { capacity, taken: Mutex::default(), answer }
         }
     }
 
@@ -145,7 +145,7 @@ mod tests {
         fn emit_until(&self, event: Event, _: Option<Instant>) -> Result<(), EmitError> {
             let Event::Output { data, .. } = event else { panic!("{event:?}") };
             let mut taken = self.taken.lock().unwrap();
-            if taken.len() == self.room {
+            if taken.len() == self.capacity {
                 return Err(self.answer);
             }
             taken.push(data);

@@ -81,8 +81,8 @@ impl Transcript {
             self.spool = Spooling::Failed(error);
         }
 
-        let room = self.head_share() - self.head.len();
-        let (first, rest) = piece.split_at(piece.len().min(room));
+        let limit = self.head_share() - self.head.len();
+        let (first, rest) = piece.split_at(piece.len().min(limit));
         self.head.extend_from_slice(first);
         let share = self.limit - self.head_share();
         if rest.len() >= share {
@@ -139,9 +139,9 @@ impl Transcript {
     }
 }
 
-/// The beginning of `bytes` as at most `room` bytes of text, and how many bytes it stands for. Ends
+/// The beginning of `bytes` as at most `limit` bytes of text, and how many bytes it stands for. Ends
 /// at the end of a line where one is near.
-fn beginning(bytes: &[u8], room: usize) -> (String, usize) {
+fn beginning(bytes: &[u8], limit: usize) -> (String, usize) {
     let whole = &bytes[..bytes.len() - unfinished_character(bytes)];
     let near = whole.len() - whole.len() / 4;
     let bytes = match memchr::memrchr(b'\n', whole) {
@@ -151,14 +151,14 @@ fn beginning(bytes: &[u8], room: usize) -> (String, usize) {
     let mut text = String::new();
     let mut taken = 0;
     for chunk in bytes.utf8_chunks() {
-        let valid = cut::beginning(chunk.valid(), room - text.len());
+        let valid = cut::beginning(chunk.valid(), limit - text.len());
         text.push_str(valid);
         taken += valid.len();
         if valid.len() < chunk.valid().len() {
             break;
         }
         if !chunk.invalid().is_empty() {
-            if text.len() + char::REPLACEMENT_CHARACTER.len_utf8() > room {
+            if text.len() + char::REPLACEMENT_CHARACTER.len_utf8() > limit {
                 break;
             }
             text.push(char::REPLACEMENT_CHARACTER);
@@ -168,9 +168,9 @@ fn beginning(bytes: &[u8], room: usize) -> (String, usize) {
     (text, taken)
 }
 
-/// The end of `bytes` as at most `room` bytes of text, and how many bytes it stands for. Starts at
+/// The end of `bytes` as at most `limit` bytes of text, and how many bytes it stands for. Starts at
 /// the start of a line where one is near.
-fn end(bytes: &[u8], room: usize) -> (String, usize) {
+fn end(bytes: &[u8], limit: usize) -> (String, usize) {
     let broken = bytes.iter().take(3).take_while(|&&byte| is_continuation(byte)).count();
     let whole = &bytes[broken..];
     let bytes = match memchr::memchr(b'\n', whole) {
@@ -178,7 +178,7 @@ fn end(bytes: &[u8], room: usize) -> (String, usize) {
         _ => whole,
     };
     let text = String::from_utf8_lossy(bytes);
-    let mut excess = text.len().saturating_sub(room);
+    let mut excess = text.len().saturating_sub(limit);
     let mut skipped = 0;
     for chunk in bytes.utf8_chunks() {
         if excess == 0 {

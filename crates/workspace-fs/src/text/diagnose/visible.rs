@@ -22,8 +22,8 @@ pub(super) fn line(text: &str) -> String {
     around(text, 0, &[Kind::Whitespace])
 }
 
-fn around(text: &str, place: usize, kinds: &[Kind]) -> String {
-    let start = place.saturating_sub(BEFORE);
+fn around(text: &str, at: usize, kinds: &[Kind]) -> String {
+    let start = at.saturating_sub(BEFORE);
     let mut shown = String::new();
     if start > 0 {
         shown.push('…');
@@ -31,7 +31,7 @@ fn around(text: &str, place: usize, kinds: &[Kind]) -> String {
     let mut characters = text.chars().skip(start).peekable();
     let code_is_space = kinds.contains(&Kind::Whitespace);
     let mut at_edge = start == 0;
-    for _ in 0..place - start + AFTER {
+    for _ in 0..at - start + AFTER {
         let Some(character) = characters.next() else { return shown };
         let doubled = characters.peek().is_none_or(|next| *next == ' ') || shown.ends_with('·');
         match character {

@@ -120,13 +120,13 @@ impl<'a> Hunk<Cow<'a, [u8]>> {
     }
 
     /// Adds a block's lines as far as there is room. Returns how many were left out.
-    fn take(&mut self, block: Block<'a>, room: usize) -> usize {
+    fn take(&mut self, block: Block<'a>, limit: usize) -> usize {
         let changed = block.removed.len() + block.added.len();
         let removed = block.removed.into_iter().map(|text| (Op::Remove, Cow::Borrowed(text)));
         let added = block.added.into_iter().map(|text| (Op::Add, Cow::Owned(text)));
-        let lines = removed.chain(added).take(room);
+        let lines = removed.chain(added).take(limit);
         self.lines.extend(lines.map(|(op, text)| Line { op, text }));
-        changed.saturating_sub(room)
+        changed.saturating_sub(limit)
     }
 
     /// Counts the lines, and turns lines before the hunk into the number of its first one.

@@ -74,16 +74,16 @@ fn clip(lines: &mut [Line]) -> usize {
     let mut clipped = 0;
     for run in lines.chunk_by_mut(|a, b| (a.op == Op::Context) == (b.op == Op::Context)) {
         let removed = run.iter().filter(|line| line.op == Op::Remove).count();
-        let places: Vec<usize> = (0..run.len())
+        let positions: Vec<usize> = (0..run.len())
             .map(|at| {
                 let partner = if at < removed { at + removed } else { at - removed };
                 let partner = run.get(partner).filter(|other| other.op != run[at].op);
                 partner.map_or(0, |other| first_difference(&run[at].text, &other.text))
             })
             .collect();
-        for (line, place) in run.iter_mut().zip(places) {
+        for (line, at) in run.iter_mut().zip(positions) {
             if line.text.len() > BEFORE + AFTER {
-                line.text = excerpt(&line.text, place);
+                line.text = excerpt(&line.text, at);
                 clipped += 1;
             }
         }
@@ -96,10 +96,10 @@ fn first_difference(a: &str, b: &str) -> usize {
     a.chars().zip(b.chars()).take_while(|(a, b)| a == b).count()
 }
 
-fn excerpt(text: &str, place: usize) -> String {
+fn excerpt(text: &str, at: usize) -> String {
     let total = text.chars().count();
-    let start = place.saturating_sub(BEFORE);
-    let end = (place + AFTER).min(total);
+    let start = at.saturating_sub(BEFORE);
+    let end = (at + AFTER).min(total);
     let middle: String = text.chars().skip(start).take(end - start).collect();
     match (start, total - end) {
         (0, 0) => middle,

@@ -150,8 +150,8 @@ fn naive(body: &str, edits: &[Edit<'_>]) -> Option<String> {
         if edit.old.is_empty() || edit.old == edit.new {
             return None;
         }
-        let places = (0..text.len()).filter(|at| text[*at..].starts_with(edit.old)).count();
-        match (edit.scope, places) {
+        let occurrences = (0..text.len()).filter(|at| text[*at..].starts_with(edit.old)).count();
+        match (edit.scope, occurrences) {
             (_, 0) => return None,
             (Scope::Only, 1) | (Scope::All, _) => text = text.replace(edit.old, edit.new),
             (Scope::Only, _) => return None,
