@@ -17,19 +17,19 @@ PLATFORM = f"linux_{archive.MACHINES.get(os.uname().machine, '')}"
 SOURCE = "github.com/owner/provider-sample"
 
 
-def packed(folder: str, out: str, **said: str) -> tuple[str, str]:
+def packed(directory: str, out: str, **said: str) -> tuple[str, str]:
     """Packs a program that says who it is; returns what is told, and the path of the stem."""
     provider = {"name": "sample", "version": "1.2.3", "source": SOURCE, "build": "abc"} | said
-    program = os.path.join(folder, "provider-sample")
+    program = os.path.join(directory, "provider-sample")
     with open(program, "w", encoding="utf-8") as file:
         file.write(f"#!/bin/sh\necho '{json.dumps({'provider': provider})}'\n")
     os.chmod(program, 0o755)
-    target = os.path.join(folder, out)
+    target = os.path.join(directory, out)
     os.mkdir(target)
     script = os.path.join(os.path.dirname(os.path.abspath(__file__)), "archive.py")
     run = subprocess.run(
         [sys.executable, script, "--name", "provider-sample", "--version", "1.2.3", "--source", SOURCE,
-         "--build", "abc", "--out", target, f"{PLATFORM}=target={folder}"],
+         "--build", "abc", "--out", target, f"{PLATFORM}=target={directory}"],
         cwd=os.path.dirname(os.path.dirname(script)), capture_output=True, text=True,
         env=os.environ | {"SOURCE_DATE_EPOCH": "86400"},
     )
@@ -38,12 +38,12 @@ def packed(folder: str, out: str, **said: str) -> tuple[str, str]:
 
 class Archives(unittest.TestCase):
     def setUp(self) -> None:
-        folder = tempfile.TemporaryDirectory()
-        self.addCleanup(folder.cleanup)
-        self.folder = folder.name
+        directory = tempfile.TemporaryDirectory()
+        self.addCleanup(directory.cleanup)
+        self.directory = directory.name
 
     def test_hosts_find_the_archive_its_sum_and_the_lock_entry(self) -> None:
-        told, stem = packed(self.folder, "out")
+        told, stem = packed(self.directory, "out")
         path = f"{stem}_{PLATFORM}.tar.gz"
         sums = f"{hashlib.sha256(archive.read(path)).hexdigest()}  {os.path.basename(path)}\n"
         self.assertEqual(archive.read(f"{stem}_SHA256SUMS").decode(), sums)
@@ -65,13 +65,13 @@ class Archives(unittest.TestCase):
         self.assertTrue(told.endswith(lock), told)
 
     def test_the_same_programs_are_the_same_bytes(self) -> None:
-        one, other = (packed(self.folder, out)[1] for out in ("one", "other"))
+        one, other = (packed(self.directory, out)[1] for out in ("one", "other"))
         for end in (f"_{PLATFORM}.tar.gz", "_SHA256SUMS", ".lock.hcl"):
             self.assertEqual(archive.read(one + end), archive.read(other + end), end)
 
     def test_a_build_that_says_another_identity_is_refused(self) -> None:
         for key, value in [("version", "1.2.4"), ("source", ""), ("build", "def")]:
-            told, stem = packed(self.folder, key, **{key: value})
+            told, stem = packed(self.directory, key, **{key: value})
             self.assertIn(f"it reports the {key} '{value}'", told)
             self.assertFalse(os.path.exists(f"{stem}.lock.hcl"))
 

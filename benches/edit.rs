@@ -12,10 +12,10 @@
     clippy::disallowed_methods,
     clippy::print_stdout,
     clippy::unwrap_used,
-    reason = "a bench prepares its own files, prints its figures, and stops where that fails"
+    reason = "a bench prepares its own files, prints its measurements, and stops where that fails"
 )]
 
-mod figure;
+mod measurement;
 
 use std::fs::{self, File};
 use std::io::{BufRead, BufReader, Write};
@@ -36,7 +36,7 @@ use tool_provider::{EmitError, Event, EventSink};
 use workspace_fs::{Journal, RootsSpec, StateDirectory, Workspace};
 use workspace_tools::{Context, EditFile, Files};
 
-use figure::{Figure, Goal};
+use measurement::{Goal, Measurement};
 
 const OLD: &str = "the needle is here";
 const NEW: &str = "the needle was here";
@@ -109,7 +109,7 @@ async fn measure(directory: &Path, size: usize, rounds: usize) {
         _ => "-".to_owned(),
     };
     let peaks = ["plain", "ours"].map(|what| peak_of(what, directory, size));
-    figures(size, &[plain, tool, preview, grpc, server], peaks);
+    print_measurements(size, &[plain, tool, preview, grpc, server], peaks);
     let [plain_peak, our_peak] = peaks.map(|kib| format!("{kib} kB"));
     println!(
         "{size:>10} {:>12} {:>12} {:>8} {:>12} {:>12} {:>12} {:>8} {:>10} {:>10}",
@@ -125,8 +125,8 @@ async fn measure(directory: &Path, size: usize, rounds: usize) {
     );
 }
 
-/// The figures of one size, for the report.
-fn figures(
+/// The measurements of one size, for the report.
+fn print_measurements(
     size: usize,
     [plain, tool, preview, grpc, server]: &[Option<Duration>; 5],
     peaks: [u64; 2],
@@ -139,7 +139,8 @@ fn figures(
     let milliseconds = |time: &Option<Duration>| time.map(|time| time.as_secs_f64() * 1e3);
     let print = |name: &str, value: &Option<Duration>, peer, goal| {
         if let Some(value) = milliseconds(value) {
-            Figure { name: &format!("{name} of {size}"), value, unit: "ms", peer, goal }.print();
+            Measurement { name: &format!("{name} of {size}"), value, unit: "ms", peer, goal }
+                .print();
         }
     };
     let beside = |name, time| milliseconds(time).map(|time| (name, time));
@@ -151,7 +152,7 @@ fn figures(
     let goal = if is_small { Goal::ValueAtMost(100.0) } else { Goal::None };
     print("Preview of the same", preview, None, goal);
     let [plain, ours] = peaks.map(|kib| kib as f64 / 1024.0);
-    Figure {
+    Measurement {
         name: &format!("peak memory of an edit of {size}"),
         value: ours,
         unit: "MiB",

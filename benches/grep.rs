@@ -16,10 +16,10 @@
     clippy::disallowed_methods,
     clippy::print_stdout,
     clippy::unwrap_used,
-    reason = "a bench prepares its own files, prints its figures, and stops where that fails"
+    reason = "a bench prepares its own files, prints its measurements, and stops where that fails"
 )]
 
-mod figure;
+mod measurement;
 mod peers;
 mod tree;
 
@@ -27,7 +27,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, mpsc};
 use std::time::{Duration, Instant};
 
-use figure::{Figure, Goal};
+use measurement::{Goal, Measurement};
 use peers::{Order, Peer, Taken};
 use sandbox::{Commands, Jail, Level, Mode, Policy};
 use serde_json::{Value, json};
@@ -181,7 +181,7 @@ impl Search {
         if self.also == Also::PeakAndFirst {
             let peer = self.peers.last().zip(others.last());
             let peer = peer.map(|((peer, _), (_, first))| (peer.full_name(), *first));
-            Figure {
+            Measurement {
                 name: &format!("{}: to the first partial_result", self.name),
                 value: first,
                 unit: "ms",
@@ -198,7 +198,7 @@ impl Search {
     fn time(&self, mine: f64, other: Option<(&Peer, Option<f64>, f64)>) {
         let full_name = other.as_ref().map(|(peer, ..)| peer.full_name());
         let beside = other.as_ref().map(|(peer, ..)| format!(", beside {}", peer.name));
-        Figure {
+        Measurement {
             name: &format!("{}{}", self.name, beside.unwrap_or_default()),
             value: mine,
             unit: "ms",
@@ -223,7 +223,7 @@ impl Search {
         let theirs = rg.and_then(|(peer, _)| {
             median_of_peaks(|| peer.peak(directory)).map(|kib| (peer.full_name(), kib))
         });
-        Figure {
+        Measurement {
             name: &format!("{}: peak memory", self.name),
             value: mine / 1024.0,
             unit: "MiB",

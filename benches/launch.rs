@@ -5,7 +5,7 @@
 
 #![expect(clippy::print_stdout, clippy::print_stderr, reason = "a bench prints its table")]
 
-mod figure;
+mod measurement;
 mod running;
 
 use std::ffi::OsStr;
@@ -21,7 +21,7 @@ use provider_workspace::plugin::{COOKIE, HOST_CALLBACKS, PROTOCOL_VERSION};
 use serde_json::json;
 use tool_provider::grpc::{ToolClient, host_callbacks};
 
-use figure::{Figure, Goal};
+use measurement::{Goal, Measurement};
 use running::{
     Outcome, call, launch, launch_with, mebibytes, median, memory, milliseconds, verdict,
 };
@@ -78,7 +78,7 @@ fn starts(provider: &Path, go: Option<&Path>, directory: &Path) -> Outcome<()> {
         let ours = median(&mut times[0]);
         let name = kinds[kind].0;
         let go = times.get_mut(1).map(|go| median(go));
-        Figure {
+        Measurement {
             name: &format!("exec to handshake line, {name}"),
             value: milliseconds(ours),
             unit: "ms",
@@ -125,7 +125,7 @@ async fn calls(directory: &Path) -> Outcome<()> {
             mebibytes(peak),
             verdict(resident <= MOST_RESIDENT_KIB),
         );
-        Figure {
+        Measurement {
             name: &format!("memory after 10,000 calls, {name}"),
             value: mebibytes(resident),
             unit: "MiB",
@@ -170,7 +170,7 @@ async fn latencies(
         empty.as_micros(),
         verdict(ratio <= MOST_CALL_RATIO),
     );
-    Figure {
+    Measurement {
         name: &format!("`read_file` of 2 KiB, {name}"),
         value: reads.as_secs_f64() * 1e6,
         unit: "µs",
@@ -223,7 +223,7 @@ async fn ends(directory: &Path) -> Outcome<()> {
             milliseconds(slowest),
             verdict(half <= MOST_END),
         );
-        Figure {
+        Measurement {
             name: &format!("Shutdown to exit while bash runs, {name}"),
             value: milliseconds(half),
             unit: "ms",

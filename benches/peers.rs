@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 /// A program that is asked the same.
 pub(crate) struct Peer {
-    /// As a reader of the figures knows it, without its version.
+    /// As a reader of the measurements knows it, without its version.
     pub(crate) name: String,
     program: &'static str,
     arguments: Vec<String>,

@@ -6,9 +6,9 @@
 //! machine each of them queues for a processor. The variants take turns, so that noise meets all of
 //! them. Everything is measured twice: with this process small, and with 2 GiB touched.
 #![expect(clippy::disallowed_methods, reason = "the bare spawn is what the jail is compared with")]
-#![expect(clippy::print_stdout, reason = "a benchmark's figures go to the terminal")]
+#![expect(clippy::print_stdout, reason = "a benchmark's measurements go to the terminal")]
 
-mod figure;
+mod measurement;
 
 use std::error::Error;
 use std::ffi::OsString;
@@ -17,7 +17,7 @@ use std::path::{Path, PathBuf};
 use std::process::{ExitCode, Stdio};
 use std::time::{Duration, Instant};
 
-use figure::{Figure, Goal};
+use measurement::{Goal, Measurement};
 use sandbox::{Command, Jail, Level, Namespaces, Policy};
 
 const SHELL: &str = "/bin/bash";
@@ -55,7 +55,7 @@ fn measure(runs: usize) -> Result<(), Box<dyn Error>> {
         let name = level.map_or_else(String::new, |level| level.to_string());
         let middle = median(&mut times).as_secs_f64() * 1e3;
         println!("  {name:<8} {middle:>7.2} ms");
-        Figure {
+        Measurement {
             name: &format!("building a jail, level {name}"),
             value: middle,
             unit: "ms",
@@ -113,14 +113,14 @@ fn calls(title: &str, root: &Path, runs: usize) -> Result<(), Box<dyn Error>> {
         let middle = median(times);
         if let Some(most) = most_ratio(name) {
             let microseconds = |time: Duration| time.as_secs_f64() * 1e6;
-            let figure = |what: &str, peer, goal| {
+            let print = |what: &str, peer, goal| {
                 let name = &format!("{what} at level {name}, {title}");
-                Figure { name, value: microseconds(middle), unit: "µs", peer, goal }.print();
+                Measurement { name, value: microseconds(middle), unit: "µs", peer, goal }.print();
             };
             let bare = Some(("a bare one", microseconds(bare)));
-            figure("jailed `bash -c true`", bare, Goal::RatioAtMost(most));
+            print("jailed `bash -c true`", bare, Goal::RatioAtMost(most));
             let bwrap = bwrap.map(|time| ("bwrap, equal policy", microseconds(time)));
-            figure("the same, beside bwrap,", bwrap, Goal::None);
+            print("the same, beside bwrap,", bwrap, Goal::None);
         }
         println!(
             "  {name:<8} {:>7.0} us  p99 {:>7.0} us  {:.2} x",

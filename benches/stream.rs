@@ -10,7 +10,7 @@
 #![expect(clippy::disallowed_methods, reason = "the bare command is what this compares with")]
 #![expect(clippy::print_stdout, reason = "a bench prints its table")]
 
-mod figure;
+mod measurement;
 mod running;
 
 use std::io::Read;
@@ -18,9 +18,9 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-use figure::{Figure, Goal};
 use futures_util::StreamExt as _;
 use goplugin::host::{Plugin, Security};
+use measurement::{Goal, Measurement};
 use running::{Outcome, call, launch, mebibytes, median, memory, milliseconds, verdict};
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::process::{Pid, PidfdFlags, pidfd_open};
@@ -132,7 +132,7 @@ async fn throughput(directory: &Path, root: &Path) -> Outcome<()> {
                 large.as_secs_f64() / ours.as_secs_f64(),
                 cpu.as_secs_f64(),
             );
-            Figure {
+            Measurement {
                 name: &format!("2 GiB of `{name}` to the host, {kind}"),
                 value: rate(ours),
                 unit: "GiB/s",
@@ -147,7 +147,7 @@ async fn throughput(directory: &Path, root: &Path) -> Outcome<()> {
             mebibytes(peak),
             verdict(peak <= MOST_PEAK_KIB)
         );
-        figure_of_peak(&format!("2 GiB to the host, {kind}: peak memory of the provider"), peak);
+        print_peak(&format!("2 GiB to the host, {kind}: peak memory of the provider"), peak);
         provider.plugin.kill().await;
     }
     Ok(())
@@ -206,15 +206,15 @@ async fn slow_reader(directory: &Path, root: &Path) -> Outcome<()> {
             verdict(peak <= MOST_PEAK_KIB)
         );
         let name = format!("`{name}`, one message a second: peak memory of the provider");
-        figure_of_peak(&name, peak);
+        print_peak(&name, peak);
     }
     provider.plugin.kill().await;
     Ok(())
 }
 
-fn figure_of_peak(name: &str, kib: u64) {
+fn print_peak(name: &str, kib: u64) {
     let goal = Goal::ValueAtMost(mebibytes(MOST_PEAK_KIB));
-    Figure { name, value: mebibytes(kib), unit: "MiB", peer: None, goal }.print();
+    Measurement { name, value: mebibytes(kib), unit: "MiB", peer: None, goal }.print();
 }
 
 /// From the moment that a command writes to the moment that the host has it.
@@ -238,7 +238,7 @@ async fn first_bytes(directory: &Path, root: &Path) -> Outcome<()> {
         milliseconds(times[times.len() * 99 / 100]),
         verdict(middle <= MOST_FIRST),
     );
-    figure_of_time("first byte, after the command wrote it", middle, MOST_FIRST);
+    print_time("first byte, after the command wrote it", middle, MOST_FIRST);
     provider.plugin.kill().await;
     Ok(())
 }
@@ -284,15 +284,15 @@ async fn cancels(directory: &Path, root: &Path) -> Outcome<()> {
             verdict(middle <= MOST_CANCEL),
         );
         let name = format!("cancel to the last process gone, {name}");
-        figure_of_time(&name, middle, MOST_CANCEL);
+        print_time(&name, middle, MOST_CANCEL);
     }
     provider.plugin.kill().await;
     Ok(())
 }
 
-fn figure_of_time(name: &str, time: Duration, most: Duration) {
+fn print_time(name: &str, time: Duration, most: Duration) {
     let goal = Goal::ValueAtMost(milliseconds(most));
-    Figure { name, value: milliseconds(time), unit: "ms", peer: None, goal }.print();
+    Measurement { name, value: milliseconds(time), unit: "ms", peer: None, goal }.print();
 }
 
 /// The processes that have `mark` among their arguments.

@@ -5,7 +5,7 @@
 //!   `--no-default-features` it builds nothing of the product, which may not compile without it.
 //! - `cargo run -p xtask -- docs` writes the reference pages of docs/; with `--check` it fails where one
 //!   is not as it would be written.
-//! - `cargo run -p xtask -- report [BENCH…]` runs the benches, stores their figures and shows them in
+//! - `cargo run -p xtask -- report [BENCH…]` runs the benches, stores their measurements and shows them in
 //!   README; `report --table` only shows what is stored.
 #![forbid(unsafe_code)]
 

@@ -8,7 +8,7 @@ use std::io::{BufRead as _, BufReader, Write as _};
 use std::process::{Command, Stdio};
 
 use crate::root;
-use table::{Bench, Figure, Report, with_tables};
+use table::{Bench, Measurement, Report, with_tables};
 
 /// The benches, in the order of README.
 const BENCHES: [&str; 5] = ["launch", "spawn", "edit", "grep", "stream"];
@@ -18,7 +18,7 @@ const README: &str = "README.md";
 
 type Outcome<T> = Result<T, Box<dyn Error>>;
 
-/// Runs the named benches, or all where none is named; the others' stored figures stay.
+/// Runs the named benches, or all where none is named; the others' stored measurements stay.
 pub(crate) fn measure(names: &[&str]) -> Outcome<()> {
     let mut report = stored()?;
     if let Some(unknown) = names.iter().find(|name| !BENCHES.contains(name)) {
@@ -35,7 +35,7 @@ pub(crate) fn measure(names: &[&str]) -> Outcome<()> {
     write_tables()
 }
 
-/// Writes README's tables from the stored figures.
+/// Writes README's tables from the stored measurements.
 pub(crate) fn write_tables() -> Outcome<()> {
     let readme = root().join(README);
     let text = with_tables(&fs::read_to_string(&readme)?, &stored()?)?;
@@ -46,7 +46,7 @@ fn stored() -> Outcome<Report> {
     Ok(Report::parse(&fs::read_to_string(root().join(STORED))?)?)
 }
 
-/// Runs one bench, lets its reader see what it prints, and keeps its figures.
+/// Runs one bench, lets its reader see what it prints, and keeps its measurements.
 fn measured(name: &str) -> Outcome<Bench> {
     let machine = Machine::of_this_process()?;
     let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
@@ -60,11 +60,11 @@ fn measured(name: &str) -> Outcome<Bench> {
         }
     }
     let mut child = command.spawn()?;
-    let mut figures = Vec::new();
+    let mut measurements = Vec::new();
     for line in BufReader::new(child.stdout.take().ok_or("no standard output")?).lines() {
         let line = line?;
-        match Figure::parse(&line)? {
-            Some(figure) => figures.push(figure),
+        match Measurement::parse(&line)? {
+            Some(measurement) => measurements.push(measurement),
             None => writeln!(std::io::stdout(), "{line}")?,
         }
     }
@@ -72,7 +72,7 @@ fn measured(name: &str) -> Outcome<Bench> {
     if !status.success() {
         return Err(format!("{name} ended with {status}").into());
     }
-    if figures.is_empty() {
+    if measurements.is_empty() {
         return Err(format!("{name} printed no number").into());
     }
     Ok(Bench {
@@ -80,7 +80,7 @@ fn measured(name: &str) -> Outcome<Bench> {
         date: time::OffsetDateTime::now_utc().date().to_string(),
         machine: machine.description,
         command: format!("{}cargo bench --bench {name}", machine.prefix),
-        figures,
+        measurements,
     })
 }
 
@@ -122,7 +122,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_tables_of_readme_come_out_of_the_stored_figures_unchanged() {
+    fn the_tables_of_readme_come_out_of_the_stored_measurements_unchanged() {
         let text = fs::read_to_string(root().join(STORED)).unwrap();
         let report = stored().unwrap();
         assert!(!report.benches.is_empty());
@@ -133,10 +133,11 @@ mod tests {
     }
 
     #[test]
-    fn a_figure_that_changes_changes_the_table_and_a_goal_is_judged() {
+    fn a_measurement_that_changes_changes_the_table_and_a_goal_is_judged() {
         let stored = |ratio: &str| {
-            let figure = format!("figure\tstart\t2.5\tms\ta peer\t5.0\t{ratio}\tratio <= 0.5");
-            Report::parse(&format!("bench\tx\t2026-01-01\tone\tcargo bench\n{figure}\n")).unwrap()
+            let measurement = format!("figure\tstart\t2.5\tms\ta peer\t5.0\t{ratio}\tratio <= 0.5");
+            Report::parse(&format!("bench\tx\t2026-01-01\tone\tcargo bench\n{measurement}\n"))
+                .unwrap()
         };
         let readme = "a\n<!-- figures: written by `cargo run -p xtask -- report` -->\nold\n\
                       <!-- figures: end -->\nb\n";
@@ -150,15 +151,15 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_figure_is_told_from_one_that_is_broken() {
-        assert_eq!(Figure::parse("  plain  2.5 ms"), Ok(None));
+    fn what_is_no_measurement_is_distinguished_from_one_that_is_broken() {
+        assert_eq!(Measurement::parse("  plain  2.5 ms"), Ok(None));
         for broken in [
             "figure\tname\t1\tms",
             "figure\tname\tfast\tms\t-\t-\t-\t-",
             "figure\tname\t1\tms\t-\t-\t-\tratio < 2",
             "figure\ta|b\t1\tms\t-\t-\t-\t-",
         ] {
-            assert!(Figure::parse(broken).is_err(), "{broken}");
+            assert!(Measurement::parse(broken).is_err(), "{broken}");
         }
     }
 }

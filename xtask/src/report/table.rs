@@ -1,4 +1,4 @@
-//! The stored figures, and README's tables of them.
+//! The stored measurements, and README's tables of them.
 
 use std::fmt;
 
@@ -20,12 +20,12 @@ pub(crate) struct Bench {
     pub(crate) machine: String,
     /// What measures it again.
     pub(crate) command: String,
-    pub(crate) figures: Vec<Figure>,
+    pub(crate) measurements: Vec<Measurement>,
 }
 
-/// One line of a bench, as `benches/figure.rs` writes it.
+/// One line of a bench, as `benches/measurement.rs` writes it.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) struct Figure {
+pub(crate) struct Measurement {
     name: String,
     value: String,
     unit: String,
@@ -67,12 +67,19 @@ impl Report {
             if let ["bench", name, date, machine, command] = fields[..] {
                 let [name, date, machine, command] =
                     [name, date, machine, command].map(str::to_owned);
-                report.benches.push(Bench { name, date, machine, command, figures: Vec::new() });
+                report.benches.push(Bench {
+                    name,
+                    date,
+                    machine,
+                    command,
+                    measurements: Vec::new(),
+                });
                 continue;
             }
-            let figure = Figure::parse(line)?.ok_or_else(|| format!("{line:?} is no figure"))?;
-            let bench = report.benches.last_mut().ok_or("a figure without a bench")?;
-            bench.figures.push(figure);
+            let measurement =
+                Measurement::parse(line)?.ok_or_else(|| format!("{line:?} is no measurement"))?;
+            let bench = report.benches.last_mut().ok_or("a measurement without a bench")?;
+            bench.measurements.push(measurement);
         }
         Ok(report)
     }
@@ -86,9 +93,9 @@ impl Report {
 impl fmt::Display for Report {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         writeln!(f, "# Written by `cargo run -p xtask -- report`; README shows it.")?;
-        for Bench { name, date, machine, command, figures } in &self.benches {
+        for Bench { name, date, machine, command, measurements } in &self.benches {
             writeln!(f, "bench\t{name}\t{date}\t{machine}\t{command}")?;
-            figures.iter().try_for_each(|figure| writeln!(f, "{figure}"))?;
+            measurements.iter().try_for_each(|measurement| writeln!(f, "{measurement}"))?;
         }
         Ok(())
     }
@@ -96,19 +103,19 @@ impl fmt::Display for Report {
 
 impl Bench {
     fn table(&self) -> String {
-        let Self { date, machine, command, figures, .. } = self;
+        let Self { date, machine, command, measurements, .. } = self;
         let mut table = format!(
             "`{command}` ({date}; {machine}):\n\n\
              | what | ours | compared with | ratio | goal |\n|---|---|---|---|---|\n"
         );
-        for figure in figures {
-            table.push_str(&figure.row());
+        for measurement in measurements {
+            table.push_str(&measurement.row());
         }
         table
     }
 }
 
-impl Figure {
+impl Measurement {
     /// Reads a line of a bench. None for a line that is meant for people.
     pub(crate) fn parse(line: &str) -> Result<Option<Self>, String> {
         let Some(rest) = line.strip_prefix("figure\t") else { return Ok(None) };
@@ -166,7 +173,7 @@ impl Figure {
 }
 
 /// As a bench writes it.
-impl fmt::Display for Figure {
+impl fmt::Display for Measurement {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { name, value, unit, peer, goal } = self;
         write!(f, "figure\t{name}\t{value}\t{unit}\t")?;

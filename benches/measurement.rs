@@ -1,11 +1,11 @@
-//! The line in which a bench says a figure to `cargo run -p xtask -- report`.
+//! The line in which a bench reports a measurement to `cargo run -p xtask -- report`.
 //!
 //! `figure`, name, value, unit, peer, the peer's value, ratio and goal, parted by tabs; `-` where
 //! there is none. The rest of what a bench prints is for people.
 #![expect(clippy::print_stdout, reason = "the line goes to the report that started the bench")]
 
-/// One figure, with what it is compared with.
-pub(crate) struct Figure<'a> {
+/// One measurement, with what it is compared with.
+pub(crate) struct Measurement<'a> {
     /// What was measured. Unique over all benches, without tabs and bars.
     pub(crate) name: &'a str,
     /// What was measured of ours: usually a median.
@@ -18,20 +18,20 @@ pub(crate) struct Figure<'a> {
     pub(crate) goal: Goal,
 }
 
-/// What a figure has to keep to.
+/// The goal of a measurement.
 #[expect(dead_code, reason = "not every bench promises in every way")]
 pub(crate) enum Goal {
     /// Nothing was promised.
     None,
     /// Ours ÷ the peer's is at most this.
     RatioAtMost(f64),
-    /// Ours ÷ the peer's is at least this: for figures that are better when higher.
+    /// Ours ÷ the peer's is at least this: for measurements that are better when higher.
     RatioAtLeast(f64),
-    /// Ours is at most this, in the figure's own unit.
+    /// Ours is at most this, in the unit of the measurement.
     ValueAtMost(f64),
 }
 
-impl Figure<'_> {
+impl Measurement<'_> {
     /// Writes the line to standard output.
     pub(crate) fn print(&self) {
         let (peer, peer_value, ratio) = match self.peer {
