@@ -19,7 +19,7 @@ use goplugin::Signals;
 use tool_provider::error::chain;
 
 /// How long what was left running may take to be gone once it is killed.
-const LAST_SWEEP: Duration = Duration::from_secs(2);
+const KILL_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// The exit code where the binary could not be tested.
 const UNTESTABLE: u8 = 2;
@@ -85,7 +85,7 @@ async fn tried(options: &Options) -> Result<Report, StopReason> {
         () = interrupts.recv() => Err(StopReason::Interrupted),
     };
     // Nothing that was started outlives the trial, however it ended.
-    processes::kill_all(LAST_SWEEP).await;
+    processes::kill_all(KILL_TIMEOUT).await;
     show_progress("");
     ended.map(|()| trial.report)
 }

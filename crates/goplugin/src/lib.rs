@@ -42,10 +42,10 @@
 compile_error!("goplugin runs on Linux only: it waits for processes by pidfd, and reads /proc");
 
 mod broker;
-mod buffers;
 mod duplex;
 mod handshake;
 mod listener;
+mod malloc;
 mod mux;
 mod pb;
 mod services;

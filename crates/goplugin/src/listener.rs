@@ -23,10 +23,10 @@ use crate::handshake::Address;
 use crate::tls::Tls;
 
 mod peer;
-mod sweep;
+mod stale_sockets;
 
 pub(super) use peer::Peers;
-pub(super) use sweep::sweep;
+pub(super) use stale_sockets::remove_stale_sockets;
 
 /// Start of every socket's file name, so that a later start knows its own leftovers. The process
 /// number and a random number follow.

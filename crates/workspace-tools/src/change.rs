@@ -3,10 +3,10 @@
 
 mod show;
 
-use crate::fault::Classify as _;
-use crate::fault::classify;
-use crate::fault::unless_ended;
-use crate::fault::waiting;
+use crate::classify::Classify as _;
+use crate::classify::classify;
+use crate::lock_wait::unless_ended;
+use crate::lock_wait::waiting;
 use std::path::Path;
 
 use serde_json::Value;

@@ -7,8 +7,8 @@ mod pattern;
 mod show;
 pub mod spec;
 
-use crate::fault::Classify as _;
-use crate::fault::classify;
+use crate::classify::Classify as _;
+use crate::classify::classify;
 use workspace_fs::text::name;
 use workspace_fs::tree::{IgnoreRules, PathGlob, Selection};
 use workspace_fs::{Action, Fault, FileKind, PathArgument, ResolvedPath, Target};

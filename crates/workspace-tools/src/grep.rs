@@ -15,7 +15,7 @@ mod show;
 mod snippet;
 pub mod spec;
 
-use crate::fault::Classify as _;
+use crate::classify::Classify as _;
 use std::num::NonZero;
 
 use super::field::NOTICE;

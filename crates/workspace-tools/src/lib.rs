@@ -17,10 +17,11 @@ pub mod process;
 pub mod read_file;
 pub mod write_file;
 
-mod fault;
+mod classify;
 mod files;
 mod ignore_files;
 mod language;
+mod lock_wait;
 mod prefix;
 mod sessions;
 

@@ -4,8 +4,8 @@ mod scan;
 mod show;
 pub mod spec;
 
-use crate::fault::classify;
-use crate::fault::waiting;
+use crate::classify::classify;
+use crate::lock_wait::waiting;
 use workspace_fs::text::encoding::Encoding;
 use workspace_fs::text::name;
 use workspace_fs::text::window::{Full, MAX_LINE, Numbering};

@@ -32,7 +32,7 @@ pub(crate) fn stories() -> Vec<case::Case> {
     let once = tests![
         "containment":
         nothing_is_left_when_the_provider_is_killed needs [Need::Program("setsid")],
-        what_a_killed_provider_leaves_on_the_disk_is_swept_by_the_next,
+        what_a_killed_provider_leaves_on_the_disk_is_removed_by_the_next,
     ];
     [at_each_level, once].concat()
 }
@@ -248,7 +248,7 @@ fn orphaned(pid: i32) -> bool {
     running && status.lines().any(|line| line == "PPid:\t1")
 }
 
-fn what_a_killed_provider_leaves_on_the_disk_is_swept_by_the_next() {
+fn what_a_killed_provider_leaves_on_the_disk_is_removed_by_the_next() {
     let base = tempfile::tempdir().unwrap();
     let jails = || {
         let user = rustix::process::geteuid().as_raw();

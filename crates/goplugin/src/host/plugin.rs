@@ -19,10 +19,10 @@ use super::child::{Child, Exit};
 use super::launch::{LaunchError, Multiplex};
 use crate::HEALTH_NAME;
 use crate::broker::{Broker, BrokerError, Link, Served};
-use crate::buffers;
 use crate::duplex::Duplex;
 use crate::handshake::{Address, HandshakeLine, MultiplexField};
 use crate::listener::{self, Peers, SocketRules};
+use crate::malloc;
 use crate::mux::Mux;
 use crate::pb::Empty;
 use crate::pb::grpc_broker_client::GrpcBrokerClient;
@@ -79,7 +79,7 @@ impl Plugin {
         tls: Option<Tls>,
         multiplex: Multiplex,
     ) -> Result<Self, LaunchError> {
-        buffers::keep();
+        malloc::keep_freed_memory();
         let raw = listener::connect(&line.address).await.map_err(LaunchError::Connect)?;
         let (transport, link, main) = match multiplex {
             Multiplex::Off => {

@@ -92,7 +92,7 @@ async fn ports_are_tried_in_order_within_the_range() {
 }
 
 #[tokio::test]
-async fn only_dead_sockets_of_our_own_kind_are_swept() {
+async fn only_dead_sockets_of_our_own_kind_are_removed() {
     let directory = tempfile::tempdir().unwrap();
     let living = unix_rules(directory.path()).bind().unwrap();
     // No process has the highest number that a pid can take.
@@ -101,7 +101,7 @@ async fn only_dead_sockets_of_our_own_kind_are_swept() {
     for path in [&dead, &of_others] {
         drop(std::os::unix::net::UnixListener::bind(path).unwrap());
     }
-    sweep(directory.path());
+    remove_stale_sockets(directory.path());
     assert_eq!(files(directory.path()), 2);
     assert!(rustix::fs::stat(&dead).is_err());
     assert!(rustix::fs::stat(path_of(&living)).is_ok());

@@ -22,10 +22,10 @@ use super::lifetime::{HostWatch, StopReason, host_died, stop_signals};
 use super::stdio::{StandardStreams, Stdio};
 use crate::HEALTH_NAME;
 use crate::broker::{Broker, Link};
-use crate::buffers;
 use crate::duplex::Duplex;
 use crate::handshake::{Cookie, HandshakeLine, MultiplexField};
-use crate::listener::{SocketFile, secured, sweep};
+use crate::listener::{SocketFile, remove_stale_sockets, secured};
+use crate::malloc;
 use crate::mux::Mux;
 use crate::pb::grpc_broker_server::GrpcBrokerServer;
 use crate::pb::grpc_controller_server::GrpcControllerServer;
@@ -110,7 +110,7 @@ where
     let prepared = Prepared::new(&settings)?;
     let stdout = prepared.print_line().map_err(ServeError::Handshake)?;
     // Everything from here on is off the way to the handshake line.
-    buffers::keep();
+    malloc::keep_freed_memory();
     let stdio = Stdio::default();
     if settings.standard_streams == StandardStreams::Stream {
         stdio
@@ -119,9 +119,9 @@ where
     }
     if settings.listen == Listen::Unix {
         let directory = settings.environment.socket_directory();
-        // What is not swept now is swept at the next start.
-        let thread = std::thread::Builder::new().name("sweep".to_owned());
-        let _ = thread.spawn(move || sweep(&directory));
+        // What is not removed now is removed at the next start.
+        let thread = std::thread::Builder::new().name("stale-sockets".to_owned());
+        let _ = thread.spawn(move || remove_stale_sockets(&directory));
     }
     let stop = Stop::default();
     let watch = async {

@@ -1,6 +1,6 @@
 //! Where a command runs, and where git keeps what belongs to that place.
 
-use crate::fault::Classify as _;
+use crate::classify::Classify as _;
 use std::path::{Component, Path, PathBuf};
 
 use super::Arguments;

@@ -4,7 +4,7 @@
 //! window are counted and not kept, a window counted from the end is searched backwards from there,
 //! and after the window a little more is read in case the end is near.
 
-use crate::fault::Classify as _;
+use crate::classify::Classify as _;
 use std::cell::Cell;
 use std::ops::ControlFlow;
 

@@ -1,4 +1,4 @@
-//! Memory for messages, kept from one message to the next.
+//! Keeps the memory of messages in the process, whatever the allocator would do.
 
 use std::hint::black_box;
 use std::sync::Once;
@@ -13,11 +13,11 @@ const BLOCK: usize = 1 << 20;
 /// fault, which cost a fifth to a third of the throughput. It raises that limit to twice the size of
 /// the largest block it has seen freed (`mallopt(3)`, "dynamic mmap threshold"), so it is shown one.
 /// No page of the block is touched. Other allocators take no notice.
-pub(super) fn keep() {
+pub(super) fn keep_freed_memory() {
     static ONCE: Once = Once::new();
     ONCE.call_once(|| {
         let mut block = Vec::<u8>::new();
-        // Without room for it nothing is lost but speed.
+        // Where it cannot be allocated, only speed is lost.
         let _ = block.try_reserve_exact(BLOCK);
         drop(black_box(block));
     });

@@ -14,13 +14,13 @@ use super::{SOCKET_PREFIX, unix_socket};
 /// Removes the sockets that killed plugins of this user left in `directory`: named like ours, of a
 /// process that is gone, and refusing connections (which tells a process of another namespace that
 /// shares the directory). Others' files are not touched, and living plugins are not connected to.
-pub(crate) fn sweep(directory: &Path) {
-    if let Err(errno) = sweep_directory(directory) {
+pub(crate) fn remove_stale_sockets(directory: &Path) {
+    if let Err(errno) = remove_stale(directory) {
         tracing::debug!(directory = %directory.display(), error = %errno, "leftover sockets stay");
     }
 }
 
-fn sweep_directory(directory: &Path) -> Result<(), Errno> {
+fn remove_stale(directory: &Path) -> Result<(), Errno> {
     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
     let handle = rustix::fs::open(directory, flags, Mode::empty())?;
     let own = rustix::process::geteuid().as_raw();

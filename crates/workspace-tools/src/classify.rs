@@ -1,11 +1,10 @@
-//! What became of a path, in the tools' own error taxonomy.
+//! Errors of the file system in the tools' own error taxonomy.
 
 use rustix::io::Errno;
 
 use workspace_fs::text::name;
-use workspace_fs::{Action, Fault, LONGEST_WAIT, Wait, WorkspaceError};
+use workspace_fs::{Action, Fault, WorkspaceError};
 
-use crate::Context;
 use tool_provider::ToolError;
 use tool_provider::error::LONGEST_PATH;
 use tool_provider::shorten::shorten;
@@ -78,7 +77,7 @@ pub(crate) fn classify(mut error: WorkspaceError) -> ToolError {
     }
 }
 
-/// A refusal of ours, told in the terms of the system call that was not made.
+/// A refusal of ours, in the terms of the system call that was not made.
 fn denied(message: String, errno: Errno, action: Action) -> ToolError {
     let (right, setting) = match action {
         Action::Read | Action::List | Action::Inspect => ("read", "roots or read_only_roots"),
@@ -88,27 +87,6 @@ fn denied(message: String, errno: Errno, action: Action) -> ToolError {
         .with_detail("errno", errno.raw_os_error())
         .with_detail("missing_right", right)
         .with_detail("setting", setting)
-}
-
-/// Does something that waits for a file's lock, at most 10 s and at most until the call has to end.
-///
-/// # Errors
-/// As `action`; `cancelled` or `timeout` when the call ended the wait.
-pub(crate) fn waiting<T>(
-    context: &Context<'_>,
-    action: impl FnOnce(Wait<'_>) -> Result<T, WorkspaceError>,
-) -> Result<T, ToolError> {
-    let should_stop = || context.check().is_err();
-    action(Wait { limit: LONGEST_WAIT, should_stop: &should_stop })
-        .map_err(|error| unless_ended(error, context))
-}
-
-/// The failure, or what ended the call where that is why the work was stopped.
-pub(crate) fn unless_ended(error: WorkspaceError, context: &Context<'_>) -> ToolError {
-    match (&*error.fault, context.check()) {
-        (Fault::Stopped, Err(ended)) => ended,
-        _ => classify(error),
-    }
 }
 
 #[cfg(test)]
