@@ -295,7 +295,10 @@ fn private_base(
     grants: &Grants,
     confinement: Confinement,
 ) -> Result<PathBuf, JailError> {
-    let named = policy.private_in.clone().unwrap_or_else(std::env::temp_dir);
+    let named = policy.private_in.clone().unwrap_or_else(|| {
+        // One that TMPDIR names in vain keeps no jail from being built.
+        Some(std::env::temp_dir()).filter(|named| named.is_dir()).unwrap_or_else(|| "/tmp".into())
+    });
     // Where nothing is enforced, commands can write anywhere.
     let reached = match confinement {
         Confinement::None => None,

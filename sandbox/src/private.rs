@@ -22,7 +22,7 @@ use std::time::Duration;
 
 use rustix::fs::{
     AtFlags, CWD, Dir, FileType, FlockOperation, Mode, OFlags, Stat, flock, fstat, mkdirat, openat,
-    renameat, unlinkat,
+    renameat, statat, unlinkat,
 };
 use rustix::io::Errno;
 
@@ -44,8 +44,9 @@ pub struct Private {
 /// The directories on disk. Dropping this removes them.
 #[derive(Debug)]
 pub(crate) struct PrivateDirs {
-    /// The user's own directory.
+    /// The user's own directory, and its path.
     own: OwnedFd,
+    own_at: PathBuf,
     /// The name, handle and path of this jail's directory within it.
     name: String,
     handle: OwnedFd,
@@ -78,19 +79,18 @@ impl PrivateDirs {
             let path = path.to_owned();
             move |source: Errno| PrivateError { path, source: source.into() }
         };
-        let (own, path) = user_dir(base)?;
-        let order = open_lock(&own).map_err(failed(&path.join(LOCK)))?;
-        take(&order).map_err(failed(&path.join(LOCK)))?;
+        let (own, path, order) = enter_in_order(base)?;
         remove_abandoned(&own);
         let name = format!("jail-{:016x}", random());
         let at = path.join(&name);
         let handle = make_in(&own, &name).map_err(failed(&at))?;
         let lock = open_lock(&handle).map_err(failed(&at))?;
         flock(&lock, FlockOperation::NonBlockingLockExclusive).map_err(failed(&at))?;
-        let dirs = Self { own, name, handle, at, _lock: lock };
+        let dirs = Self { own, own_at: path, name, handle, at, _lock: lock };
         for name in ["tmp", "cache", "home", "spool", "root"] {
             make_in(&dirs.handle, name).map_err(failed(&dirs.at.join(name)))?;
         }
+        drop(order);
         Ok(dirs)
     }
 
@@ -125,9 +125,47 @@ impl PrivateDirs {
 impl Drop for PrivateDirs {
     fn drop(&mut self) {
         // The next provider removes what this one cannot.
-        let _ =
-            empty(&self.handle).and_then(|()| unlinkat(&self.own, &self.name, AtFlags::REMOVEDIR));
+        let _ = empty(&self.handle)
+            .and_then(|()| unlinkat(&self.own, &self.name, AtFlags::REMOVEDIR))
+            .and_then(|()| remove_if_last(&self.own, &self.own_at));
     }
+}
+
+/// Opens the user's own directory and takes its order lock. The last provider that ends removes both,
+/// so what is locked has to be there still.
+fn enter_in_order(base: &Path) -> Result<(OwnedFd, PathBuf, OwnedFd), PrivateError> {
+    let mut tries = 1;
+    loop {
+        let (own, path) = user_dir(base)?;
+        let locked = open_lock(&own).and_then(|order| {
+            take(&order)?;
+            let (held, named) = (fstat(&order)?, statat(&own, LOCK, AtFlags::SYMLINK_NOFOLLOW)?);
+            if held.st_ino == named.st_ino { Ok(order) } else { Err(Errno::NOENT) }
+        });
+        match locked {
+            Ok(order) => return Ok((own, path, order)),
+            Err(Errno::NOENT) if tries < TRIES => tries += 1,
+            Err(source) => {
+                return Err(PrivateError { path: path.join(LOCK), source: source.into() });
+            }
+        }
+    }
+}
+
+/// Removes the user's own directory if no other provider has a place in it, nor begins to.
+fn remove_if_last(own: &OwnedFd, at: &Path) -> rustix::io::Result<()> {
+    let order = open_lock(own)?;
+    flock(&order, FlockOperation::NonBlockingLockExclusive)?;
+    let mut others = false;
+    each(own, |name| {
+        others |= name.to_bytes() != LOCK.as_bytes();
+        Ok(())
+    })?;
+    if others {
+        return Ok(());
+    }
+    unlinkat(own, LOCK, AtFlags::empty())?;
+    unlinkat(CWD, at, AtFlags::REMOVEDIR)
 }
 
 /// The path of the user's own directory in `base`, which need not exist.
@@ -316,9 +354,29 @@ mod tests {
             let closed = Permissions::from_mode(0o000);
             fs::set_permissions(dirs.tmp().join(dir), closed).unwrap();
         }
+        let second = PrivateDirs::make(base.path()).unwrap();
         let at = dirs.at.clone();
         drop(dirs);
-        assert!(!at.exists());
+        assert!(!at.exists() && second.at.exists());
+        drop(second);
+        assert_eq!(fs::read_dir(base.path()).unwrap().count(), 0, "the last one leaves nothing");
+        drop(PrivateDirs::make(base.path()).unwrap());
+    }
+
+    #[test]
+    fn providers_that_come_and_go_at_once_do_not_disturb_one_another() {
+        let base = tempfile::tempdir().unwrap();
+        thread::scope(|scope| {
+            for _ in 0..4 {
+                scope.spawn(|| {
+                    for _ in 0..50 {
+                        let dirs = PrivateDirs::make(base.path()).unwrap();
+                        fs::write(dirs.tmp().join("file"), "").unwrap();
+                    }
+                });
+            }
+        });
+        assert_eq!(fs::read_dir(base.path()).unwrap().count(), 0);
     }
 
     #[test]

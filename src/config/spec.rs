@@ -4,7 +4,9 @@
 use tool_provider::schema::{EXACT, Kind, Property, Schema};
 
 /// Longest time that a command may be given: a day.
-const DAY_MS: i64 = 24 * 60 * 60 * 1000;
+/// The longest timeout of a command: what bash tells a host before it is configured is one deadline for
+/// every call.
+const HOUR_MS: i64 = 60 * 60 * 1000;
 
 /// Every key of the provider's block, in the order in which it is documented.
 ///
@@ -80,15 +82,15 @@ pub fn properties() -> Vec<Property> {
         ),
         Property::with_default(
             "bash_timeout_ms",
-            Kind::Range { min: 1, max: DAY_MS },
+            Kind::Range { min: 1, max: HOUR_MS },
             "120000",
             "How long a command may run when its call names no timeout, in milliseconds.",
         ),
         Property::with_default(
             "bash_max_timeout_ms",
-            Kind::Range { min: 1, max: DAY_MS },
+            Kind::Range { min: 1, max: HOUR_MS },
             "600000",
-            "The longest timeout that a call may name, in milliseconds.",
+            "The longest timeout that a call may name, in milliseconds; at most an hour.",
         ),
         Property::with_default(
             "bash_output_bytes",

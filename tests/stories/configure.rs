@@ -1,9 +1,12 @@
 //! What a configuration may hold, and what a host hears when it is wrong.
 
+use std::sync::{Arc, Mutex};
+
+use goplugin::host::LogLine;
 use serde_json::json;
 use tonic::Code;
 
-use crate::harness::{Fixture, refusal};
+use crate::harness::{Fixture, call, refusal};
 use crate::trials::Trial;
 
 pub(crate) fn trials() -> Vec<Trial> {
@@ -14,6 +17,8 @@ pub(crate) fn trials() -> Vec<Trial> {
         null_means_left_out_as_a_host_sends_it,
         a_second_configuration_replaces_the_first,
         a_read_only_root_alone_is_enough_to_read,
+        what_is_advertised_holds_under_every_configuration,
+        a_temporary_directory_that_is_not_there_is_a_warning,
     ]
 }
 
@@ -137,4 +142,45 @@ async fn a_read_only_root_alone_is_enough_to_read() {
     fixture.configure(json!({"roots": [], "read_only_roots": ["root"]})).await.unwrap();
     fixture.result("read_file", json!({"path": "a.txt"})).await;
     fixture.end().await;
+}
+
+/// A host reads it once, before Configure.
+async fn what_is_advertised_holds_under_every_configuration() {
+    let mut fixture = Fixture::launched().await;
+    let before = fixture.client.schema().await.unwrap();
+    for more in [
+        json!({}),
+        json!({"bash_timeout_ms": 1, "bash_max_timeout_ms": 3_600_000, "bash_output_bytes": 1000}),
+        json!({"sandbox": "off", "read_before_write": true, "max_concurrent_calls": 1}),
+    ] {
+        fixture.configure(more).await.unwrap();
+        let after = fixture.client.schema().await.unwrap();
+        assert_eq!(format!("{:?}", after.tools), format!("{:?}", before.tools));
+    }
+    let bash = before.tools.iter().find(|tool| tool.name == "bash").unwrap();
+    assert_eq!(bash.default_timeout_ms, Some(3_615_000), "the longest timeout and its end");
+    let longer = fixture.configure(json!({"bash_max_timeout_ms": 3_600_001})).await;
+    longer.expect_err("an hour is the most");
+    fixture.end().await;
+}
+
+async fn a_temporary_directory_that_is_not_there_is_a_warning() {
+    let lines = Arc::new(Mutex::new(Vec::new()));
+    let said = lines.clone();
+    let mut fixture = Fixture::launched_with(|launch| {
+        launch.env("TMPDIR", "/no/such/directory").on_log(move |line| {
+            said.lock().unwrap().push(line);
+        })
+    })
+    .await;
+    fixture.configure(json!({})).await.unwrap();
+    let touch = call("bash", json!({"command": "touch $TMPDIR/x"}));
+    let (_, outcome) = fixture.client.invoke_to_end(touch).await.unwrap();
+    assert_eq!(outcome.unwrap()["exit_code"], 0);
+    fixture.end().await;
+    let lines = lines.lock().unwrap();
+    let warned = |line: &&LogLine| {
+        line.level == tracing::Level::WARN && line.message.contains("/no/such/directory")
+    };
+    assert_eq!(lines.iter().filter(warned).count(), 1, "{lines:?}");
 }

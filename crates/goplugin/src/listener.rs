@@ -11,7 +11,7 @@ use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use rustix::fs::{Gid, Mode};
+use rustix::fs::{FileType, Gid, Mode};
 use rustix::io::Errno;
 use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType};
 use tokio::net::{TcpListener, UnixListener};
@@ -100,6 +100,24 @@ pub enum ListenError {
     /// The socket could not be handed to the runtime.
     #[error("cannot watch the socket")]
     Register(#[source] io::Error),
+}
+
+/// Whether the temporary directory is the one that was asked for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Temporary {
+    /// It is, or none was asked for.
+    Named,
+    /// What was named is no directory, and the usual one has to do.
+    Missing,
+}
+
+/// The directory that `named` (the value of TMPDIR) names, else `/tmp`.
+pub(super) fn temporary_directory(named: Option<&Path>) -> (PathBuf, Temporary) {
+    let usual = || PathBuf::from("/tmp");
+    let Some(named) = named else { return (usual(), Temporary::Named) };
+    let is_directory = rustix::fs::stat(named)
+        .is_ok_and(|found| FileType::from_raw_mode(found.st_mode) == FileType::Directory);
+    if is_directory { (named.to_owned(), Temporary::Named) } else { (usual(), Temporary::Missing) }
 }
 
 /// Ports that a TCP listener may take. Both zero: the system picks.

@@ -68,6 +68,7 @@ pub(crate) fn invoke<S: State>(
 pub(crate) async fn preview<S: State>(
     active: Arc<Active<S>>,
     tool: Arc<dyn Tool<S>>,
+    running: &Arc<Running>,
     call: Call,
 ) -> Result<View, ToolError> {
     let started = Instant::now();
@@ -75,8 +76,10 @@ pub(crate) async fn preview<S: State>(
     let cancel = CancelToken::new();
     let guard = CancelOnDrop(cancel.clone());
     let (answer, answered) = oneshot::channel();
+    let other = running.begin_other()?;
     let held = active.clone();
     let job = move || {
+        let _other = other;
         if cancel.is_cancelled() {
             return;
         }
@@ -93,6 +96,8 @@ pub(crate) async fn preview<S: State>(
         let view = guarded(tool.spec().name, || tool.preview(&call.arguments, &context))
             .map(|view| masking::view(&held.secrets, view))
             .map_err(|error| masking::error(&held.secrets, error));
+        // A provider that has answered may end, and its last owner is to clean up.
+        drop((held, tool));
         // Nobody may be there any more.
         let _ = answer.send(view);
     };

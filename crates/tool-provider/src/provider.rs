@@ -118,6 +118,7 @@ impl<S: State> Provider<S> {
     }
 
     fn start(&self, call: Call) -> Result<EventStream, ToolError> {
+        self.running.check_accepting()?;
         let Some(active) = self.in_force() else {
             return Err(self.backend.not_configured());
         };
@@ -142,7 +143,7 @@ impl<S: State> Provider<S> {
         // Arguments come before the configuration: a host probes with none, maybe too early.
         validate::arguments(tool.spec().name, &tool.spec().input, &call.arguments)?;
         let active = active.ok_or_else(|| self.backend.not_configured())?;
-        dispatch::preview(active, tool, call).await
+        dispatch::preview(active, tool, &self.running, call).await
     }
 
     /// Shows what a host stored.
@@ -160,9 +161,37 @@ impl<S: State> Provider<S> {
         }
     }
 
-    /// Takes no more calls, cancels the running ones, and waits until they have ended.
+    /// Takes no more calls, cancels the running ones, and waits until they, the previews and a
+    /// Configure have ended. What the configuration in force holds is torn down here.
     pub async fn shut_down(&self) {
         self.running.shut_down().await;
+        let last = self.active.write().unwrap_or_else(PoisonError::into_inner).take();
+        drop(last);
+    }
+
+    /// [`Provider::configure`] on a thread of its own, which holds the provider no longer than that
+    /// takes. `answer` is called there with the outcome.
+    ///
+    /// # Errors
+    /// Where there is no thread, or the provider is shutting down.
+    #[cfg(feature = "grpc")]
+    pub(crate) fn configure_beside(
+        self: Arc<Self>,
+        block: Payload,
+        answer: impl FnOnce(Result<(), ConfigureError>) + Send + 'static,
+    ) -> Result<(), ToolError> {
+        let other = self.running.begin_other()?;
+        let work = move || {
+            let _other = other;
+            let outcome = self.configure(&block);
+            // A provider that has answered may end, and its last owner is to clean up.
+            drop(self);
+            answer(outcome);
+        };
+        let started = std::thread::Builder::new().name("configure".to_owned()).spawn(work);
+        started
+            .map(drop)
+            .map_err(|error| ToolError::from_io("start a thread to configure", "", error))
     }
 
     /// The error without the configured secrets: what is wrong with arguments repeats a piece of

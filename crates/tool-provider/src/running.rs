@@ -30,6 +30,8 @@ struct Inner {
     queue: VecDeque<Waiting>,
     /// Streams whose end nobody has taken yet.
     unread: usize,
+    /// Previews and Configures in progress.
+    others: usize,
     next: u64,
     accepting: Accepting,
 }
@@ -55,6 +57,10 @@ pub(crate) struct Slot {
     number: u64,
 }
 
+/// A preview or a Configure in progress. Dropping it says that nothing of it holds the provider's
+/// state any more.
+pub(crate) struct Other(Arc<Running>);
+
 /// A call as its stream knows it: it may wait still, and its end may not have been read.
 pub(crate) struct Admission {
     running: Arc<Running>,
@@ -75,9 +81,7 @@ impl Running {
         begin: impl FnOnce(Slot) + Send + 'static,
     ) -> Result<Admission, ToolError> {
         let mut inner = self.lock();
-        if inner.accepting == Accepting::Nothing {
-            return Err(ToolError::cancelled("the provider is shutting down"));
-        }
+        inner.check_accepting()?;
         if inner.queue.len() >= MOST_WAITING {
             return Err(ToolError::too_many_calls(format!(
                 "{} calls run and {MOST_WAITING} wait",
@@ -99,6 +103,23 @@ impl Running {
         Ok(admission)
     }
 
+    /// # Errors
+    /// `cancelled` once the provider is shutting down.
+    pub(crate) fn check_accepting(&self) -> Result<(), ToolError> {
+        self.lock().check_accepting()
+    }
+
+    /// Begins a preview or a Configure.
+    ///
+    /// # Errors
+    /// `cancelled` once the provider is shutting down.
+    pub(crate) fn begin_other(self: &Arc<Self>) -> Result<Other, ToolError> {
+        let mut inner = self.lock();
+        inner.check_accepting()?;
+        inner.others += 1;
+        Ok(Other(self.clone()))
+    }
+
     /// Cancels every call, takes no more, and waits until all have ended and their readers know.
     pub(crate) async fn shut_down(self: &Arc<Self>) {
         let (tokens, waiting) = {
@@ -115,7 +136,7 @@ impl Running {
         for call in waiting {
             (call.begin)(Slot { running: self.clone(), number: call.number });
         }
-        self.until(|inner| inner.calls.is_empty()).await;
+        self.until(|inner| inner.calls.is_empty() && inner.others == 0).await;
         let read = self.until(|inner| inner.unread == 0);
         // A reader that takes no longer than this is still there.
         let _ = tokio::time::timeout(READ_LIMIT, read).await;
@@ -140,6 +161,13 @@ impl Running {
 }
 
 impl Inner {
+    fn check_accepting(&self) -> Result<(), ToolError> {
+        match self.accepting {
+            Accepting::Calls => Ok(()),
+            Accepting::Nothing => Err(ToolError::cancelled("the provider is shutting down")),
+        }
+    }
+
     /// Whether somebody waits for the last call to end.
     fn is_awaited(&self) -> bool {
         self.accepting == Accepting::Nothing
@@ -169,6 +197,18 @@ impl Drop for Slot {
         }
         if is_awaited {
             self.running.idle.notify_waiters();
+        }
+    }
+}
+
+impl Drop for Other {
+    fn drop(&mut self) {
+        let mut inner = self.0.lock();
+        inner.others -= 1;
+        let is_awaited = inner.is_awaited();
+        drop(inner);
+        if is_awaited {
+            self.0.idle.notify_waiters();
         }
     }
 }

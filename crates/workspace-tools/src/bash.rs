@@ -84,14 +84,14 @@ impl Bash {
     #[must_use]
     pub fn new(settings: BashSettings, jail: Arc<Jail>, spool: Arc<Spool>) -> Self {
         let ready = Ready { jail, spool, null: process::open_null() };
-        Self { spec: spec::spec(&settings), settings, ready: Some(ready) }
+        Self { spec: spec::spec(), settings, ready: Some(ready) }
     }
 
     /// The tool before any configuration.
     #[must_use]
     pub fn unconfigured() -> Self {
         let settings = BashSettings::default();
-        Self { spec: spec::spec(&settings), settings, ready: None }
+        Self { spec: spec::spec(), settings, ready: None }
     }
 }
 

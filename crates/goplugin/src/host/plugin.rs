@@ -21,7 +21,7 @@ use crate::HEALTH_NAME;
 use crate::broker::{Broker, BrokerError, Link, Served};
 use crate::duplex::Duplex;
 use crate::handshake::{Address, HandshakeLine, MultiplexField};
-use crate::listener::{self, Peers, SocketRules};
+use crate::listener::{self, Peers, SocketRules, temporary_directory};
 use crate::malloc;
 use crate::mux::Mux;
 use crate::pb::Empty;
@@ -84,7 +84,7 @@ impl Plugin {
         let (transport, link, main) = match multiplex {
             Multiplex::Off => {
                 let rules = SocketRules::Unix {
-                    directory: std::env::temp_dir(),
+                    directory: temporary_directory(Some(&std::env::temp_dir())).0,
                     group: None,
                     peers: Peers::Anyone,
                 };

@@ -1,14 +1,14 @@
 //! What the host says by environment variables, read once into a value.
 
 use std::ffi::OsString;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use tokio_rustls::rustls::pki_types::CertificateDer;
 
 use super::error::ServeError;
 use super::serve::Listen;
 use crate::handshake::{Cookie, choose_version, parse_versions, parses_as_true, variable};
-use crate::listener::{Peers, PortRange, SocketRules};
+use crate::listener::{Peers, PortRange, SocketRules, Temporary, temporary_directory};
 use crate::tls::certificate_from_pem;
 
 /// The handshake's variables as the host set them.
@@ -124,8 +124,19 @@ impl HandshakeEnvironment {
 
     /// Where sockets go: the directory that the host named, else the temporary directory.
     pub(super) fn socket_directory(&self) -> PathBuf {
-        let directory = self.socket_directory.as_ref().or(self.temporary_directory.as_ref());
-        directory.cloned().unwrap_or_else(|| PathBuf::from("/tmp"))
+        match &self.socket_directory {
+            Some(directory) => directory.clone(),
+            None => temporary_directory(self.temporary_directory.as_deref()).0,
+        }
+    }
+
+    /// The directory that TMPDIR names in vain, if it does.
+    pub(super) fn missing_temporary_directory(&self) -> Option<&Path> {
+        let named = self.temporary_directory.as_deref();
+        match temporary_directory(named).1 {
+            Temporary::Named => None,
+            Temporary::Missing => named,
+        }
     }
 
     fn socket_group(&self) -> Result<Option<String>, ServeError> {
@@ -198,7 +209,10 @@ mod tests {
             directory(&[("PLUGIN_UNIX_SOCKET_DIR", "/run/x"), ("TMPDIR", "/t")]),
             Path::new("/run/x")
         );
-        assert_eq!(directory(&[("TMPDIR", "/t")]), Path::new("/t"));
+        assert_eq!(directory(&[("TMPDIR", "/var/tmp")]), Path::new("/var/tmp"));
+        let gone = environment(&[("TMPDIR", "/no/such/directory")]);
+        assert_eq!(gone.socket_directory(), Path::new("/tmp"));
+        assert_eq!(gone.missing_temporary_directory(), Some(Path::new("/no/such/directory")));
         assert_eq!(directory(&[("PLUGIN_UNIX_SOCKET_DIR", "")]), Path::new("/tmp"));
     }
 

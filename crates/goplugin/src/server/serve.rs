@@ -107,6 +107,12 @@ where
 {
     let mut signals =
         stop_signals().map_err(|source| ServeError::Setup { what: "signals", source })?;
+    if let Some(missing) = settings.environment.missing_temporary_directory() {
+        tracing::warn!(
+            "TMPDIR names {}, which is no directory: /tmp is used instead",
+            missing.display()
+        );
+    }
     let prepared = Prepared::new(&settings)?;
     let stdout = prepared.print_line().map_err(ServeError::Handshake)?;
     // Everything from here on is off the way to the handshake line.

@@ -3,7 +3,6 @@
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
-use std::thread;
 
 use futures_util::{Stream, StreamExt as _};
 use prost::Message as _;
@@ -96,17 +95,15 @@ impl<S: State> server::ToolService for ToolService<S> {
         self.host_log.connect();
         let config = payload(request.into_inner().config.unwrap_or_default())
             .map_err(|error| status(&bad_arguments(error)))?;
-        let provider = self.provider.clone();
         // Opening roots and building the jail blocks. The runtime's own threads for that panic where
         // none can be started.
         let (say, answered) = oneshot::channel();
-        let work = move || {
+        let answer = move |outcome| {
             // The host may be gone.
-            let _ = say.send(provider.configure(&config));
+            let _ = say.send(outcome);
         };
-        thread::Builder::new().name("configure".to_owned()).spawn(work).map_err(|error| {
-            status(&ToolError::from_io("start a thread to configure", "", error))
-        })?;
+        let begun = self.provider.clone().configure_beside(config, answer);
+        begun.map_err(|error| status(&error))?;
         answered
             .await
             .map_err(|lost| {
