@@ -9,7 +9,7 @@ use std::process::ExitCode;
 fn main() -> ExitCode {
     println!("cargo::rerun-if-changed=build.rs");
     println!("cargo::rerun-if-changed=src/identity/source.rs");
-    match tell() {
+    match emit() {
         Ok(()) => ExitCode::SUCCESS,
         Err(problem) => {
             println!("cargo::error={problem}");
@@ -18,7 +18,7 @@ fn main() -> ExitCode {
     }
 }
 
-fn tell() -> Result<(), String> {
+fn emit() -> Result<(), String> {
     let (source, build) = (source()?, build()?);
     let version = variable("CARGO_PKG_VERSION")?;
     let version = if build.is_empty() { version } else { format!("{version} ({build})") };

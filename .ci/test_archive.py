@@ -18,7 +18,7 @@ SOURCE = "github.com/owner/provider-sample"
 
 
 def packed(directory: str, out: str, **said: str) -> tuple[str, str]:
-    """Packs a program that says who it is; returns what is told, and the path of the stem."""
+    """Packs a program that says who it is; returns what is printed, and the path of the stem."""
     provider = {"name": "sample", "version": "1.2.3", "source": SOURCE, "build": "abc"} | said
     program = os.path.join(directory, "provider-sample")
     with open(program, "w", encoding="utf-8") as file:
@@ -43,7 +43,7 @@ class Archives(unittest.TestCase):
         self.directory = directory.name
 
     def test_hosts_find_the_archive_its_sum_and_the_lock_entry(self) -> None:
-        told, stem = packed(self.directory, "out")
+        printed, stem = packed(self.directory, "out")
         path = f"{stem}_{PLATFORM}.tar.gz"
         sums = f"{hashlib.sha256(archive.read(path)).hexdigest()}  {os.path.basename(path)}\n"
         self.assertEqual(archive.read(f"{stem}_SHA256SUMS").decode(), sums)
@@ -62,7 +62,7 @@ class Archives(unittest.TestCase):
   }}
 }}
 ''')
-        self.assertTrue(told.endswith(lock), told)
+        self.assertTrue(printed.endswith(lock), printed)
 
     def test_the_same_programs_are_the_same_bytes(self) -> None:
         one, other = (packed(self.directory, out)[1] for out in ("one", "other"))
@@ -71,8 +71,8 @@ class Archives(unittest.TestCase):
 
     def test_a_build_that_says_another_identity_is_refused(self) -> None:
         for key, value in [("version", "1.2.4"), ("source", ""), ("build", "def")]:
-            told, stem = packed(self.directory, key, **{key: value})
-            self.assertIn(f"it reports the {key} '{value}'", told)
+            printed, stem = packed(self.directory, key, **{key: value})
+            self.assertIn(f"it reports the {key} '{value}'", printed)
             self.assertFalse(os.path.exists(f"{stem}.lock.hcl"))
 
     def test_a_missing_source_is_told(self) -> None:

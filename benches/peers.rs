@@ -136,7 +136,7 @@ impl Peer {
     }
 }
 
-/// The peak of a process's resident memory in KiB, as its parent is told; its output goes to `end`.
+/// The peak of a process's resident memory in KiB, as its parent sees it; its output goes to `end`.
 /// Nothing where GNU time is not there to be that parent.
 pub(crate) fn peak(
     program: &str,

@@ -1,4 +1,4 @@
-//! A provider that runs, as a host has it, and how what is measured of it is told.
+//! A provider that runs, as a host has it, and how measurements of it are printed.
 
 use std::error::Error;
 use std::path::Path;

@@ -46,7 +46,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
     let project = tempfile::tempdir()?;
     let directory = project.path();
 
-    // LAUNCH. The cookie tells the program that a host started it; it prints one line that says
+    // LAUNCH. The cookie shows the program that a host started it; it prints one line that says
     // where it listens. With AutoMTLS both sides make certificates for this one connection. Of our
     // own environment it gets what `Launch` passes on and no more.
     let plugin = Launch::new(program, COOKIE, [PROTOCOL_VERSION])
@@ -125,10 +125,7 @@ fn plan() -> Vec<(&'static str, Value)> {
             json!({"path": "poem.txt", "old_string": "violets", "new_string": "the violet's"}),
         ),
         ("read_file", json!({"path": "poem.txt"})),
-        (
-            "bash",
-            json!({"command": "wc -w poem.txt; echo what goes wrong is told, too >&2; exit 3"}),
-        ),
+        ("bash", json!({"command": "wc -w poem.txt; echo errors are shown, too >&2; exit 3"})),
         // A model's slip: the answer says what is wrong and what to do.
         ("read_file", json!({"path": "peom.txt"})),
         ("count_words", json!({"path": "no-such-file.txt"})),
@@ -213,6 +210,6 @@ fn object(value: Value) -> Result<Payload, serde_json::Error> {
 }
 
 fn say(text: &str) {
-    // Nobody can be told that standard output is gone.
+    // There is no way to report that standard output is gone.
     let _ = writeln!(io::stdout(), "{text}");
 }

@@ -134,7 +134,7 @@ impl WorkspaceBackend {
         block: &Payload,
     ) -> Result<(Configuration<Files>, Report), ConfigureError> {
         let host_env = (self.host_env)().map_err(|error| {
-            let problem = format!("cannot tell the working directory: {error}");
+            let problem = format!("cannot determine the working directory: {error}");
             ConfigureError::single(Fault::machine("", problem))
         })?;
         let mut faults = Vec::new();
@@ -274,7 +274,7 @@ fn no_spool(directory: &Path, fault: &dyn Display) -> ConfigureError {
     ConfigureError::single(Fault::machine("sandbox", problem))
 }
 
-/// The fault of a root; `None` for one that the decoder has told already.
+/// The fault of a root; `None` for one that the decoder has reported already.
 ///
 /// A directory that is not there is wrongly written. One that is there and cannot be opened is what
 /// this machine, or this user on it, cannot do.
@@ -307,7 +307,7 @@ fn root_fault(error: &RootError) -> Option<Fault> {
     }
 }
 
-/// What bash is to reach and is not there, told with everything else instead of by the jail.
+/// What bash is to reach and is not there, reported with everything else instead of by the jail.
 fn missing(key: &'static str, paths: &[PathBuf]) -> impl Iterator<Item = Fault> {
     // What cannot be looked at is reported by the jail.
     let is_missing = |path: &&PathBuf| matches!(outside::exists(path), Ok(false));
@@ -321,7 +321,7 @@ fn missing(key: &'static str, paths: &[PathBuf]) -> impl Iterator<Item = Fault> 
 fn unusable(shell: &Shell) -> Option<Fault> {
     let Shell::Named(path) = shell else { return None };
     if !path.is_absolute() {
-        // The decoder has told that.
+        // The decoder has reported that.
         return None;
     }
     let shown = path.to_string_lossy();

@@ -40,7 +40,7 @@ pub enum PluginError {
         /// What the system said.
         source: io::Error,
     },
-    /// Serving failed; the host has been told by a log line.
+    /// Serving failed; a log line has told the host why.
     #[error("the plugin could not serve")]
     Serve(#[from] ServeError),
 }

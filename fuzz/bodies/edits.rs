@@ -1,4 +1,4 @@
-//! Any bytes, any strings: an edit never panics, can be undone, and its hunks tell the truth.
+//! Any bytes, any strings: an edit never panics, can be undone, and its hunks are true.
 
 use workspace_fs::text::diff::{Side, of_patch, parse_unified, unified};
 use workspace_fs::text::edit::{Bounds, Edit, Edited, Refusal, Scope, apply};

@@ -82,7 +82,7 @@ enum Approval {
 }
 
 /// A line behind the end of every file: asked for that, read_file reads the whole file, returns
-/// nothing of it and tells its version.
+/// nothing of it and returns its version.
 const BEHIND_THE_END: i64 = 1 << 53;
 
 /// The call with the version that its file has, where the tool takes one and the file has one. From
@@ -107,7 +107,7 @@ async fn pinned(client: &mut ToolClient, mut call: Call) -> Result<Call, CliErro
         arguments,
         ..call.clone()
     };
-    // A file that cannot be read has no version, and the preview tells what is to be said about it.
+    // A file that cannot be read has no version, and the preview says what is wrong with it.
     let (_, outcome) = client.invoke_to_end(look).await?;
     let result = outcome.unwrap_or_default();
     EXPECTED_VERSION.put_some(&mut call.arguments, read_file::VERSION.get(&result));

@@ -68,7 +68,7 @@ pub(crate) enum Command {
     Render(RenderOptions),
     /// Print an agent.hcl for this directory, with which a host loads the provider.
     Init(InitOptions),
-    /// Tell what this machine can enforce, and what that leaves open.
+    /// Show what this machine can enforce, and what that leaves open.
     Doctor(DoctorOptions),
     /// Check any tool provider against the protocol, as a host launches it.
     ///

@@ -117,7 +117,7 @@ pub(super) fn prepare(
 /// The directory as an absolute path: a host's working directory is one, and a relative one is meant
 /// from where the person is.
 fn absolute(directory: &str) -> Result<String, CliError> {
-    let failed = |source| CliError::Io { what: "tell what directory --cwd means", source };
+    let failed = |source| CliError::Io { what: "find out what directory --cwd means", source };
     let path = std::path::absolute(directory).map_err(failed)?;
     path.into_os_string()
         .into_string()

@@ -97,7 +97,7 @@ pub fn table() -> Vec<(String, String)> {
     rows.push((
         "n".to_owned(),
         "The exit code of the command that bash ran; 128 + n when signal n ended it. Where it has \
-         to be told from the codes above, use --json."
+         to distinguish it from the codes above, use --json."
             .to_owned(),
     ));
     rows

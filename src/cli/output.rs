@@ -35,7 +35,7 @@ static IN_A_LINE: AtomicBool = AtomicBool::new(false);
 struct Stream {
     target: Target,
     paint: Paint,
-    /// How many columns the terminal has, where it is one and tells.
+    /// How many columns the terminal has, if it is one and says so.
     width: Option<usize>,
 }
 
@@ -170,13 +170,13 @@ impl Output {
         }
     }
 
-    /// Tells of something on standard error.
+    /// Prints a note on standard error.
     pub(crate) fn note(&self, label: &str, ink: Ink, text: &str) {
         self.end_progress();
         let text = self.stderr.escape().apply(text);
         let label = self.stderr.paint.ink(ink, &format!("{label}:"));
         let start = if IN_A_LINE.swap(false, Ordering::Relaxed) { "\n" } else { "" };
-        // Nobody can be told that standard error cannot be written.
+        // There is no way to report that standard error cannot be written.
         let _ = io::stderr().write_all(format!("{start}{label} {text}\n").as_bytes());
     }
 
@@ -186,7 +186,7 @@ impl Output {
         let _ = write!(io::stderr(), "{} ", self.stderr.paint.ink(Ink::Bold, question));
     }
 
-    /// The exit code of a command. Tells why it failed, as JSON where a program reads it.
+    /// The exit code of a command. Prints why it failed, as JSON where a program reads it.
     pub(crate) fn exit_code(
         &self,
         outcome: Result<ExitCode, CliError>,
@@ -199,7 +199,7 @@ impl Output {
         }
     }
 
-    /// Tells why a command failed. Where the reader went away nothing is said.
+    /// Prints why a command failed. Where the reader went away nothing is printed.
     pub(crate) fn failure(&self, error: &CliError) -> ExitCode {
         if !matches!(error, CliError::OutputClosed) {
             self.note("error", Ink::Red, &error.to_string());
@@ -213,7 +213,7 @@ impl Output {
         exit::of_error(error)
     }
 
-    /// Tells a program why a command failed, in the form of a call's last event.
+    /// Prints why a command failed for a program, in the form of a call's last event.
     fn failure_as_json(&self, error: &CliError) -> ExitCode {
         match self.print(&format!("{}\n", error.as_json())) {
             // Somebody should hear of it.
@@ -230,7 +230,7 @@ impl Output {
 
     /// What is wrong with the command line, or the page of help for who wrote none.
     pub(crate) fn refusal(&self, page: &clap::builder::StyledStr) {
-        // Nobody can be told that nothing can be written.
+        // There is no way to report that nothing can be written.
         let _ = io::stderr().write_all(styled(page, self.stderr.paint).as_bytes());
     }
 }

@@ -25,7 +25,7 @@ pub(super) fn of_json(
     }
 }
 
-/// The outcome that the last line tells of. None where there is any line that is no event.
+/// The outcome in the last line. None where any line is no event.
 fn last_event(bytes: &[u8]) -> Option<Result<Payload, Failure>> {
     let mut outcome = None;
     let lines = bytes.split(|&byte| byte == b'\n').filter(|line| !line.trim_ascii().is_empty());

@@ -42,7 +42,7 @@ pub(crate) fn parse<T: clap::Parser>(arguments: &[OsString]) -> Result<T, ExitCo
         .map_err(|error| answer(&error, arguments, Output::of_this_process(color_in(arguments))))
 }
 
-/// Tells a person, or the program that asked for JSON, what clap has to say.
+/// Prints what clap has to say, for a person or for the program that asked for JSON.
 fn answer(error: &clap::Error, arguments: &[OsString], output: Output) -> ExitCode {
     let page = error.render();
     if matches!(error.kind(), ErrorKind::DisplayHelp | ErrorKind::DisplayVersion) {

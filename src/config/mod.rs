@@ -104,7 +104,7 @@ impl HostEnv {
     /// Those of this process.
     ///
     /// # Errors
-    /// When the system does not tell the working directory, although there is one.
+    /// When the system does not name the working directory, although there is one.
     pub fn of_this_process(handshake_variable: &'static str) -> std::io::Result<Self> {
         let current_directory = match std::env::current_dir() {
             Ok(directory) => Some(directory),

@@ -80,9 +80,9 @@ func TestNamesSurviveInitAndHCL(t *testing.T) {
 // A name that HCL cannot carry is refused rather than changed.
 func TestNamesThatHCLCannotCarryAreRefused(t *testing.T) {
 	for name, reason := range map[string]string{"caf\xe9": "UTF-8", "cafe\u0301": "composes"} {
-		told, err := exec.Command(binary(), "init", "--root", name).CombinedOutput()
-		if err == nil || !strings.Contains(string(told), reason) {
-			t.Errorf("%q: %v\n%s", name, err, told)
+		stderr, err := exec.Command(binary(), "init", "--root", name).CombinedOutput()
+		if err == nil || !strings.Contains(string(stderr), reason) {
+			t.Errorf("%q: %v\n%s", name, err, stderr)
 		}
 	}
 	// Its twin is written as it is.
@@ -101,10 +101,10 @@ func TestInitNamesThisProgramForDevelopment(t *testing.T) {
 	if err := os.WriteFile(program, content, 0o755); err != nil {
 		t.Fatal(err)
 	}
-	printed, told := initialize(t, program, "--dev")
+	printed, stderr := initialize(t, program, "--dev")
 	mustParseAgent(t, printed)
 	written, _ := initialize(t, program, "--dev", "--out", filepath.Join(t.TempDir(), "new.hcl"))
-	for _, block := range [][]byte{told, written} {
+	for _, block := range [][]byte{stderr, written} {
 		user, err := hostfile.ParseUser(block)
 		if err != nil {
 			t.Fatalf("%v\n%s", err, block)
@@ -231,13 +231,13 @@ func initialize(t *testing.T, program string, arguments ...string) (stdout, stde
 	command := exec.Command(program, append([]string{"init"}, arguments...)...)
 	command.Dir = t.TempDir()
 	command.Env = append(os.Environ(), "XDG_CONFIG_HOME=/config")
-	var told strings.Builder
-	command.Stderr = &told
+	var stderr strings.Builder
+	command.Stderr = &stderr
 	printed, err := command.Output()
 	if err != nil {
-		t.Fatalf("init %q: %v\n%s", arguments, err, told.String())
+		t.Fatalf("init %q: %v\n%s", arguments, err, stderr.String())
 	}
-	return printed, []byte(told.String())
+	return printed, []byte(stderr.String())
 }
 
 func mustParseAgent(t *testing.T, content []byte) *hostfile.Agent {

@@ -92,7 +92,7 @@ func TestAForeignProviderKeepsEveryRule(t *testing.T) {
 		notReached map[string]string
 	}{
 		"as it is": {
-			// Nothing in a counter's or a clock's schema tells how a call of it fails.
+			// Nothing in a counter's or a clock's schema says how a call of it fails.
 			notReached: map[string]string{"preview.failing": "calls.NAME.failing"},
 		},
 		"configured": {
@@ -161,7 +161,7 @@ func tools(names string) wireSettings {
 	return wireSettings{Environment: map[string]string{"DESK_TOOLS": names}}
 }
 
-// What go-plugin's own servers do by nature is told and is no failure.
+// What go-plugin's own servers do by nature is reported and is no failure.
 func TestAnOrphanOfGoPluginIsARemark(t *testing.T) {
 	command := exec.Command(binary(), "conform", desk(t), "--json", "--limit", "2",
 		"--only", "end.host_death")

@@ -307,7 +307,7 @@ func eventually(t testing.TB, limit time.Duration, what string, condition func()
 	}
 }
 
-// runs tells whether a process exists and is no zombie.
+// runs reports whether a process exists and is no zombie.
 func runs(pid int) bool {
 	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 	if err != nil {

@@ -52,8 +52,8 @@ func TestTheLockEntryThatIsPackedFitsTheBinary(t *testing.T) {
 	}
 	check := exec.Command("sha256sum", "--check", "--strict", stem+"_SHA256SUMS")
 	check.Dir = out
-	if told, err := check.CombinedOutput(); err != nil {
-		t.Errorf("%v\n%s", err, told)
+	if printed, err := check.CombinedOutput(); err != nil {
+		t.Errorf("%v\n%s", err, printed)
 	}
 }
 
@@ -70,14 +70,14 @@ func pack(t *testing.T, out string) (stem, platform string) {
 	command := exec.Command("python3", ".ci/archive.py", "--name", "provider-workspace", "--version", said["version"],
 		"--source", said["source"], "--build", said["build"], "--out", out, platform+"=any="+built)
 	command.Dir = "../.."
-	told, err := command.CombinedOutput()
+	printed, err := command.CombinedOutput()
 	if err != nil {
-		t.Fatalf("%v\n%s", err, told)
+		t.Fatalf("%v\n%s", err, printed)
 	}
 	stem = filepath.Join(out, "provider-workspace_"+said["version"])
 	for _, file := range []string{stem + "_" + platform + ".tar.gz", stem + "_SHA256SUMS", stem + ".lock.hcl"} {
-		if !strings.Contains(string(told), file+"\n") {
-			t.Errorf("%s is not named:\n%s", file, told)
+		if !strings.Contains(string(printed), file+"\n") {
+			t.Errorf("%s is not named:\n%s", file, printed)
 		}
 	}
 	return stem, platform

@@ -60,7 +60,7 @@ fn change(round: u32) -> Call {
 
 /// What the log says became of the calls: whether they were applied. The answer of a call that
 /// ended in the moment in which its reader left is on its way and lost; that it was one of success
-/// is told by how the call ended.
+/// is clear from how the call ended.
 async fn logged(mut hear: UnboundedReceiver<LogLine>) -> HashMap<String, bool> {
     let mut applied = HashMap::new();
     // It ends with the provider's standard error.

@@ -115,7 +115,7 @@ async fn edits_and_writes_over_two_connections_lose_nothing() {
 }
 
 /// Two hosts in one directory, each with a provider of its own. Their calls do not wait for each
-/// other, so one may find that the other was quicker and be told so; but a success is a success.
+/// other, so one may find that the other was quicker and report that; but a success is a success.
 async fn two_providers_never_undo_each_others_success() {
     let fixture = Fixture::configured().await;
     let mut other = Fixture::launched().await;
@@ -141,7 +141,7 @@ async fn two_providers_never_undo_each_others_success() {
         }
         check(&fixture, successes, round);
     }
-    eprintln!("{conflicts} calls were told that the other provider was quicker");
+    eprintln!("{conflicts} calls reported that the other provider was quicker");
     // Each can have all of its own through by trying again.
     fixture.write("n.txt", numbers());
     let calls = (1..=WRITERS).map(|n| {

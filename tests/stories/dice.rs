@@ -1,4 +1,4 @@
-//! Chance that can be told again: the same seed gives the same throws.
+//! Chance that can be repeated: the same seed gives the same throws.
 
 /// A generator of numbers (SplitMix64), as good as these stories need.
 pub(crate) struct Dice(u64);

@@ -7,7 +7,7 @@
 //! - Commands run in a small project of their own, in the order of the document, with the built
 //!   program as `provider-workspace`. `cargo run [flags] -- ARGUMENTS` is that program too; what else
 //!   cargo is asked for is run by `.ci/run`.
-//! - `doctor` tells of the machine by its exit code, not of the document, so 1 passes.
+//! - The exit code of `doctor` is about the machine, not the document, so 1 passes.
 
 use std::fs::{create_dir, create_dir_all, read_to_string, write};
 use std::os::unix::fs::{PermissionsExt as _, symlink};

@@ -1,4 +1,4 @@
-//! Edits and writes that need more than a directory to tell: several calls at once, other programs,
+//! Edits and writes that need more than a directory to test: several calls at once, other programs,
 //! files that are no files.
 
 use std::fs;

@@ -106,10 +106,10 @@ fn bred(corpus: &[Vec<u8>], dice: &mut Dice) -> Vec<u8> {
 }
 
 fn change(input: &mut Vec<u8>, dice: &mut Dice) {
-    const TELLING: [u8; 14] =
+    const REVEALING: [u8; 14] =
         [0, 1, 0x0a, 0x0d, 0x12, 0x1a, b'.', b'/', b'\\', 0x7f, 0x80, 0xc3, 0xef, 0xff];
     let at = dice.below(input.len() + 1);
-    let byte = if dice.once_in(2) { dice.throw() as u8 } else { *dice.pick(&TELLING) };
+    let byte = if dice.once_in(2) { dice.throw() as u8 } else { *dice.pick(&REVEALING) };
     match dice.below(5) {
         0 => input.insert(at, byte),
         1 if at < input.len() => drop(input.remove(at)),

@@ -166,7 +166,7 @@ impl Fixture {
         line.trim_start_matches(':').split_whitespace().next().unwrap().parse().unwrap()
     }
 
-    /// How many descriptors the plugin's process has open. Only root is told: the process is closed
+    /// How many descriptors the plugin's process has open. Only root can see it: the process is closed
     /// to others of its user.
     pub(crate) fn descriptors(&self) -> Option<usize> {
         Some(std::fs::read_dir(format!("/proc/{}/fd", self.pid())).ok()?.count())

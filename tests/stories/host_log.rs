@@ -40,7 +40,7 @@ async fn the_host_hears_of_the_configuration_over_every_kind_of_connection() {
     }
 }
 
-/// What a cancelled call did is told through the log: its stream is gone.
+/// What a cancelled call did is reported in the log: its stream is gone.
 async fn the_host_hears_what_became_of_a_cancelled_call() {
     let mut fixture = Fixture::launched().await;
     let (sender, mut heard) = mpsc::unbounded_channel();

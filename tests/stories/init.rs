@@ -1,4 +1,4 @@
-//! `init`: an agent.hcl for this directory. That a host loads it is told by `tests/interop`.
+//! `init`: an agent.hcl for this directory. That a host loads it is tested in `tests/interop`.
 
 use std::fs::{read_to_string, write};
 
@@ -41,9 +41,12 @@ fn a_file_is_written_once_and_again_by_force_alone() {
 
     write(&agent, "mine\n").unwrap();
     let refused = shell.run(&["init", "--write"]);
-    let told = text(&refused.stderr);
+    let printed = text(&refused.stderr);
     assert_eq!(refused.status.code(), Some(2));
-    assert!(told.contains("agent.hcl exists already") && told.contains("--force"), "{told}");
+    assert!(
+        printed.contains("agent.hcl exists already") && printed.contains("--force"),
+        "{printed}"
+    );
     assert_eq!(read_to_string(&agent).unwrap(), "mine\n");
 
     assert!(shell.run(&["init", "--out", "agent.hcl", "--force"]).status.success());
@@ -71,15 +74,15 @@ fn what_is_no_source_and_no_name_is_refused() {
     use std::os::unix::ffi::OsStrExt as _;
     let shell = Shell::new();
     let url = shell.run(&["init", "--source", "https://github.com/someone/x"]);
-    let told = text(&url.stderr);
+    let printed = text(&url.stderr);
     assert_eq!(url.status.code(), Some(2));
-    assert!(told.contains("without a scheme, such as github.com/"), "{told}");
+    assert!(printed.contains("without a scheme, such as github.com/"), "{printed}");
     for (name, reason) in [(&b"caf\xe9"[..], "not UTF-8"), ("cafe\u{301}".as_bytes(), "composes")] {
         let mut command = shell.command(&["init", "--root"]);
         let refused = command.arg(std::ffi::OsStr::from_bytes(name)).output().unwrap();
-        let told = text(&refused.stderr);
+        let printed = text(&refused.stderr);
         assert_eq!(refused.status.code(), Some(2));
-        assert!(told.contains(reason) && told.contains("rename it"), "{told}");
+        assert!(printed.contains(reason) && printed.contains("rename it"), "{printed}");
         assert!(refused.stdout.is_empty());
     }
 }

@@ -201,7 +201,7 @@ async fn calls_beyond_the_limit_wait_for_their_turn() {
     for outcome in futures_util::future::join_all(calls).await {
         outcome.unwrap();
     }
-    // One whose turn does not come in its time is told how many run.
+    // One whose turn does not come in time is refused with the number that run.
     let mut holder = fixture.client.clone();
     let mut held =
         holder.invoke(call("bash", json!({"command": "echo on; sleep 1000"}))).await.unwrap();

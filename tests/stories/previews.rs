@@ -209,7 +209,7 @@ async fn the_hunks_of_a_write_are_what_it_writes() {
             let view = fixture.client.preview(asked.clone()).await.unwrap();
             assert_eq!(old.is_some().then(|| facts(&fixture.path("f"))), before);
             let mut made = applied(shown, &hunks(&view));
-            // Where there was nothing, nothing tells of a last line ending but this note.
+            // Where there was nothing, nothing shows a last line ending but this note.
             let open = format!("{view:?}").contains("There is no newline at the end");
             if shown.is_empty() && !hunks(&view).is_empty() && !open {
                 made.push('\n');

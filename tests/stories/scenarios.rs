@@ -102,7 +102,7 @@ async fn run(fixture: &mut Fixture, scenario: &Path, name: &str) -> Result<(), S
             previewed(view, &old, &new)
         }
         (Ok(view), Err(failure)) if !text_of(view).contains(&failure.message) => {
-            Err(format!("Preview does not tell of the failure: {}", text_of(view)))
+            Err(format!("Preview does not mention the failure: {}", text_of(view)))
         }
         (Err(_), Ok(_)) => Err("Preview refused what was done".to_owned()),
         _ => Ok(()),

@@ -60,7 +60,7 @@ enum Lack {
     Pass(String),
 }
 
-/// A function that can be run: one that panics when it fails, or an async one. `R` tells them apart.
+/// A function that can be run: one that panics when it fails, or an async one. `R` distinguishes them.
 pub(crate) trait Body<R>: Send + 'static {
     fn run(self);
 }

@@ -52,7 +52,7 @@ fn measured(name: &str) -> Outcome<Bench> {
     let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
     let mut command = Command::new(cargo);
     command.args(["bench", "--quiet", "--bench", name]).current_dir(root()).stdout(Stdio::piped());
-    // What cargo tells a bench of its package would have it build anew what was built without.
+    // With the variables that cargo sets for a bench it would build anew what was built without them.
     for (variable, _) in std::env::vars_os() {
         let named = ["CARGO_PKG_", "CARGO_MANIFEST_"];
         if named.iter().any(|prefix| variable.as_encoded_bytes().starts_with(prefix.as_bytes())) {

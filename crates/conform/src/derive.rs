@@ -20,7 +20,7 @@ pub(crate) const ATTR_OBJECT: i32 = 7;
 /// How many lines [`counting`] prints.
 pub(crate) const COUNTED: usize = 300;
 
-/// What a text is for, as its name tells.
+/// What a text is for, judging by its name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Role {
     Command,
@@ -36,7 +36,7 @@ enum Role {
     Other,
 }
 
-/// The parts of names that tell, looked for in this order.
+/// The parts of names that say so, looked for in this order.
 const HINTS: &[(Role, &[&str])] = &[
     (Role::Command, &["command", "cmd", "script"]),
     (Role::Program, &["program", "executable", "binary", "exe"]),

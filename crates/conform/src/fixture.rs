@@ -29,7 +29,7 @@ const TMP: &str = "tmp";
 /// Longest path of a directory for sockets: a socket's path has 107 bytes.
 const MOST_PATH: usize = 60;
 
-/// The most of a file that is compared. Beyond it size and times tell of a change.
+/// The most of a file that is compared. Beyond it, size and times show a change.
 const MOST_CONTENT: u64 = 1 << 20;
 
 /// A directory of this process's own, removed with the value: `work` is what a provider is tried on,

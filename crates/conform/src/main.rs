@@ -5,7 +5,7 @@
 //! - `probes` tries things, `trial` holds every answer to what holds for all, `report` keeps what
 //!   was found, `paint` shows it.
 //! - `observe` is the client: it keeps what came over the wire as it came.
-//! - `settings` is the file by which a user tells what cannot be guessed, `derive` guesses the rest.
+//! - `settings` is the file in which a user says what cannot be guessed, `derive` guesses the rest.
 //! - `fixture` and `processes` are what is seen from outside: a directory, and what runs.
 #![forbid(unsafe_code)]
 

@@ -386,7 +386,7 @@ impl Trial {
         };
         let problem = problem.map(|problem| format!("{what}: {problem}"));
         let wanted = "exactly one from a child process, none from anything else (calls.NAME.process \
-                      in --config tells which it is)";
+                      in --config says which it is)";
         self.report.judge(Check::ExitStatus, problem, wanted);
         if let (Some(payload), Some(shape)) = (run.result(), &tool.output) {
             let misfits = shapes::misfits(shape, payload);

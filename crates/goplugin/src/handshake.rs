@@ -15,7 +15,7 @@ use base64::engine::general_purpose::STANDARD_NO_PAD;
 /// The only version of the handshake itself that exists (go-plugin's "core protocol").
 const CORE_VERSION: &str = "1";
 
-/// Names of the environment variables by which a host tells a plugin what it wants.
+/// Names of the environment variables by which a host says to a plugin what it wants.
 pub(super) mod variable {
     pub(crate) const VERSIONS: &str = "PLUGIN_PROTOCOL_VERSIONS";
     pub(crate) const MIN_PORT: &str = "PLUGIN_MIN_PORT";

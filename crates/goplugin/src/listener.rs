@@ -143,7 +143,7 @@ impl PortRange {
 pub(super) enum SocketRules {
     /// Unix sockets in a directory, for one user or for one group as well.
     Unix { directory: PathBuf, group: Option<String>, peers: Peers },
-    /// Ports of the loopback interface. Whoever connects cannot be told from others.
+    /// Ports of the loopback interface. Connections cannot be distinguished.
     Tcp { ports: PortRange },
 }
 
@@ -177,7 +177,7 @@ pub(super) struct SocketFile(PathBuf);
 
 impl Drop for SocketFile {
     fn drop(&mut self) {
-        // Gone already is as good; and there is nobody to tell about anything else.
+        // A missing file is as good; any other error has nobody to go to.
         let _ = rustix::fs::unlink(&self.0);
     }
 }

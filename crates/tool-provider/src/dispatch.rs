@@ -287,7 +287,7 @@ struct CallId {
 
 impl CallId {
     /// The span that everything a tool logs is in. Where only INFO is logged, a call that is over in
-    /// a moment should not pay for one; one that streams has things to tell.
+    /// a moment should not pay for one; one that streams has things to log.
     fn span(&self, streaming: StreamingMode) -> tracing::Span {
         macro_rules! span {
             ($level:expr) => {

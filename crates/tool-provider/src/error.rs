@@ -24,7 +24,7 @@ pub struct ToolError {
     log: Log,
 }
 
-/// What a tool itself has to tell from other failures of the same category and kind.
+/// What a tool itself has to distinguish from other failures of the same category and kind.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Reason {
     /// Another program changed the file while the call was changing it.
@@ -35,7 +35,7 @@ enum Reason {
     Other,
 }
 
-/// Whether the log has a failure already, so that one that nobody takes is not told there twice.
+/// Whether the log has a failure already, so that an undelivered one is not logged twice.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Log {
     Owed,
@@ -270,7 +270,7 @@ impl ToolError {
         self
     }
 
-    /// Says that the tool itself has told the log of this, and in more detail.
+    /// Says that the tool itself has logged this, in more detail.
     #[must_use]
     pub fn logged(mut self) -> Self {
         self.log = Log::Written;

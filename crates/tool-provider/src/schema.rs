@@ -3,7 +3,7 @@
 //!
 //! The wire knows objects, strings, numbers, booleans, arrays and string enumerations; it has no
 //! integers, no null, no alternatives and no patterns. Whole numbers and ranges are this
-//! provider's own refinement: checked here, told in the description, invisible on the wire.
+//! provider's own refinement: checked here, stated in the description, invisible on the wire.
 
 use std::borrow::Cow;
 use std::ops::RangeInclusive;

@@ -100,7 +100,7 @@ impl Secrets {
         })
     }
 
-    /// Masks what is whole, and tells where the bytes of `span` stand then: an end of it that lies in
+    /// Masks what is whole, and returns where the bytes of `span` are then: an end of it that lies in
     /// a secret is moved out to the end of what stands in for that. `None` where there was nothing to
     /// mask.
     #[must_use]

@@ -73,7 +73,7 @@ pub const TAXONOMY: &[Failing] = &[
     Failing {
         category: Category::Cancelled,
         kind: ToolErrorKind::Internal,
-        when: "The host closed the stream. The details of a write tell whether it was applied.",
+        when: "The host closed the stream. The details of a write say whether it was applied.",
     },
     Failing {
         category: Category::Unknown,

@@ -49,7 +49,7 @@ enum Unknown {
 struct Check {
     unknown: Unknown,
     listed: Vec<String>,
-    /// Problems beyond the listed ones: a list of a million wrong items is told in twenty lines.
+    /// Problems beyond the listed ones: a list of a million wrong items is reported in twenty lines.
     more: usize,
 }
 

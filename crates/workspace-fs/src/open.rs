@@ -170,7 +170,7 @@ impl OpenFile {
     /// What the file is now.
     ///
     /// # Errors
-    /// When the system cannot tell.
+    /// When the system call fails.
     pub fn stat_now(&self) -> Result<FileStat, WorkspaceError> {
         FileStat::of(&self.handle).map_err(|errno| self.error(errno))
     }
@@ -187,7 +187,7 @@ impl OpenFile {
                 Ok(count) => {
                     filled += count;
                     // The whole of an ordinary small file in one call: asking again for its end
-                    // would only tell what its size told already.
+                    // would only confirm what its size says.
                     if filled == count && count as u64 == self.stat.size {
                         break;
                     }
@@ -209,7 +209,7 @@ impl OpenFile {
             let before = buffer.len();
             match rustix::io::read(&self.handle, spare_capacity(buffer)) {
                 Ok(0) => return Ok(Eof::Reached),
-                // As in `fill`: the size has told where the end is.
+                // As in `fill`: the size says where the end is.
                 Ok(count) if before == 0 && count as u64 == self.stat.size => {
                     return Ok(Eof::Reached);
                 }

@@ -40,7 +40,7 @@ fn check_directory(directory: BorrowedFd<'_>) -> Result<(), Fault> {
     known(rustix::fs::accessat(directory, ".", wanted, AtFlags::EACCESS))
 }
 
-/// The system's answer where it has one: before Linux 5.8 it cannot tell, and a running program
+/// The system's answer where it has one: before Linux 5.8 it has none, and a running program
 /// can be replaced, only not written to.
 fn known(answer: rustix::io::Result<()>) -> Result<(), Fault> {
     match answer {

@@ -198,7 +198,7 @@ impl<'w> Staged<'w> {
     ///
     /// # Errors
     /// When the file is no longer what the caller read, or the system fails. Then its content is
-    /// the old one ([`Fault::Torn`] tells of the one exception) and nothing is left behind.
+    /// the old one ([`Fault::Torn`] is the one exception) and nothing is left behind.
     pub fn commit(mut self) -> Result<Written, WorkspaceError> {
         self.put().map_err(|fault| fault.of(Action::Write, &self.text).at(&self.resolved.path))
     }

@@ -169,7 +169,8 @@ impl Workspace {
     }
 
     /// Lets one more directory be read, which is no root: one that this provider keeps for itself,
-    /// such as that of outputs too long for a result. Only who was told a path in it gets there.
+    /// such as that of outputs too long for a result. Only a caller who was given a path in it gets
+    /// there.
     ///
     /// # Errors
     /// When it cannot be opened, or its path is not UTF-8.

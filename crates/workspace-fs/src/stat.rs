@@ -93,8 +93,8 @@ pub struct FileStat {
     pub changed_ns: i128,
 }
 
-/// Tells cheaply that a file did not change: equal stamps mean an equal file (as far as its file
-/// system's clock tells), different ones mean nothing.
+/// Shows cheaply that a file did not change: equal stamps mean an equal file (as far as its file
+/// system's clock can show), different ones mean nothing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Stamp {
     id: FileId,

@@ -153,7 +153,7 @@ impl<'w> Walk<'w> {
         Ok(())
     }
 
-    /// Goes one directory up. Above the top of a root may be another root: that is told by paths.
+    /// Goes one directory up. Above the top of a root may be another root: paths decide that.
     fn leave(&mut self, step: &Step) -> Result<(), Fault> {
         if self.levels.pop().is_some() {
             return self.return_to_last();

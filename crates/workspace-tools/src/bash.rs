@@ -37,7 +37,7 @@ pub struct BashSettings {
     pub max_timeout: Duration,
     /// How many bytes of a command's output its result keeps.
     pub output_bytes: usize,
-    /// After how much silence a running command is told to be still there, and how often.
+    /// After how much silence a running command is reported as still there, and how often.
     pub quiet_every: Duration,
     /// The shells in order of preference, absolute: the first that is there runs the command, and a
     /// later one than the first says so.

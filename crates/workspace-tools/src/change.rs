@@ -1,5 +1,5 @@
 //! What `edit_file` and `write_file` have in common: the file as it is, its lock and its replacement;
-//! and, in `show`, how the change is told.
+//! and, in `show`, how the change is shown.
 
 mod show;
 

@@ -127,7 +127,7 @@ impl<'a> Arguments<'a> {
             Ok(_) => Ok(None),
             Err(error) => match *error.fault {
                 // A pattern matches what is there. What a link leads to outside is not, as far as
-                // anyone is told.
+                // anyone is informed.
                 Fault::NotFound { .. }
                 | Fault::NotADirectory(_)
                 | Fault::TooManyLinks(_)

@@ -63,7 +63,7 @@ impl Tool<Files> for Grep {
         let arguments = Arguments::of(arguments)?;
         let pattern = arguments.wanted.compile(context)?;
         let start = start(&arguments, context)?;
-        // One more than the page holds tells whether there is more.
+        // One more than the page holds shows whether there is more.
         let page = arguments.page;
         let want = page.offset.saturating_add(page.limit).saturating_add(1);
         let lines = if arguments.wanted.multiline { Lines::Many } else { Lines::One };

@@ -1,4 +1,4 @@
-//! What is told of ignore files, alike in every search.
+//! What every search reports of ignore files.
 
 use workspace_fs::tree::{Counts, MOST_RULE_BYTES, MOST_RULES};
 

@@ -3,7 +3,7 @@
 //! The content is written byte for byte, as UTF-8, whatever the file was before: a caller who hands
 //! over a whole file says what it shall hold, and a provider that turned it into another encoding,
 //! or put back a mark or line endings that the caller left out, could not be used to change them.
-//! What a file loses that way is told in the notice; `edit_file` is the tool that keeps it.
+//! The notice says what a file loses that way; `edit_file` is the tool that keeps it.
 
 pub mod spec;
 

@@ -118,7 +118,7 @@ fn off_is_off_and_says_so_and_still_leaves_no_process() {
     assert!(fixture.jail.explain_network().is_none());
 }
 
-/// Runs the example where a system call fails, as far as a process can tell.
+/// Runs the example where a system call fails, as far as a process can see.
 fn failing(call: &str, errno: &str, mode: &str) -> Output {
     let base = tempfile::tempdir().unwrap();
     let program = this_program();

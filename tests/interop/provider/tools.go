@@ -44,7 +44,7 @@ type counterAdd struct{ desk *desk }
 func (counterAdd) schema() wire.Object {
 	return wire.Object{
 		"name": "counter_add", "kind": "TOOL_KIND_RESOURCE", "risk": "RISK_CLASS_LOW",
-		"description": "Adds to a named counter, which starts at 0, and tells what it is then.",
+		"description": "Adds to a named counter, which starts at 0, and returns its new value.",
 		"input_schema": object([]string{"name"}, wire.Object{
 			"name": property("STRING", "The counter."),
 			"by":   property("NUMBER", "How much to add, 1 if left out; a whole number."),

@@ -40,7 +40,7 @@ async fn a_terminal_that_the_provider_has_is_not_the_commands() {
     let shown = String::from_utf8_lossy(&output.stdout).replace('\r', "");
     assert!(shown.starts_with("terminal\n"), "{shown}");
     for line in ["A=0", "B=1", "C=1", "not a tty", "?"] {
-        // What the call tells of itself stands before the first.
+        // What the call says of itself comes before the first.
         assert!(shown.lines().any(|shown| shown.ends_with(line)), "{line}: {shown}");
     }
     fixture.end().await;
@@ -118,8 +118,8 @@ async fn what_the_provider_was_given_is_not_the_commands_to_see() {
     fixture.end().await;
 }
 
-/// A directory that is not there, or lies elsewhere, is told as such, and so is a shell that is not
-/// there: none of them is taken for another.
+/// A directory that is not there, or lies elsewhere, is reported as such, and so is a shell that is
+/// not there: none of them is taken for another.
 async fn a_directory_that_is_gone_is_told_from_one_that_is_foreign_and_from_a_missing_shell() {
     let mut fixture = Fixture::configured().await;
     std::fs::create_dir(fixture.path("directory")).unwrap();

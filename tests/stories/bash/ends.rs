@@ -1,4 +1,4 @@
-//! Every way in which a call of bash ends: what the host is told, by the stream and by its log, and
+//! Every way in which a call of bash ends: what the host hears, by the stream and by its log, and
 //! that nothing is left.
 
 use std::os::fd::{AsFd, OwnedFd};
@@ -39,7 +39,7 @@ async fn both(stream: &mut InvokeStream) {
     super::next_outputs(stream, &["err\n", "start\n"]).await;
 }
 
-/// What is left of a stream: its events, told by their kinds, and how it ended.
+/// The rest of a stream: its events, by their kinds, and how it ended.
 async fn rest(stream: &mut InvokeStream) -> (Vec<Event>, Failure) {
     let mut events = Vec::new();
     loop {

@@ -1,5 +1,5 @@
 //! What is left to a command that ends: the output on its way, and time to tidy up. That nothing
-//! outlives a call is told over the wire, and by the jail's own stories.
+//! outlives a call is tested over the wire, and by the jail's own stories.
 
 use std::sync::Arc;
 

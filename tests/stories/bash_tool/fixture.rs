@@ -243,7 +243,7 @@ impl Answer {
         joined.into_iter().map(|(stream, bytes)| (stream, text(bytes))).collect()
     }
 
-    /// The exit status that was told, and that it was told after all output.
+    /// The exit status that was reported, and that it came after all output.
     pub(crate) fn exit(&self) -> (i32, Option<String>) {
         let at = self.events.iter().position(|event| matches!(event, Event::Exit { .. }));
         let at = at.unwrap_or_else(|| panic!("no exit status: {:?}", self.events));

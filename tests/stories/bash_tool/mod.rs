@@ -1,4 +1,4 @@
-//! The bash tool in this process: real commands in a real jail, told by the events and the outcome.
+//! The bash tool in this process: real commands in a real jail, seen by their events and outcomes.
 
 mod directories;
 mod ends;

@@ -95,7 +95,7 @@ fn secrets_are_masked_in_events_results_and_errors() {
     assert!(details.contains("[TOKEN]") && !details.contains("hunter2-secret"), "{details}");
 }
 
-/// Takes one event at a time, and only when told to.
+/// Takes one event at a time, and only on demand.
 #[derive(Default)]
 struct SlowReader {
     inner: Collector,

@@ -30,7 +30,7 @@ async fn commands_run_without_room_for_their_output() {
         fixture.result("read_file", json!({"path": path, "limit": 5})).await;
     }
     let notice = result["notice"].as_str().unwrap_or_default();
-    assert!(notice.contains("space"), "nothing tells of the full disk: {result:?}");
+    assert!(notice.contains("space"), "nothing mentions the full disk: {result:?}");
     fixture.write("a.txt", "one\n");
     let edit = json!({"path": "a.txt", "old_string": "one", "new_string": "two"});
     fixture.result("edit_file", edit).await;

@@ -58,7 +58,11 @@ async fn what_is_ignored_is_never_silently_absent() {
         }
         let found = Searched::of(&mut fixture, "grep", json!({"pattern": "NEEDLE"})).await;
         assert_eq!(found.paths("matches"), [".github/w.yml", "src.js"]);
-        assert!(found.notice().contains("gnore"), "what was left out is told: {}", found.notice());
+        assert!(
+            found.notice().contains("gnore"),
+            "what was left out is reported: {}",
+            found.notice()
+        );
         let inside = grep(&mut fixture, json!({"pattern": "NEEDLE", "path": "dist"})).await;
         assert_eq!(inside, ["dist/o.js"]);
         let named = grep(&mut fixture, json!({"pattern": "NEEDLE", "glob": "dist/*.js"})).await;
@@ -75,7 +79,7 @@ async fn what_is_ignored_is_never_silently_absent() {
         let all = glob(&mut fixture, json!({"pattern": "*.js", "include_ignored": true})).await;
         assert_eq!(all, ["dist/o.js", "src.js"]);
 
-        // Nothing found is told from not looked at.
+        // "Nothing found" differs from "not looked at".
         for (tool, arguments) in
             [("grep", json!({"pattern": "ABSENT"})), ("glob", json!({"pattern": "o.j?"}))]
         {
@@ -158,7 +162,7 @@ async fn a_bad_pattern_is_told_with_its_reason() {
     fixture.end().await;
 }
 
-/// G08: nothing outside is listed, read or told of; links do not loop, and a FIFO does not block.
+/// G08: nothing outside is listed, read or mentioned; links do not loop, and a FIFO does not block.
 async fn a_search_stays_inside_and_ends() {
     let mut fixture = Fixture::configured().await;
     let outside = fixture.path("../outside");

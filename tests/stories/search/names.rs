@@ -87,7 +87,7 @@ async fn an_odd_directory_is_a_directory() {
     fixture.end().await;
 }
 
-/// A secret in a file or a name is told as its own name.
+/// A secret in a file or a name is shown as the secret's name.
 async fn secrets_are_masked_in_what_is_found() {
     let launch = |launch: goplugin::host::Launch| launch.env("TOKEN", "s3cr3t-value");
     let mut fixture = Fixture::launched_with(launch).await;

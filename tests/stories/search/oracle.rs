@@ -219,7 +219,7 @@ fn lines(hits: &[Value]) -> Vec<String> {
     lines
 }
 
-/// A line as far as both tell it alike: without its end, and a long one not at all.
+/// A line as far as both print it alike: without its end, and a long one not at all.
 fn comparable(line: &str) -> String {
     let line = line.trim_end_matches(['\r', '\n']);
     if line.chars().count() > 450 { "(long)".to_owned() } else { format!("{line:?}") }

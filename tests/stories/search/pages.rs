@@ -56,7 +56,7 @@ async fn pages_make_the_whole() {
                 whole = all;
                 assert!(whole.len() > 10, "{tool} {arguments}: {}", whole.len());
             } else {
-                // A line between two hits is told with one of them only, whichever page that is.
+                // A line between two hits is shown with one of them only, whichever page that is.
                 let bare = |items: &[Value]| -> Vec<Value> {
                     let mut items = items.to_vec();
                     for item in items.iter_mut().filter_map(Value::as_object_mut) {
@@ -71,7 +71,7 @@ async fn pages_make_the_whole() {
     fixture.end().await;
 }
 
-/// Totals are exact when they are told, and a page that is full tells none.
+/// Totals are exact when they are given, and a page that is full gives none.
 async fn totals_are_exact_or_absent() {
     let mut fixture = Fixture::configured().await;
     for name in ["a", "b", "c"] {
@@ -96,7 +96,7 @@ async fn totals_are_exact_or_absent() {
     fixture.end().await;
 }
 
-/// Lines around a hit are told once, and long lines around their match.
+/// Lines around a hit are shown once, and long lines around their match.
 async fn lines_around_a_hit_and_long_lines() {
     let mut fixture = Fixture::configured().await;
     fixture.write("f", "1\n2\nhit 3\n4\nhit 5\n6\n7\n");
@@ -108,7 +108,7 @@ async fn lines_around_a_hit_and_long_lines() {
     for hit in hits.iter().filter(|hit| hit["path"] == "f") {
         for name in ["before", "after"] {
             for line in hit.get(name).and_then(Value::as_array).into_iter().flatten() {
-                assert!(lines.insert(line.to_string()), "{line} is told twice");
+                assert!(lines.insert(line.to_string()), "{line} is shown twice");
             }
         }
         assert!(lines.insert(hit["text"].to_string()));

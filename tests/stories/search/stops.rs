@@ -31,7 +31,7 @@ async fn large() -> Fixture {
 
 const SEARCHES: [(&str, &str, &str); 2] = [("grep", "needle", "matches"), ("glob", "f*", "paths")];
 
-/// Whenever time is up: what is told is a whole result, or one that says that it is not, or an
+/// Whenever time is up, the outcome is a whole result, or one that says that it is not, or an
 /// error that says why.
 async fn a_search_whose_time_is_up_says_so() {
     let mut fixture = large().await;
@@ -40,7 +40,7 @@ async fn a_search_whose_time_is_up_says_so() {
             let arguments = json!({"pattern": pattern, "limit": 600});
             let deadline = Instant::now() + Duration::from_millis(milliseconds);
             let call = Call { deadline: Some(deadline), ..call(tool, arguments) };
-            // Where the stream itself ends first nothing is told.
+            // Where the stream itself ends first nothing is reported.
             let Ok((events, outcome)) = fixture.client.invoke_to_end(call).await else { continue };
             let streamed: Vec<Value> = events
                 .into_iter()
@@ -52,7 +52,10 @@ async fn a_search_whose_time_is_up_says_so() {
             match outcome {
                 Ok(result) => {
                     let listed = result[list].as_array().unwrap();
-                    assert!(listed.starts_with(&streamed), "{tool}: what was streamed is told too");
+                    assert!(
+                        listed.starts_with(&streamed),
+                        "{tool}: what was streamed is listed too"
+                    );
                     let is_full = listed.len() == 600;
                     if result["truncated"] == true && !is_full {
                         assert!(result["notice"].as_str().unwrap().contains("ime was up"));
@@ -65,7 +68,7 @@ async fn a_search_whose_time_is_up_says_so() {
     fixture.end().await;
 }
 
-/// Nobody reads on: the search ends, and the provider with it when it is told to.
+/// Nobody reads on: the search ends, and the provider with it at a shutdown.
 async fn a_search_that_is_cancelled_ends() {
     let mut fixture = large().await;
     for (tool, pattern, list) in SEARCHES {

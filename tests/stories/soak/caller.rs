@@ -58,10 +58,10 @@ impl Entries {
         content.lines().for_each(|line| *lines.entry(line).or_default() += 1);
         let count = |entry: &String| lines.get(entry.as_str()).copied().unwrap_or(0);
         for entry in &self.made {
-            assert_eq!(count(entry), 1, "the edit {entry} was told to be made");
+            assert_eq!(count(entry), 1, "the edit {entry} was reported as made");
         }
         for entry in &self.refused {
-            assert_eq!(count(entry), 0, "the edit {entry} was told not to be made");
+            assert_eq!(count(entry), 0, "the edit {entry} was reported as not made");
         }
         for entry in &self.open {
             assert!(count(entry) <= 1, "the edit {entry} was made twice");

@@ -1,4 +1,4 @@
-//! `docs/configuration.md`, from the schema that the decoder reads and a host is told.
+//! `docs/configuration.md`, from the schema that the decoder reads and the host gets.
 
 use super::MADE;
 use super::markdown::{code, table};

@@ -44,7 +44,7 @@ pub(super) fn page() -> String {
     let mut page = format!(
         "# Tools\n{MADE}\nWhat a model gets, under the default configuration. By hand each argument \
          is a flag, `old_string` as `--old-string`; `provider-workspace call TOOL --help` lists \
-         them. [errors.md](errors.md) tells how a call can fail, \
+         them. [errors.md](errors.md) says how a call can fail, \
          [configuration.md](configuration.md) what an operator can set.\n\n"
     );
     page.push_str(&table(

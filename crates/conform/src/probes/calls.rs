@@ -83,7 +83,7 @@ pub(super) async fn learn(trial: &mut Trial, session: &Session, operations: &mut
         if trial.exited.contains(name) {
             let note = format!(
                 "{name} reports an exit status and so is taken for a child process \
-                 (calls.{name}.process in --config tells)"
+                 (calls.{name}.process in --config says)"
             );
             trial.report.pass_with(Check::ExitStatus, note);
         }

@@ -158,7 +158,7 @@ async fn overdue(trial: &mut Trial, session: &Session, operation: &Operation, ar
     let is_result = run.result().is_some() && matches!(run.outcome, StreamOutcome::Closed);
     let seen = format!("{what} of one second: {}", run.outcome());
     if is_result {
-        let better = "a timeout, or a result that tells that it is not all";
+        let better = "a timeout, or a result that says that it is incomplete";
         trial.report.weigh(Check::Deadline, [seen], better);
     } else {
         let seen = (!is_cut && !is_timeout).then_some(seen);

@@ -174,8 +174,7 @@ async fn without_what_is_required(trial: &mut Trial, observer: &mut Observer, as
             None => Some(trial.no_answer()),
         };
         let seen = seen.map(|seen| format!("Configure with {what}: {seen}"));
-        let wanted =
-            "a refusal with a code that tells what it is, as INVALID_ARGUMENT, and a message";
+        let wanted = "a refusal with a fitting code, such as INVALID_ARGUMENT, and a message";
         trial.report.judge(Check::MissingRequired, seen, wanted);
     }
 }

@@ -68,7 +68,7 @@ pub(super) async fn schema(trial: &mut Trial, session: &Session) -> Option<Obser
         Some(Ok(again)) if again == schema => trial.report.pass(Check::SchemaStable),
         Some(Ok(again)) if sorted(&again) == sorted(&schema) => {
             let seen = "the same operations and keys in another order, as a map's iteration gives";
-            let better = "one order: what a model is told changes with it, and its cache is lost";
+            let better = "one order: the model's prompt changes with it, and its cache is lost";
             trial.report.remark(Check::SchemaStable, seen, better);
         }
         answer => {

@@ -110,7 +110,7 @@ async fn busy(trial: &mut Trial, life: &Life) {
     left(trial, &said, &before, leftovers).await;
 }
 
-/// A host that is killed: nobody tells the provider.
+/// A host that is killed: the provider gets no notice.
 async fn host_death(trial: &mut Trial, life: Option<&Life>) {
     // A shell starts the provider and is killed; the connection to the provider ends with it.
     let launch = trial

@@ -55,7 +55,7 @@ pub(crate) async fn all(trial: &mut Trial) -> Result<(), Untestable> {
     Ok(())
 }
 
-/// What the first session told, for those after it.
+/// What the first session found out, for those after it.
 pub(crate) struct Life {
     pub(crate) operations: Vec<Operation>,
     /// The keys of its configuration, and one that it accepted.
@@ -112,7 +112,7 @@ async fn main_session(trial: &mut Trial, session: &Session) -> Option<Life> {
     Some(Life { operations, attributes: schema.config, config })
 }
 
-/// Whether the provider still runs; what it did is told where it does not.
+/// Whether the provider still runs; reports what it did where it does not.
 fn still_there(trial: &mut Trial, session: &Session, when: &str) -> Option<()> {
     if let Some(pid) = session.plugin.pid()
         && processes::runs(pid)

@@ -84,7 +84,7 @@ pub(super) async fn all(trial: &mut Trial, session: &Session, operations: &[Oper
                     let seen = operation.probed_without_preview.then(|| {
                         format!("{name}: UNIMPLEMENTED without arguments, a tree with some")
                     });
-                    let wanted = "INVALID_ARGUMENT without arguments, as UNIMPLEMENTED tells a host \
+                    let wanted = "INVALID_ARGUMENT without arguments, as UNIMPLEMENTED says to a host \
                                   that there is no preview";
                     trial.report.judge(Check::PreviewProbe, seen, wanted);
                 }

@@ -157,7 +157,7 @@ pub(crate) fn trials() -> Vec<Trial> {
 }
 
 fn no_check_is_without_one() {
-    // Whatever starts with nothing: all of them. One that is no plugin would not tell.
+    // Whatever starts with nothing: all of them. One that is no plugin would prove nothing.
     let checked = Checked::bad("has-nothing", "{}", &["--limit", PATIENT]);
     let all: BTreeSet<&str> = checked.ids().into_iter().collect();
     let found = |outcome| -> BTreeSet<&str> {

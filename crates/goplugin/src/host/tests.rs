@@ -14,8 +14,8 @@ fn shell(script: &str) -> Launch {
     Launch::new("/bin/sh", COOKIE, [1]).arg("-c").arg(script)
 }
 
-/// A script that tells its process number on standard error and then runs `rest`.
-fn telling(rest: &str) -> (Launch, std::sync::mpsc::Receiver<Pid>) {
+/// A script that prints its process id on standard error and then runs `rest`.
+fn announcing(rest: &str) -> (Launch, std::sync::mpsc::Receiver<Pid>) {
     let (sender, receiver) = std::sync::mpsc::channel();
     let launch = shell(&format!("echo $$ >&2; {rest}")).on_log(move |line| {
         let _ = sender.send(Pid::from_raw(line.message.parse().unwrap()).unwrap());
@@ -38,7 +38,7 @@ async fn a_program_that_ends_is_quoted() {
 
 #[tokio::test]
 async fn a_program_that_prints_something_else_is_no_plugin() {
-    let (launch, pid) = telling("echo hello; exec sleep 600");
+    let (launch, pid) = announcing("echo hello; exec sleep 600");
     let error = launch.start().await.unwrap_err();
     assert!(matches!(error, LaunchError::Line { source: LineError::Fields { .. }, .. }));
     assert!(is_gone(pid.recv().unwrap()));
@@ -59,7 +59,7 @@ async fn a_plugin_that_cannot_be_used_is_gone_when_the_launch_fails() {
         ("1|1|unix|/s|grpc|", Security::AutoMtls, Multiplex::Off, "no certificate"),
         ("1|1|unix|/no/such/socket|grpc|", Security::Plain, Multiplex::Off, "cannot connect"),
     ] {
-        let (launch, pid) = telling(&format!("echo '{line}'; exec sleep 600"));
+        let (launch, pid) = announcing(&format!("echo '{line}'; exec sleep 600"));
         let launched = launch.security(security).multiplex(multiplex).start().await;
         let error = launched.unwrap_err().to_string();
         assert!(error.contains(expected), "{line}: {error}");
@@ -70,7 +70,7 @@ async fn a_plugin_that_cannot_be_used_is_gone_when_the_launch_fails() {
 #[tokio::test]
 async fn a_plugin_that_ignores_sigterm_is_killed() {
     let (launch, pid) =
-        telling("trap '' TERM; echo '1|7|unix|/s|grpc|'; while :; do sleep 1; done");
+        announcing("trap '' TERM; echo '1|7|unix|/s|grpc|'; while :; do sleep 1; done");
     let started = Instant::now();
     launch.start().await.unwrap_err();
     assert!(started.elapsed() < Duration::from_secs(30));

@@ -83,6 +83,10 @@ mod tests {
         assert_eq!(is_descendant(getppid().unwrap()), Some(false));
         drop(child.stdin.take());
         child.wait().unwrap();
-        assert_eq!(is_descendant(grandchild), None, "whoever is gone cannot be told");
+        assert_eq!(
+            is_descendant(grandchild),
+            None,
+            "the parents of a process that is gone are unknown"
+        );
     }
 }

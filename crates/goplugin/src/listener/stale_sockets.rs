@@ -12,7 +12,7 @@ use rustix::process::Pid;
 use super::{SOCKET_PREFIX, unix_socket};
 
 /// Removes the sockets that killed plugins of this user left in `directory`: named like ours, of a
-/// process that is gone, and refusing connections (which tells a process of another namespace that
+/// process that is gone, and refusing connections (which excludes a process of another namespace that
 /// shares the directory). Others' files are not touched, and living plugins are not connected to.
 pub(crate) fn remove_stale_sockets(directory: &Path) {
     if let Err(errno) = remove_stale(directory) {

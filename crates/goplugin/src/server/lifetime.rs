@@ -60,7 +60,7 @@ pub(super) fn stop_signals() -> io::Result<Signals> {
 /// pipe. If it still has a reader, the handle is on the true host.
 pub(super) async fn host_died(stdout: &OwnedFd) {
     let Some(parent) = getppid() else {
-        // The host lives in an outer process namespace: only the pipe can tell.
+        // The host lives in an outer process namespace: only the pipe shows its end.
         return reader_gone(stdout).await;
     };
     let watch = ProcessWatch::new(parent);

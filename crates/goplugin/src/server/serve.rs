@@ -170,7 +170,7 @@ impl Stop {
     }
 }
 
-/// A plugin that listens already and has not told anybody.
+/// A plugin that listens already and has not announced it.
 pub(crate) struct Prepared {
     line: HandshakeLine,
     broker: Broker,

@@ -40,7 +40,7 @@ pub enum CallOutcome {
     Cancelled,
 }
 
-/// A call as observers are told of it. Where nobody observes, nothing in it is ever evaluated.
+/// A call as observers see it. Without observers nothing in it is evaluated.
 #[derive(Debug)]
 pub struct CallSpan {
     span: Span,

@@ -36,7 +36,7 @@ impl<S> Clone for ToolService<S> {
 }
 
 impl<S: State> ToolService<S> {
-    /// A service over `provider` that tells `host_log` when the host can be reached.
+    /// A service over `provider` that informs `host_log` when the host can be reached.
     #[must_use]
     pub fn new(provider: Arc<Provider<S>>, host_log: HostLog) -> Self {
         Self { provider, host_log }

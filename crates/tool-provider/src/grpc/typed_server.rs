@@ -63,7 +63,7 @@ fn typed(answer: http::Response<Body>) -> http::Response<Body> {
     }
 }
 
-/// What went wrong, where headers tell of a failure that is gRPC's own.
+/// What went wrong, where headers report a failure of gRPC's own.
 fn refusal(headers: &HeaderMap) -> Option<ToolError> {
     let refused = Status::from_header_map(headers)?;
     match refused.code() {

@@ -1,6 +1,6 @@
 //! Clearing away what killed processes left, as their journals list it.
 //!
-//! A journal tells where to look; what is found there decides. A file goes, or gets its old content
+//! A journal says where to look; what is found there decides. A file goes, or gets its old content
 //! back, only if it is the very file that is listed (device, inode and name, in the very directory),
 //! and only beneath a root that may be written. Whatever else has come to its place stays.
 

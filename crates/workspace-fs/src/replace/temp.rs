@@ -29,8 +29,8 @@ pub(crate) enum Linking {
 }
 
 impl Linking {
-    /// Finds out how, with the help of any directory. The name `.` is taken everywhere: being told so
-    /// means that the file itself was found.
+    /// Finds out how, with the help of any directory. The name `.` exists everywhere: an error that
+    /// says so means that the file itself was found.
     pub(crate) fn find_out(directory: BorrowedFd<'_>) -> Self {
         let ways = [Self::ByHandle, Self::ThroughProc].into_iter();
         ways.into_iter()
@@ -148,7 +148,7 @@ impl Temp {
         Err(Errno::EXIST)
     }
 
-    /// A file beside `target` whose name tells what it is a copy of: `.TARGET.0123456789abcdef.old`.
+    /// A file beside `target` whose name says what it is a copy of: `.TARGET.0123456789abcdef.old`.
     /// No journal lists it. Should the process be killed it stays, for a person to find.
     pub(super) fn copy_beside(
         directory: &Arc<OwnedFd>,
@@ -247,7 +247,7 @@ impl Drop for Name {
         }
         match rustix::fs::unlinkat(&self.directory, &self.name, AtFlags::empty()) {
             Ok(()) | Err(Errno::NOENT) => {}
-            // Nobody is left to tell; the next start removes what cannot be removed now.
+            // The error has nobody to go to; the next start removes what cannot be removed now.
             Err(_) => {
                 if let Some(slot) = self.slot.take() {
                     slot.leave();

@@ -421,7 +421,7 @@ fn a_name_is_taken_as_it_is_shown() {
     assert!(fixture.refusal(&octal(b"../outside/secret")).ends_with(OUTSIDE));
     assert!(fixture.refusal(&octal(b"a\0b")).ends_with("the path contains a NUL byte"));
     assert!(fixture.refusal("\"\"").ends_with("the path is empty"));
-    // What is offered instead, and what is in the way, is told in the same form.
+    // What is offered instead, and what is in the way, is reported in the same form.
     std::fs::write(fixture.base.join("one").join(OsStr::from_bytes(b"caf\xe9.txt")), "").unwrap();
     let message = fixture.refusal("cafe.txt");
     assert!(message.ends_with("similar: \"caf\\351.txt\""), "{message}");

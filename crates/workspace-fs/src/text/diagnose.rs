@@ -107,10 +107,10 @@ pub enum Difference {
     },
 }
 
-/// Tells why `wanted` does not stand in `text`.
+/// Says why `wanted` is not in `text`.
 #[must_use]
 pub fn diagnose(text: &[u8], encoding: Encoding, wanted: &str) -> Diagnosis {
-    let mut slip = slip::find(text, encoding, wanted, &Slip::TELLING);
+    let mut slip = slip::find(text, encoding, wanted, &Slip::REPORTED);
     let mut nearest = if slip.is_none() { nearest::find(text, encoding, wanted) } else { None };
     // Blanks that only differ are better shown than named.
     let looks_the_same =

@@ -4,7 +4,7 @@
 //! behind it, as editors show it, and an empty text is one without lines. A line's text is all that
 //! stands between two LFs; a CR before an LF belongs to it. So a change of an ending, of a lone CR or
 //! of the missing last newline is a change of lines like any other, and joining lines by LF restores
-//! every byte. One thing only is told beside the hunks, by [`Diff::new_end`]: whether a text that
+//! every byte. Only one thing is reported beside the hunks, by [`Diff::new_end`]: whether a text that
 //! begins from nothing ends in a newline; its empty last line is left out because every new file
 //! would show one.
 //!

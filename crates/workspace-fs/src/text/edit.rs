@@ -132,7 +132,7 @@ const MAX_COMPARED: usize = 64 * 1024 * 1024;
 /// After how many bytes of matches it is asked whether to stop.
 const ASKED_EVERY: usize = 256 * 1024;
 
-/// How many of their lines are told, and how many of these a message lists.
+/// How many of their lines are reported, and how many of these a message lists.
 const MAX_LINES: usize = 100;
 const LISTED: usize = 20;
 

@@ -79,7 +79,7 @@ impl Encoding {
 
     /// The text that `bytes` stand for. They must begin at the start of a character, behind the byte
     /// order mark (a mark elsewhere is kept, as U+FEFF). Bytes that are not text become U+FFFD; the
-    /// module's documentation tells when that can happen.
+    /// module's documentation says when that can happen.
     #[must_use]
     pub fn decode(self, bytes: &[u8]) -> Cow<'_, str> {
         match self {

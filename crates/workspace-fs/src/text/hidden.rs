@@ -36,7 +36,7 @@ pub fn is_hidden(c: char) -> bool {
 /// Lines of text for a person in which everything can be seen: what is hidden is spelt out, as in
 /// `\u{202e}`. What makes an emoji, or joins the letters of a script that is written so, stays.
 ///
-/// A name is told by [`name::shown`](super::name::shown) instead, which keeps nothing hidden and can
+/// A name is shown by [`name::shown`](super::name::shown) instead, which keeps nothing hidden and can
 /// be given back.
 #[must_use]
 pub fn visible(text: &str) -> Cow<'_, str> {

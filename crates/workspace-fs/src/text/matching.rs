@@ -220,7 +220,7 @@ fn borders(needle: &[u16]) -> Vec<usize> {
     borders
 }
 
-/// Tells where characters begin in an encoding whose trail bytes can look like characters of their
+/// Finds where characters begin in an encoding whose trail bytes can look like characters of their
 /// own, such as Shift_JIS and GBK. Asked from left to right, it reads the text once.
 struct Characters {
     encoding: &'static encoding_rs::Encoding,

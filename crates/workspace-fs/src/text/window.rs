@@ -234,7 +234,7 @@ impl Line {
 }
 
 /// How many characters start in `bytes`, wherever these were cut; in a multi-byte legacy encoding,
-/// where only decoding from the line's start would tell, how many bytes there are.
+/// where only decoding from the line's start would show it, how many bytes there are.
 fn characters(bytes: &[u8], encoding: Encoding) -> u64 {
     let count = match encoding {
         Encoding::Utf8 | Encoding::Utf8Bom => {

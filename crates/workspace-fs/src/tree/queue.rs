@@ -66,7 +66,7 @@ pub(super) enum Item {
 
 /// What an item gave.
 pub(super) struct Record<F> {
-    /// What is worth telling, in order.
+    /// What is worth reporting, in order.
     pub(super) outcomes: Vec<Outcome<F>>,
     /// How many entries were looked at.
     pub(super) searched: u64,
@@ -169,7 +169,7 @@ pub(super) struct Queue<F> {
     state: Mutex<State<F>>,
     /// Threads wait for work here.
     work: Condvar,
-    /// The calling thread waits for something to tell here.
+    /// The calling thread waits here for something to report.
     news: Condvar,
     /// One for each thread.
     stops: Vec<Stop>,
@@ -264,7 +264,7 @@ impl<F> Queue<F> {
     }
 
     /// Waits until something is settled, the walk is over or `most` has passed. Returns what is to
-    /// be told, and whether the walk is over.
+    /// be reported, and whether the walk is over.
     pub(super) fn news(&self, most: Duration) -> (Vec<Found<F>>, Option<StopReason>) {
         let mut state = self.lock();
         if state.ready.is_empty() && state.stop_reason.is_none() {
@@ -306,7 +306,8 @@ impl<F> Queue<F> {
 
 /// What is left of a walk at its end.
 pub(super) struct Rest<F> {
-    /// What was found and not told yet; some of it behind the point up to which the order is settled.
+    /// What was found and not reported yet; some of it behind the point up to which the order is
+    /// settled.
     pub(super) ready: Vec<Found<F>>,
     /// That point, where there is anything behind it that was not looked at.
     pub(super) open: Option<Vec<u8>>,

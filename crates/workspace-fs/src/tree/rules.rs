@@ -47,8 +47,8 @@ const GIT: usize = 2;
 const EXCLUDE: usize = 3;
 
 /// What is read of an ignore file, and of all those that hold in one directory. Rules behind that
-/// do not count, which is told: whoever writes into a tree could make its rules take any memory,
-/// because a rule takes up to a thousand times its length once it is compiled.
+/// do not count, which is reported: anybody who writes into a tree could make its rules take any
+/// memory, because a rule takes up to a thousand times its length once it is compiled.
 pub const MOST_RULE_BYTES: RuleBytes = RuleBytes { of_one: 128 * 1024, in_all: 256 * 1024 };
 /// How many rules are taken of an ignore file. Nothing stops them while they are compiled.
 pub const MOST_RULES: usize = 4096;

@@ -19,7 +19,7 @@ impl StopCondition<'_> {
     }
 }
 
-/// Tells a thread of the walk to let its entry be. To be asked between pieces of work of about a
+/// Makes a thread of the walk abandon its entry. To be checked between pieces of work of about a
 /// millisecond.
 #[derive(Debug, Default)]
 pub struct Stop(AtomicBool);
@@ -31,7 +31,7 @@ impl Stop {
         self.0.load(Ordering::Relaxed)
     }
 
-    /// Tells it. The walk's own threads do, and tests.
+    /// Requests the stop. The walk's own threads do, and tests.
     pub fn set(&self) {
         self.0.store(true, Ordering::Relaxed);
     }

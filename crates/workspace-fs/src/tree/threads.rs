@@ -1,4 +1,4 @@
-//! The threads of a walk, and the calling one that tells what they find.
+//! The threads of a walk, and the calling one that reports what they find.
 
 use std::num::NonZero;
 use std::ops::ControlFlow;
@@ -97,7 +97,7 @@ const RUN: usize = 16;
 const MOST_DEPTH: usize = 256;
 /// The longest path that a later call could name (`PATH_MAX`).
 const MOST_PATH: usize = 4096;
-/// How often progress is told.
+/// How often progress is reported.
 const PROGRESS: Duration = Duration::from_millis(100);
 
 /// Walks the tree at `start` and visits what `selection` chooses, until enough is found.

@@ -54,7 +54,7 @@ pub(super) struct Facts<'a> {
     pub(super) git_directory: Option<&'a Path>,
 }
 
-/// The texts with which programs and the C library tell that something is not allowed, and what
+/// The texts with which programs and the C library say that something is not allowed, and what
 /// they say about it.
 const REFUSALS: [(&str, &[Access]); 4] = [
     ("Permission denied", &[Access::Read, Access::Execute, Access::Write]),
@@ -80,7 +80,7 @@ const NO_NETWORK: [&str; 12] = [
     "dial tcp",
 ];
 
-/// At most this many refused paths are explained: the first ones tell the rest.
+/// At most this many refused paths are explained: the first ones explain the rest.
 const MOST_PATHS: usize = 2;
 
 /// At most this many texts are looked at as paths, and this much of a command for where it redirects
@@ -218,7 +218,7 @@ fn paths(facts: &Facts<'_>) -> Vec<String> {
     notices
 }
 
-/// Whether the program tells of a path that it was to write: by its words, or because the command
+/// Whether the program mentions a path that it was to write: by its words, or because the command
 /// redirects output there.
 fn is_write(facts: &Facts<'_>, line: &str, candidate: &str) -> bool {
     const WORDS: [&str; 14] = [

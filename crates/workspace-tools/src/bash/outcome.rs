@@ -1,4 +1,4 @@
-//! What is told of a command that has ended: its events, its result, its error.
+//! What is reported of a command that has ended: its events, its result, its error.
 
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -57,7 +57,7 @@ impl RunReport<'_> {
             (Some(Stopped { cause: StopCause::TimeUp, signal }), _) => {
                 Err(self.timed_out(report, signal))
             }
-            // Too late to stop anything, and still not to be told as a success.
+            // Too late to stop anything, and still no success.
             (None, _) if context.cancel.is_cancelled() => {
                 Err(self.cancelled(context, report, StopSignal::None, deadline))
             }
@@ -173,7 +173,7 @@ impl RunReport<'_> {
             .with_detail("signals_sent", signal.names())
     }
 
-    /// A cancel is told three times, since the stream may take none of it: as a last partial
+    /// A cancel is reported three times, since the stream may take none of it: as a last partial
     /// result, as the error's details, and in the log.
     fn cancelled(
         &self,

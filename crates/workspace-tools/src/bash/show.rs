@@ -52,7 +52,7 @@ pub(super) fn preview(
         });
     }
     if let Some(description) = arguments.description {
-        // Written by whoever asks for approval, so it is told as theirs.
+        // The model wrote it to ask for approval, so it is shown as the model's words.
         parts.push(View::text(format!("described as: {}", visible(description)), Style::Italic));
     }
     View::Group(parts)

@@ -1,4 +1,4 @@
-//! How a change of a file is told: in a result, in a preview, and of a result that was kept.
+//! How a change of a file is shown: in a result, in a preview, and from a stored result.
 
 use crate::field::{self, Declared, Field, NOTICE, PATH, Text, Whole, text, whole};
 use tool_provider::schema::Schema;
@@ -40,7 +40,7 @@ const VERSION: Field<Text> =
         .required();
 const ENCODING: Field<Text> = text("encoding", "The file's encoding.").required();
 
-/// The schema of a change's result: with fields of the tool's own, and those that tell of the change.
+/// The schema of a change's result: with fields of the tool's own, and those that describe the change.
 pub(crate) fn result(tool: &'static [&'static str; 1], own: &[&dyn Declared]) -> Schema {
     let mut fields: Vec<&dyn Declared> = vec![&PATH];
     fields.extend_from_slice(own);
@@ -56,7 +56,7 @@ pub(crate) fn result(tool: &'static [&'static str; 1], own: &[&dyn Declared]) ->
     field::result(tool, &fields)
 }
 
-/// Puts the fields that tell of a change into a result.
+/// Puts the fields that describe a change into a result.
 pub(crate) fn put(
     payload: &mut Payload,
     diff: &Diff<'_>,

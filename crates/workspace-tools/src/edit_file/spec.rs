@@ -22,7 +22,7 @@ encoding, byte order mark and a missing last newline are kept as well.\n\
 what is different, with tabs and spaces made visible.\n\
 - edits makes several edits of the file at once, in order, each on what the one before left. If one \
 cannot be made, none is.\n\
-- An empty new_string deletes. Files up to 256 MiB; the result tells the lines that changed, as a \
+- An empty new_string deletes. Files up to 256 MiB; the result has the lines that changed, as a \
 diff, and the new version.\n\
 \n\
 Example: {\"path\": \"src/main.rs\", \"old_string\": \"let limit = 10;\", \"new_string\": \"let \

@@ -52,8 +52,8 @@ impl Search<'_> {
     /// Searches.
     ///
     /// # Errors
-    /// `cancelled`, and `timeout` where nothing was found in time. What was found until then is told
-    /// before.
+    /// `cancelled`, and `timeout` where nothing was found in time. What was found until then is
+    /// reported before.
     pub(super) fn run(&self, context: &Context<'_>) -> Result<Outcome, ToolError> {
         let Some((start, text)) = self.start else {
             return Ok(Outcome {
@@ -88,7 +88,7 @@ impl Search<'_> {
         let total = (summary.stop_reason == StopReason::All).then_some(found);
         if context.cancel.is_cancelled() {
             return Err(ToolError::cancelled(
-                "the search was cancelled; what it found was told before",
+                "the search was cancelled; what it found was reported before",
             )
             .with_detail("found", paths.len()));
         }
@@ -106,7 +106,7 @@ impl Search<'_> {
     }
 }
 
-/// Tells what the pattern is about from what only leads there.
+/// Distinguishes what the pattern is about from what only leads there.
 struct Matches<'a> {
     glob: &'a PathGlob,
     kinds: Kinds,

@@ -77,7 +77,7 @@ pub const KIND: Field<Text> = text("kind", "What is there; other is a pipe, a so
 pub const SIZE_BYTES: Field<Whole> = whole("size_bytes", 0, "A file's size in bytes.");
 pub const MODIFIED: Field<Text> = text(
     "modified",
-    "When it was last changed, as RFC 3339 in UTC; absent where the system does not tell.",
+    "When it was last changed, as RFC 3339 in UTC; absent where the system does not say.",
 );
 
 pub(super) fn spec() -> ToolSpec {

@@ -137,8 +137,8 @@ fn selection(
 /// How much of an argument is repeated in a message, in bytes.
 pub(super) const SHOWN: usize = 200;
 
-/// How many near type names are told, and how long a name may be that any is near to. To compare
-/// takes time and memory by both their lengths.
+/// How many similar type names are suggested, and how long a name may be to get a suggestion. To
+/// compare takes time and memory by both their lengths.
 const NEAR: usize = 3;
 const LONGEST_NEAR: usize = 32;
 

@@ -1,5 +1,5 @@
-//! A regex search that can be stopped, for patterns that are slow in the worst case: a lazy DFA as long
-//! as its cache suffices, then the Pike VM.
+//! A regex search that can be stopped, for patterns that are slow in the worst case: a lazy DFA as
+//! long as its cache suffices, then the Pike VM.
 
 use std::ops::Range;
 
@@ -11,9 +11,9 @@ use regex_syntax::hir::Hir;
 
 use super::pike_vm::{PikeVm, Stopped};
 
-/// The capacity of each of the two DFA caches that a thread fills as it searches, in bytes. Filling one
-/// takes about 10 ms, during which nothing stops the search. When it is full, the text is a hard one and
-/// the Pike VM searches it.
+/// The capacity of each of the two DFA caches that a thread fills as it searches, in bytes. Filling
+/// one takes about 10 ms, during which nothing stops the search. When it is full, the text is a
+/// hard one and the Pike VM searches it.
 pub(super) const TABLE: usize = 2 * 1024 * 1024;
 
 /// An expression, compiled for both engines. Threads share it.
@@ -128,8 +128,8 @@ impl InterruptibleRegex {
                 Err(error) => error,
             };
             forward.reset_cache(table);
-            // A match in a line before this one would have been told: when its line ended nothing was
-            // left to look for. A match is seen one byte late.
+            // A match in a line before this one would have been reported: when its line ended
+            // nothing was left to look for. A match is seen one byte late.
             let reached = reached(&error).saturating_sub(1).clamp(at, lines.len());
             let start =
                 memchr::memrchr(b'\n', &lines[at..reached]).map_or(at, |feed| at + feed + 1);

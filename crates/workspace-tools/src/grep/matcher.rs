@@ -90,7 +90,7 @@ impl Local {
     }
 }
 
-/// A matcher that ends when it is told to.
+/// A matcher that can be stopped.
 pub(super) struct Stoppable<'a> {
     local: &'a Local,
     stop: &'a dyn Fn() -> bool,
@@ -112,7 +112,7 @@ impl Stoppable<'_> {
     /// The leftmost match that begins at `at` or behind, and the one that is preferred of several.
     ///
     /// # Errors
-    /// When it is told to stop.
+    /// When it is stopped.
     pub(super) fn find_from(&self, haystack: &[u8], at: usize) -> Result<Option<Match>, Stopped> {
         self.go_on()?;
         if haystack.len() - at > self.sizes().piece {

@@ -69,7 +69,7 @@ impl Wanted<'_> {
                 .is_ok_and(|tree| names(b'\r', &tree) && !names(b'\n', &tree))
     }
 
-    /// What the plain matcher is made of, which does not tell it.
+    /// What the plain matcher is made of; the matcher itself does not expose it.
     fn tree(self, ending: LineEnding) -> Result<Hir, Box<regex_syntax::Error>> {
         let mut parser = regex_syntax::ParserBuilder::new();
         parser.multi_line(true).crlf(matches!(ending, LineEnding::CrLf)).utf8(false);

@@ -1,4 +1,4 @@
-//! Makes a page of the list out of what is found, and tells it as it grows.
+//! Makes a page of the list out of what is found, and reports it as it grows.
 
 use std::ops::ControlFlow;
 
@@ -24,7 +24,7 @@ pub(super) struct Pages<'a> {
     listed: Listed,
     /// How much room the list takes, in bytes, about.
     weight: usize,
-    /// The entries of the list that were told.
+    /// The entries of the list that were reported.
     reported: usize,
 }
 
@@ -148,7 +148,7 @@ impl<'a> Pages<'a> {
                 // The page begins in the middle of a file with many.
                 match (self.again)(path, before) {
                     Some(again) => hits = again,
-                    // It is gone, or the search is over, which is told elsewhere.
+                    // It is gone, or the search is over, which is reported elsewhere.
                     None => return true,
                 }
             }
@@ -171,8 +171,8 @@ impl<'a> Pages<'a> {
         has_room
     }
 
-    /// Tells the entries that were not told yet. Where nobody takes them they are not listed either:
-    /// the parts are the whole.
+    /// Reports the entries that were not reported yet. If nobody takes them, they are not listed
+    /// either: the parts are the whole.
     fn emit_new(&mut self) -> ControlFlow<()> {
         let reported = self.reported;
         if reported == self.listed.list.len() {

@@ -12,7 +12,7 @@ const RESERVE: Duration = Duration::from_millis(300);
 const LEAST_RESERVE: Duration = Duration::from_millis(20);
 
 /// With less time than this nothing is started: a shell needs a few milliseconds to come up, and
-/// what it did would have to be told in time as well.
+/// what it did would have to be reported in time as well.
 const LEAST: Duration = Duration::from_millis(40);
 
 /// When a command's time is up, and how long it has from then on to end by itself.
@@ -35,7 +35,7 @@ pub enum TimeLimit {
     Deadline,
 }
 
-/// The deadline leaves no time to run anything and to tell of it.
+/// The deadline leaves no time to run anything and report it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{} ms are left until the deadline, too few to start a command", .0.as_millis())]
 pub struct TooLate(pub Duration);

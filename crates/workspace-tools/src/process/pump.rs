@@ -28,7 +28,7 @@ const SETTLE: Duration = Duration::from_millis(30);
 /// How long after SIGKILL the kernel may take to take every process away.
 const REAPING: Duration = Duration::from_secs(5);
 
-/// What ends a command from outside, and when its silence is told; see [`super::Call`].
+/// What ends a command from outside, and when its silence is reported; see [`super::Call`].
 #[derive(Clone, Copy)]
 pub(crate) struct Terms<'a> {
     pub(crate) budget: Budget,

@@ -70,7 +70,7 @@ pub(super) fn scan(
     request: Request,
 ) -> Result<Found, ToolError> {
     let size = file.stat().size;
-    // A size of 0 tells nothing: the proc file system says it of everything.
+    // A size of 0 means nothing: the proc file system reports it for everything.
     let capacity = match usize::try_from(size) {
         Ok(size) if size > 0 && size < SAMPLE_BYTES => size + 1,
         _ => SAMPLE_BYTES,

@@ -15,10 +15,10 @@ to list a directory or to find files by their names, and grep to search in many.
 - Each line is shown as its number, a tab and its text; number and tab are not part of the file, \
 leave them out of what you give to edit_file. line_numbers: false shows the bare text.\n\
 - At most 2000 lines and 64 KiB a call; where there is more, truncated is true and next_offset says \
-where to go on. A line over 2000 characters is cut and tells its true length.\n\
+where to go on. A line over 2000 characters is cut and its true length is given.\n\
 - A negative offset counts from the end: -20 shows the last 20 lines, fast in a file of any size.\n\
 - UTF-8, UTF-16 with a byte order mark and legacy encodings are shown decoded, line ends as LF; \
-encoding and line_ending tell what the file has, and edit_file keeps it. A binary file is an error \
+encoding and line_ending are those of the file, and edit_file keeps it. A binary file is an error \
 that names its type.\n\
 - version identifies the content: give it to edit_file or write_file as expected_version to be sure \
 that nobody changed the file meanwhile.\n\

@@ -228,7 +228,7 @@ fn nothing_is_linked_or_moved_across_the_border(level: Level) {
     assert_all(&fixture.attack("cross", &[root, &beside("second")]), fate);
 }
 
-/// The kernel cannot tell which name of a file is meant, so that it is readable and writable by the
+/// The kernel does not know which name of a file is meant, so that it is readable and writable by the
 /// one in the root. Who links secrets into a root has granted them.
 fn a_hard_link_made_from_outside_is_a_file_of_the_root(level: Level) {
     let fixture = Fixture::new(level);

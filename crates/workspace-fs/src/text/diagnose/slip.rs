@@ -29,7 +29,7 @@ pub enum Slip {
 
 impl Slip {
     /// All but blanks, in the order in which they are tried.
-    pub(super) const TELLING: [Slip; 7] = [
+    pub(super) const REPORTED: [Slip; 7] = [
         Slip::CrLf,
         Slip::LineNumbers,
         Slip::Escaped,

@@ -52,7 +52,7 @@ fn around(text: &str, at: usize, kinds: &[Kind]) -> String {
     shown
 }
 
-/// Characters that would not be told apart by looking at them.
+/// Characters that look alike.
 fn is_opaque(character: char, kinds: &[Kind]) -> bool {
     let blank = character.is_whitespace() || is_invisible(character) || character.is_control();
     blank || (!character.is_ascii() && kinds.contains(&Kind::UnicodeForm))

@@ -19,12 +19,13 @@ pub enum Detected {
     Text(Encoding),
     /// Not text.
     Binary {
-        /// What it is, where its first bytes tell, such as `PNG image`.
+        /// What it is, where its first bytes show it, such as `PNG image`.
         kind: Option<&'static str>,
     },
 }
 
-/// Tells what a file is from `sample`: its first [`SAMPLE_BYTES`], or all of it when it is shorter.
+/// Determines what a file is from `sample`: its first [`SAMPLE_BYTES`], or all of it when it is
+/// shorter.
 ///
 /// A byte order mark decides first. A NUL byte means binary, as it does to git and ripgrep. Valid
 /// UTF-8 is UTF-8, and so is UTF-8 with a few broken bytes in it. Known magic numbers and many

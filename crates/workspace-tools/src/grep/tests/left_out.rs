@@ -1,4 +1,4 @@
-//! What a search does not look into, and how it tells so.
+//! What a search does not look into, and how it says so.
 
 use super::*;
 

@@ -1,4 +1,4 @@
-//! A search that is told to stop, or runs out of time.
+//! A search that is stopped, or runs out of time.
 
 use super::*;
 
