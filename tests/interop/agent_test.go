@@ -80,9 +80,9 @@ func TestNamesSurviveInitAndHCL(t *testing.T) {
 // A name that HCL cannot carry is refused rather than changed.
 func TestNamesThatHCLCannotCarryAreRefused(t *testing.T) {
 	for name, reason := range map[string]string{"caf\xe9": "UTF-8", "cafe\u0301": "composes"} {
-		stderr, err := exec.Command(binary(), "init", "--root", name).CombinedOutput()
-		if err == nil || !strings.Contains(string(stderr), reason) {
-			t.Errorf("%q: %v\n%s", name, err, stderr)
+		output, err := exec.Command(binary(), "init", "--root", name).CombinedOutput()
+		if err == nil || !strings.Contains(string(output), reason) {
+			t.Errorf("%q: %v\n%s", name, err, output)
 		}
 	}
 	// Its twin is written as it is.
@@ -231,13 +231,13 @@ func initialize(t *testing.T, program string, arguments ...string) (stdout, stde
 	command := exec.Command(program, append([]string{"init"}, arguments...)...)
 	command.Dir = t.TempDir()
 	command.Env = append(os.Environ(), "XDG_CONFIG_HOME=/config")
-	var stderr strings.Builder
-	command.Stderr = &stderr
+	var errors strings.Builder
+	command.Stderr = &errors
 	printed, err := command.Output()
 	if err != nil {
-		t.Fatalf("init %q: %v\n%s", arguments, err, stderr.String())
+		t.Fatalf("init %q: %v\n%s", arguments, err, errors.String())
 	}
-	return printed, []byte(stderr.String())
+	return printed, []byte(errors.String())
 }
 
 func mustParseAgent(t *testing.T, content []byte) *hostfile.Agent {
