@@ -218,6 +218,10 @@ pub(crate) struct DoctorOptions {
     /// Print JSON.
     #[arg(long)]
     pub(crate) json: bool,
+    /// Also tell what of this agent.hcl a host will not load. The one in the current directory where
+    /// it is left out; its configuration is the one that is told of unless another is given.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) agent_file: Option<PathBuf>,
     #[command(flatten)]
     pub(crate) roots: RootOptions,
 }
@@ -236,6 +240,13 @@ pub(crate) struct RootOptions {
     /// standard input. A key that has a flag is given in one of the two ways.
     #[arg(long, value_name = "JSON", global = true)]
     pub(crate) config: Option<String>,
+}
+
+impl RootOptions {
+    /// Whether nothing of the configuration is given.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.roots.is_empty() && self.read_only_roots.is_empty() && self.config.is_none()
+    }
 }
 
 /// How this program launches itself.

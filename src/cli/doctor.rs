@@ -1,4 +1,5 @@
-//! `doctor`: what this machine can enforce, and what that leaves open.
+//! `doctor`: what this machine can enforce, what that leaves open, and what of a host's file will not
+//! load.
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -7,6 +8,7 @@ use sandbox::Channel;
 use serde_json::{Value, json};
 
 use super::CliError;
+use super::agent_file::AgentFile;
 use super::args::DoctorOptions;
 use super::files::Source;
 use super::host::configuration;
@@ -21,14 +23,20 @@ use tool_provider::{ConfigureError, Identity};
 use workspace_tools::process::outside;
 
 pub(crate) fn run(options: &DoctorOptions, output: Output) -> Result<ExitCode, CliError> {
-    let config = configuration(&options.roots, &mut Source::default())?;
-    let diagnosis = Diagnosis::of(&config);
+    let file = AgentFile::find(options.agent_file.as_deref())?;
+    let config = match file.as_ref().and_then(AgentFile::config) {
+        // A host would configure what the file says.
+        Some(config) if options.roots.is_empty() => config.clone(),
+        _ => configuration(&options.roots, &mut Source::default())?,
+    };
+    let diagnosis = Diagnosis { file, ..Diagnosis::of(&config) };
     if options.json {
         output.print(&format!("{}\n", diagnosis.json()))?;
     } else {
         output.print(&output.painter().view(&diagnosis.view()))?;
     }
-    let is_healthy = diagnosis.enforced.is_ok() && diagnosis.shell.is_some();
+    let loads = diagnosis.file.as_ref().is_none_or(AgentFile::loads);
+    let is_healthy = loads && diagnosis.enforced.is_ok() && diagnosis.shell.is_some();
     Ok(if is_healthy { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
@@ -56,6 +64,8 @@ struct Diagnosis {
     best_effort: Option<Report>,
     shell: Option<PathBuf>,
     git: Option<PathBuf>,
+    /// The host's file, where there is one.
+    file: Option<AgentFile>,
 }
 
 impl Diagnosis {
@@ -87,6 +97,7 @@ impl Diagnosis {
                 .into_iter()
                 .find(|path| is_program(path)),
             git: on_path("git"),
+            file: None,
         }
     }
 
@@ -121,6 +132,7 @@ impl Diagnosis {
         for (key, paths) in &self.paths {
             nodes.push(View::plain(format!("  {key}: {paths}")));
         }
+        nodes.extend(self.file.iter().flat_map(AgentFile::view));
         View::Group(nodes)
     }
 
@@ -141,6 +153,9 @@ impl Diagnosis {
         });
         for (key, paths) in &self.paths {
             json[key] = paths.clone();
+        }
+        if let Some(file) = &self.file {
+            json["agent_file"] = file.json();
         }
         if let Some(problem) = &self.log_problem {
             json["log"] = problem.as_str().into();

@@ -203,6 +203,11 @@ impl CliError {
         }})
     }
 
+    /// Whether a file of the person's is not there.
+    pub(crate) fn is_not_found(&self) -> bool {
+        matches!(self, CliError::File { source, .. } if source.kind() == io::ErrorKind::NotFound)
+    }
+
     /// Whether the command line itself is at fault.
     pub(crate) fn is_usage(&self) -> bool {
         matches!(

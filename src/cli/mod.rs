@@ -2,6 +2,7 @@
 //! program as a plugin and ask it through the real handshake, so what a person sees is what a host
 //! gets.
 
+mod agent_file;
 mod apply;
 mod args;
 mod call;

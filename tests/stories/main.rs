@@ -15,6 +15,7 @@
 #[macro_use]
 mod trials;
 
+mod agent_file;
 mod atomic;
 mod bash;
 mod bash_tool;
@@ -67,6 +68,7 @@ fn main() -> ExitCode {
         faults::trials(),
         soak::trials(),
         fuzz::trials(),
+        agent_file::trials(),
         atomic::trials(),
         bash::trials(),
         cancelled_writes::trials(),
