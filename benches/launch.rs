@@ -1,5 +1,5 @@
-//! What a host waits for and pays: the start against a minimal Go plugin's, a call's latency
-//! against an empty one's, memory, and the end while a command runs.
+//! What a host waits for: the start compared with a minimal Go plugin's, a call's latency compared
+//! with an empty one's, memory, and the shutdown while a command runs.
 //!
 //! `cargo bench --bench launch`. Without `go` on the machine the first part has no comparison.
 

@@ -1,4 +1,4 @@
-//! A provider that runs, as a host has it, and how measurements of it are printed.
+//! A running provider, as a host has it, and the measurements of its process.
 
 use std::error::Error;
 use std::path::Path;

@@ -1,4 +1,4 @@
-//! What this provider's tools stand on: the roots opened, the jail built, the tools made.
+//! Opens the roots, builds the jail and makes the tools of a configuration.
 
 use std::fmt::Display;
 use std::io::{self, ErrorKind};

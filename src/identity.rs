@@ -1,4 +1,4 @@
-//! Who this build is: the one place that its source and its version come from.
+//! The identity of this build: the only origin of its source and its version.
 
 pub(crate) mod source;
 

@@ -1,4 +1,4 @@
-//! Clearing away what killed processes left in the roots, when a configuration comes into force.
+//! Removes what killed processes left in the roots, when a configuration comes into force.
 
 use std::path::PathBuf;
 use std::sync::Arc;

@@ -1,5 +1,5 @@
 //! Spans and metrics of calls. With the feature `telemetry` they are those of `otlp`; without it there
-//! are none, and whoever names a collector is warned.
+//! are none, and a named collector leads to a warning.
 
 pub(crate) use build::{Telemetry, of_environment};
 

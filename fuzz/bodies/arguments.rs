@@ -1,4 +1,4 @@
-//! Any bytes as a call: they are read, checked against the tool's schema, and refused in words.
+//! Any bytes as a call: they are read, checked against the tool's schema, and refused with a message.
 
 use tonic::Code;
 

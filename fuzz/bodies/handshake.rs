@@ -1,4 +1,4 @@
-//! What a host's environment may say, and what a plugin may print.
+//! Any environment of a host, and any line of a plugin.
 
 use std::ffi::OsString;
 use std::os::unix::ffi::OsStringExt;

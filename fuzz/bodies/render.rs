@@ -1,4 +1,4 @@
-//! Any bytes as what a kernel stored: shown, or refused in words.
+//! Any bytes as what a host stored: shown, or refused with a message.
 
 use tonic::Code;
 

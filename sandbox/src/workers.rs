@@ -201,7 +201,7 @@ impl Pool {
         self.lingering.store(false, Ordering::Relaxed);
     }
 
-    /// Runs a job. A panic does not end the worker; whoever waits for the job sees its channel
+    /// Runs a job. A panic does not end the worker; the waiting caller sees its channel
     /// close.
     fn run(&self, job: FileJob) -> MutexGuard<'_, State> {
         let _ = catch_unwind(AssertUnwindSafe(job));

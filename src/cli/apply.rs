@@ -1,4 +1,4 @@
-//! `apply`: what a call would do is shown, approved, and then done, and nothing else.
+//! `apply`: shows what a call would do, asks, and does exactly that.
 
 use std::io::{self, BufRead as _, IsTerminal as _};
 use std::process::ExitCode;

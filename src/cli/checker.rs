@@ -1,4 +1,4 @@
-//! The checker of providers: a program of its own, which lies beside this one.
+//! Starts the checker of providers, a separate program beside this one.
 
 use std::ffi::{OsStr, OsString};
 use std::os::unix::process::CommandExt as _;

@@ -1,4 +1,4 @@
-//! This program launching itself as a plugin.
+//! Launches this program as a plugin.
 
 use std::process::ExitCode;
 use std::sync::Arc;

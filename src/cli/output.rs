@@ -1,5 +1,5 @@
 //! The one place that writes to a person: standard output and standard error, with explicit
-//! errors, colours only where they are wanted, and nothing on a terminal that could take it over.
+//! errors, colours only where they are wanted, and no control sequences of others on a terminal.
 
 use std::io::{self, Write as _};
 use std::process::ExitCode;

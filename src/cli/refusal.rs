@@ -1,4 +1,4 @@
-//! What clap has to say: a wrong command line, or the help that was asked for.
+//! Messages of clap: a wrong command line, or the requested help.
 
 use std::ffi::OsString;
 use std::process::ExitCode;

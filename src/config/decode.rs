@@ -1,4 +1,4 @@
-//! From values that fit the keys to a configuration as it is meant.
+//! Makes a configuration of the values of its keys.
 
 use std::collections::BTreeMap;
 use std::ffi::OsStr;

@@ -1,4 +1,4 @@
-//! What a provider's source is: the address of a forge, as a lock file has it. The build script reads
+//! The source of a provider: the address of a forge, as a lock file has it. The build script reads
 //! this file too, so it stands on `std` alone.
 
 /// Whether `source` is a forge's address: `HOST/OWNER/NAME`, without a scheme.

@@ -1,4 +1,4 @@
-//! Nothing piles up, however many calls there were and however they ended.
+//! Nothing accumulates, however many calls there were and however they ended.
 
 use std::time::{Duration, Instant};
 

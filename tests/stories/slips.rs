@@ -1,4 +1,4 @@
-//! What a person does at the command line that is not quite what it expects.
+//! Small mistakes at the command line.
 
 use std::io::{BufRead as _, BufReader, Write as _};
 use std::process::{Command, Stdio};

@@ -307,7 +307,7 @@ async fn a_write_at_another_version_is_refused_with_the_present_one() {
     assert_eq!(failure.details["current_version"], second);
     assert_eq!(fs::read(fixture.path("f")).unwrap(), b"2\n");
     fixture.result("write_file", over(&second)).await;
-    // Equal contents have equal versions, whoever wrote them.
+    // Equal contents have equal versions, whatever wrote them.
     fixture.write("f", "1\n");
     fixture.result("write_file", over(&first)).await;
     fs::remove_file(fixture.path("f")).unwrap();

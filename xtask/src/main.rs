@@ -1,12 +1,12 @@
-//! Chores of this repository. They are a crate of their own, so that no build of the product needs
-//! what they need.
+//! Chores of this repository, in a crate of their own, so that no build of the product needs their
+//! dependencies.
 //!
 //! - `cargo run -p xtask -- messages` writes the Rust of all `.proto` files. With
 //!   `--no-default-features` it builds nothing of the product, which may not compile without it.
-//! - `cargo run -p xtask -- docs` writes the reference pages of docs/; with `--check` it fails where one
-//!   is not as it would be written.
-//! - `cargo run -p xtask -- report [BENCH…]` runs the benches, stores their measurements and shows them in
-//!   README; `report --table` only shows what is stored.
+//! - `cargo run -p xtask -- docs` writes the reference pages of docs/; with `--check` it fails
+//!   where one is not as it would be written.
+//! - `cargo run -p xtask -- report [BENCH…]` runs the benches, stores their measurements and shows
+//!   them in README; `report --table` only shows what is stored.
 #![forbid(unsafe_code)]
 
 use std::error::Error;

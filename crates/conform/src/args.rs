@@ -1,4 +1,4 @@
-//! What can be written on the command line.
+//! The command line's options.
 
 use std::path::PathBuf;
 use std::time::Duration;

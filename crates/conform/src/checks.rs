@@ -1,5 +1,4 @@
-//! The table of checks: what each is called, what it looks at, and the rule that it holds a provider
-//! to.
+//! The table of checks: the name of each, what it looks at, and the rule that it enforces.
 
 /// Makes the enumeration and its table from one list, so that no check can be without its rule.
 macro_rules! checks {

@@ -1,4 +1,4 @@
-//! What to say to a provider that nobody knows: a configuration from its ConfigSchema, arguments
+//! What to send to an unknown provider: a configuration from its ConfigSchema, arguments
 //! from an operation's schema. Names are a hint, and what does not come out right is given in the
 //! file.
 

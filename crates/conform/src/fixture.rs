@@ -1,4 +1,4 @@
-//! The directory that a provider is tried on: known files, and the state of all of it.
+//! The directory that a provider is tested on: known files, and the state of all of it.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsString;

@@ -2,11 +2,11 @@
 //! protocol requires of it.
 //!
 //! - `checks` is the table: each check with its rule.
-//! - `probes` tries things, `trial` holds every answer to what holds for all, `report` keeps what
-//!   was found, `paint` shows it.
+//! - `probes` makes requests, `trial` checks every answer against the common rules, `report` keeps
+//!   what was found, `paint` shows it.
 //! - `observe` is the client: it keeps what came over the wire as it came.
 //! - `settings` is the file in which a user says what cannot be guessed, `derive` guesses the rest.
-//! - `fixture` and `processes` are what is seen from outside: a directory, and what runs.
+//! - `fixture` and `processes` observe from outside: a directory, and the running processes.
 #![forbid(unsafe_code)]
 
 mod args;

@@ -1,4 +1,4 @@
-//! A client that keeps what came over the wire as it came, right or wrong: for whoever judges a
+//! A client that keeps what came over the wire as it came, right or wrong, in order to judge a
 //! provider. [`tool_provider::grpc::ToolClient`] is the one to use a provider with.
 //!
 //! Enumerations are wire numbers here, as a provider may send one that does not exist.

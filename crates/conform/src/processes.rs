@@ -1,4 +1,4 @@
-//! The processes below this one. Orphans come back to it, so that nothing a provider leaves is out
+//! The processes below this one. It adopts their orphans, so that nothing a provider leaves is out
 //! of sight.
 
 use std::cmp::Ordering;
@@ -138,7 +138,7 @@ fn surplus(given: &BTreeSet<Process>, now: &BTreeSet<Process>) -> BTreeSet<Proce
 pub(crate) fn kill(processes: &BTreeSet<Process>) {
     for process in processes {
         let Some(pid) = Pid::from_raw(process.pid) else { continue };
-        // Opened before the look: it stays with whoever had the number then.
+        // Opened before the check, so it stays with the process that had this pid then.
         let Ok(handle) = pidfd_open(pid, PidfdFlags::empty()) else { continue };
         if look(process.pid).is_some_and(|(_, found, _)| found == *process) {
             let _ = pidfd_send_signal(handle, Signal::KILL);

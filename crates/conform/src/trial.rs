@@ -1,4 +1,4 @@
-//! The trial of one provider: what is known of it, and what every answer of it is held to.
+//! The trial of one provider: what is known of it, and the rules that every answer must meet.
 
 use std::collections::BTreeSet;
 use std::path::PathBuf;

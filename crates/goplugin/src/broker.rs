@@ -1,6 +1,6 @@
 //! Further connections between host and plugin, in both directions.
 //!
-//! Whoever serves *accepts* under an id and whoever calls *dials* that id; the id itself travels in
+//! The side that serves *accepts* an id, and the side that calls *dials* it; the id itself travels in
 //! the application's own messages, or is fixed by its protocol. There are two forms: each accepted
 //! id has a socket of its own, whose address goes over the broker's stream; or, when the host asked
 //! for multiplexing, all share one connection and the stream carries knocks (see `mux`).

@@ -170,8 +170,8 @@ enum Socket {
     Tcp(TcpListener),
 }
 
-/// A unix socket's file. It is removed when this is dropped, so whoever may outlive the tasks of the
-/// runtime has to hold it.
+/// A unix socket's file. It is removed when this is dropped, so an owner that may outlive the tasks
+/// of the runtime has to hold it.
 #[must_use = "dropping this removes the socket's file"]
 pub(super) struct SocketFile(PathBuf);
 

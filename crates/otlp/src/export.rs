@@ -1,4 +1,4 @@
-//! The task that carries spans and metrics away. No call ever waits for it, and its end is bounded.
+//! The task that exports spans and metrics. No call waits for it, and its shutdown is bounded.
 
 use std::error::Error;
 use std::fmt;

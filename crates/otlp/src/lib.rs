@@ -6,7 +6,7 @@
 //! - [`Scope`]: whose spans are collected, known by their `tracing` target.
 //!
 //! OpenTelemetry's own crates would add a dozen crates to the tree, two threads to the process, and
-//! an end that blocks the thread which has to carry the last spans away. OTLP needs none of that: it
+//! a shutdown that blocks the thread which has to send the last spans. OTLP needs none of that: it
 //! is two small messages over the gRPC and HTTP that are here anyway.
 
 mod export;

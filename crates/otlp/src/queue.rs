@@ -1,4 +1,4 @@
-//! What waits to be sent: spans in a bounded queue, metrics added up. A call only ever pushes.
+//! What waits to be sent: spans in a bounded queue, and the totals of metrics. A call only pushes.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -78,7 +78,7 @@ impl Queue {
         state.spans.drain(..many).collect()
     }
 
-    /// Puts back what could not be sent, as far as there is room.
+    /// Puts back what could not be sent, as much as fits.
     pub(super) fn put_back(&self, batch: Vec<Finished>) {
         let mut state = self.lock();
         for span in batch.into_iter().rev() {

@@ -6,7 +6,7 @@ use crate::config::ConfigureError;
 use crate::schema::Property;
 use crate::{Payload, Secrets, Tool, ToolError, Workers};
 
-/// What makes one provider differ from another, besides its tools: which configuration it takes,
+/// What distinguishes one provider from another, besides its tools: which configuration it takes,
 /// and what it builds from it.
 pub trait Backend: Send + Sync + 'static {
     /// What the calls of one configuration share, such as opened directories. `()` for tools that
@@ -56,7 +56,7 @@ pub struct Configuration<S> {
     pub tools: Vec<Arc<dyn Tool<S>>>,
     /// What runs calls and previews.
     pub workers: Arc<dyn Workers>,
-    /// What nothing that goes out may show.
+    /// The secrets that nothing sent out may show.
     pub secrets: Secrets,
     /// How many calls may run at once.
     pub max_concurrent_calls: usize,

@@ -1,4 +1,4 @@
-//! Cancellation: one token a call, cheap to ask, able to wake whoever waits.
+//! Cancellation: one token for each call, cheap to check, able to wake waiters.
 
 use std::fmt;
 use std::sync::atomic::{AtomicBool, Ordering};

@@ -1,4 +1,4 @@
-//! Text that steers nothing: control characters spelled out.
+//! Text without effect on a terminal: control characters are spelled out.
 
 use std::borrow::Cow;
 

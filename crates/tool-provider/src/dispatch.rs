@@ -1,4 +1,4 @@
-//! Runs a call on a file worker: hand-over, deadline, panic guard, the last word on its outcome.
+//! Runs a call on a file worker: hand-over, deadline, panic guard, and the final check of its outcome.
 
 use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -192,7 +192,7 @@ impl<S: State> Work<S> {
         drop(slot);
     }
 
-    /// What goes out: a result that fits its schema, or an error; never a success after a cancel.
+    /// The final outcome: a result that fits its schema, or an error; never a success after a cancel.
     fn settle(&self, outcome: Outcome) -> Outcome {
         let spec = self.tool.spec();
         let secrets = &self.active.secrets;
@@ -237,7 +237,7 @@ fn cancelled_after_success(kind: ToolKind, payload: &Payload) -> ToolError {
     }
 }
 
-/// Runs `work`; a panic in it is this call's failure and nobody else's.
+/// Runs `work`; a panic in it fails this call and no other.
 fn guarded<T>(tool: &str, work: impl FnOnce() -> Result<T, ToolError>) -> Result<T, ToolError> {
     catch_unwind(AssertUnwindSafe(work)).unwrap_or_else(|panic| {
         let raw = panic_text(panic.as_ref());
@@ -319,8 +319,8 @@ impl CallId {
         );
     }
 
-    /// What a call did whose answer nobody took. This is the only trace of it, so it says all, unless
-    /// the tool has done so.
+    /// Logs what a call did whose answer nobody took. It is the only trace of it, so it says all,
+    /// unless the tool has done so.
     fn log_unwanted(&self, outcome: &Outcome, duration: Duration) {
         let (what, details) = match outcome {
             Ok(payload) => ("completed", without_texts(payload)),

@@ -101,7 +101,7 @@ pub enum ToolErrorKind {
     Transient,
     /// Too much at once; may succeed later.
     RateLimit,
-    /// Out of space, quota or size; someone has to make room.
+    /// Out of space, quota or size; someone has to free some.
     Quota,
     /// Not allowed; someone has to grant it.
     Auth,
@@ -227,7 +227,7 @@ impl ToolError {
         new
     }
 
-    /// Says something else instead, with all the rest as it is.
+    /// Replaces the message and keeps the rest.
     #[must_use]
     pub fn with_message(mut self, message: impl Into<String>) -> Self {
         self.message = sanitized(&message.into());

@@ -22,7 +22,7 @@ pub enum Event {
     },
     /// A line for the person who waits.
     Progress {
-        /// What is going on.
+        /// What is in progress.
         message: String,
         /// How much is done, from 0 to 1, where that is known.
         fraction: Option<f64>,

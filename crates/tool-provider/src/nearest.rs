@@ -1,4 +1,4 @@
-//! The known name that a misspelt one was probably meant to be.
+//! Finds the known name that a misspelt one probably stands for.
 
 /// The nearest of `known`, where one is near enough to be worth a guess.
 pub fn nearest<'a>(wanted: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {

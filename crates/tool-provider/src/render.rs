@@ -60,7 +60,7 @@ pub(crate) fn render<'a, S: 'a>(
 
 /// `so_far` is what a call that was ended early had by then, where its tool kept that.
 fn failure(category: &str, message: &str, details: &Payload, so_far: Option<View>) -> View {
-    // A cancelled call is no failure in the eyes of whoever cancelled it.
+    // For the caller who cancelled it, a cancelled call is no failure.
     let style = if category == "cancelled" { Style::Warning } else { Style::Error };
     let mut nodes = vec![View::text(format!("{category}: {message}"), style)];
     if let Some(hint) = details.get("hint").and_then(Value::as_str) {

@@ -13,7 +13,7 @@ const MOST_WAITING: usize = 1024;
 /// How long a reader has to take the ends of its calls once all of them have ended.
 const READ_LIMIT: Duration = Duration::from_millis(500);
 
-/// Begins a call that has its slot. It is called by whoever made the slot free, so it must not block.
+/// Begins a call that has its slot. The thread that freed the slot calls it, so it must not block.
 pub(crate) type Begin = Box<dyn FnOnce(Slot) + Send>;
 
 /// The calls in progress.
@@ -214,8 +214,8 @@ impl Drop for Other {
 }
 
 impl Admission {
-    /// Takes the call out of the queue, where it waits. The error says that its time was up before its
-    /// turn came; what would have begun the call ends its stream when it is dropped.
+    /// Takes the call out of the queue, if it waits there. The error says that its time was up
+    /// before its turn came; what would have begun the call ends its stream when it is dropped.
     pub(crate) fn withdraw(&self) -> Option<(ToolError, Begin)> {
         let mut inner = self.running.lock();
         let place = inner.queue.iter().position(|call| call.number == self.number)?;

@@ -1,9 +1,9 @@
-//! The way of a call's events from the thread that makes them to whoever reads the stream.
+//! A call's events, from the thread that makes them to the reader of the stream.
 //!
 //! One [`Producer`] and one [`EventStream`] share a bounded queue. The producer's side is plain
 //! threads: a full queue makes it wait on a condition variable. The reader's side is a future's.
-//! The terminal event has a place of its own beside the queue which can be filled once, and
-//! filling it uses the producer up: nothing can follow it and it cannot be forgotten.
+//! The terminal event has its own slot beside the queue. The slot can be filled once, and filling
+//! it consumes the producer: nothing can follow the event, and it cannot be forgotten.
 
 use std::collections::VecDeque;
 use std::future::Future as _;
@@ -127,8 +127,8 @@ struct State {
     terminal: Terminal,
     reader: Reader,
     exit_seen: bool,
-    /// Producers that wait for room. Waking a condition variable is a system call even where
-    /// nobody waits.
+    /// Producers that wait for space. Waking a condition variable is a system call even without
+    /// waiters.
     waiting: usize,
 }
 
@@ -182,7 +182,7 @@ impl EventStream {
         self.kind = kind;
     }
 
-    /// Keeps the call's place among all calls until its end is read.
+    /// Keeps the call's slot until its end is read.
     pub(crate) fn set_admission(&mut self, admission: Admission) {
         self.admission = Some(admission);
     }
@@ -405,7 +405,7 @@ impl EventSink for Producer {
     }
 }
 
-/// What an event weighs in the queue, in bytes.
+/// The size of an event in the queue, in bytes.
 fn cost(event: &Event) -> usize {
     EVENT_OVERHEAD
         + match event {

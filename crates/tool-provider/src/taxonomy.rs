@@ -41,7 +41,7 @@ pub const TAXONOMY: &[Failing] = &[
     Failing {
         category: Category::ExecutionFailed,
         kind: ToolErrorKind::Quota,
-        when: "There is no room: ENOSPC, EDQUOT, EFBIG.",
+        when: "There is no space: ENOSPC, EDQUOT, EFBIG.",
     },
     Failing {
         category: Category::ExecutionFailed,
@@ -110,6 +110,6 @@ mod tests {
         let happen: HashSet<_> = made.into_iter().chain(met).map(pair).collect();
         let listed: HashSet<_> = TAXONOMY.iter().map(|row| (row.category, row.kind)).collect();
         assert_eq!(happen, listed);
-        assert_eq!(listed.len(), TAXONOMY.len(), "no row stands there twice");
+        assert_eq!(listed.len(), TAXONOMY.len(), "no row appears twice");
     }
 }

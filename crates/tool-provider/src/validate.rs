@@ -182,7 +182,7 @@ fn wanted(kind: &Kind) -> String {
     }
 }
 
-/// What came instead, with the remedy where it is a usual slip.
+/// What was given instead, with the remedy where it is a common mistake.
 fn came(kind: &Kind, value: &Value) -> String {
     match value {
         Value::Null => "null; leave it out instead".to_owned(),
@@ -217,7 +217,7 @@ fn came(kind: &Kind, value: &Value) -> String {
     }
 }
 
-/// JSON that is to be a file's content comes as JSON all too easily.
+/// A file's content that is JSON is easily passed as JSON instead of text.
 fn remedy_for_text(kind: &Kind) -> &'static str {
     if matches!(kind, Kind::String([])) { "; write it out as one string" } else { "" }
 }

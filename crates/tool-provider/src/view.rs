@@ -78,13 +78,13 @@ pub enum View {
 pub enum Style {
     /// Plain.
     Normal,
-    /// Stressed.
+    /// Bold.
     Bold,
-    /// Slanted.
+    /// Italic.
     Italic,
     /// A name or a piece of code.
     Code,
-    /// Of lesser weight.
+    /// Dim.
     Dim,
     /// Something failed.
     Error,

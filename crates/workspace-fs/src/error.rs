@@ -220,7 +220,7 @@ impl WorkspaceError {
             Fault::Changed => "read it again, then decide anew".to_owned(),
             Fault::Shared { .. } => "write to another name, or part the hard links first".to_owned(),
             Fault::Torn { recovery, .. } => {
-                format!("make room, then copy {} over it", name::of(recovery))
+                format!("free some space, then copy {} over it", name::of(recovery))
             }
             Fault::System(source)
                 if matches!(

@@ -1,11 +1,11 @@
-//! The journal of writes under way: what a process that is killed leaves behind, listed where no
-//! command can read or write it, so that the next start clears it away by what is listed and not by
-//! what a file is called.
+//! The journal of writes in progress: what a killed process would leave behind, listed where no
+//! command can read or write it, so that the next start removes what is listed and does not go by
+//! the names of files.
 //!
 //! Each configuration in force has one file, `ID.journal`, in a private directory, and an exclusive
-//! `flock` on it for as long as it lives. The kernel lets go of that lock when the process ends,
-//! however it ends: a journal whose lock is free is one of a dead process. The file has a slot for
-//! each write under way, which is written before what it lists is there and cleared when that is gone.
+//! `flock` on it while it lives. The kernel releases that lock when the process ends, however it
+//! ends: a journal whose lock is free belongs to a dead process. The file has a slot for
+//! each write in progress, which is written before what it lists exists and cleared when that is gone.
 //! Between the two it needs no sync: what a killed process wrote is in the kernel's hands. Only a
 //! machine that loses power loses it, and then a temporary file may be left.
 //!

@@ -1,4 +1,4 @@
-//! Names that somebody may have meant.
+//! Similar names, to suggest for one that does not exist.
 
 use std::ffi::{OsStr, OsString};
 use std::os::fd::BorrowedFd;

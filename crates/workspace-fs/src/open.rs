@@ -199,8 +199,8 @@ impl OpenFile {
         Ok(filled)
     }
 
-    /// Reads on into the room that `buffer` has left, until that is full or the file ends, and
-    /// returns whether it ended. Makes no more room.
+    /// Reads on into the spare capacity of `buffer`, until that is full or the file ends, and
+    /// returns whether it ended. Does not grow the buffer.
     ///
     /// # Errors
     /// When the system fails to read.
@@ -220,10 +220,10 @@ impl OpenFile {
         Ok(Eof::NotReached)
     }
 
-    /// Goes to a place in the file, in bytes from its start.
+    /// Seeks to an offset in the file, in bytes from its start.
     ///
     /// # Errors
-    /// When the file has no places to go to.
+    /// When the file cannot seek.
     pub fn seek(&self, position: u64) -> Result<(), WorkspaceError> {
         let seek = rustix::fs::seek(&self.handle, SeekFrom::Start(position));
         seek.map(drop).map_err(|errno| self.error(errno))

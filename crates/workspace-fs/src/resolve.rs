@@ -1,11 +1,12 @@
-//! From a path as a caller wrote it to a handle beneath a root.
+//! Resolves a path, as a caller wrote it, to a handle beneath a root.
 //!
-//! Two ways. The quick one is a single `openat2` that refuses every link and every step above the
-//! root; it serves nearly all paths. A file to be read is opened by it; of a [`ResolvedPath`] it opens the
-//! directory, from which the last name is looked up. Where it refuses, the path is walked by hand:
-//! each component is opened as a handle that follows nothing, links are read and their targets
-//! matched against all roots again. Neither way ever looks at anything outside: a path or a link
-//! that leaves is refused by its text alone, whether or not something is there.
+//! There are two ways. The fast one is a single `openat2` that refuses every link and every step
+//! above the root; it serves nearly all paths. A file to be read is opened by it; of a
+//! [`ResolvedPath`] it opens the directory, in which the last name is looked up. If it refuses, the
+//! path is walked in this process: each component is opened as a handle that follows nothing, links
+//! are read and their targets matched against all roots again. Neither way looks at anything
+//! outside: a path or a link that leads out is refused by its text alone, whether or not something
+//! is there.
 //!
 //! Paths arrive as text, in which a name that is not UTF-8 stands between quotes ([`name`]).
 
@@ -105,10 +106,10 @@ impl Workspace {
         }
     }
 
-    /// Resolves `path` and locks the file there, or its name while there is no
-    /// file. Once the lock is held the path is checked again from its directory's handle, because
-    /// whoever held the lock before may have replaced the file; if so, the path is resolved anew. So
-    /// a lock on what is there is a lock on the path.
+    /// Resolves `path` and locks the file there, or its name while there is no file. Once the lock
+    /// is held the path is checked again from its directory's handle, because the previous holder
+    /// of the lock may have replaced the file; if so, the path is resolved anew. So a lock on what
+    /// is there is a lock on the path.
     ///
     /// # Errors
     /// As [`Workspace::locate`] and [`LockTable::lock`](super::LockTable::lock).

@@ -1,4 +1,4 @@
-//! What one session has read and written, so that another program's change is noticed.
+//! What one session has read and written, to notice another program's changes.
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};

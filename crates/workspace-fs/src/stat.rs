@@ -1,4 +1,4 @@
-//! What the kernel says of an open file.
+//! The metadata of an open file.
 
 use std::fmt;
 use std::os::fd::AsFd;

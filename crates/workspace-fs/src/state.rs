@@ -29,7 +29,7 @@ pub struct StateDirectory {
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum StateError {
-    /// The environment names no place for it.
+    /// The environment names no directory for it.
     #[error("neither XDG_STATE_HOME nor HOME is set to an absolute path")]
     NoHome,
     /// It cannot be made or opened.

@@ -1,4 +1,4 @@
-//! The walk by hand: one component at a time, following nothing that was not looked at.
+//! The walk in this process: one component at a time, following nothing that was not checked.
 
 use std::ffi::{OsStr, OsString};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};

@@ -1,4 +1,4 @@
-//! bash: a command in a shell, behind the jail.
+//! bash: runs a command in a shell, in the jail.
 
 use std::os::fd::{AsFd, OwnedFd};
 use std::path::{Path, PathBuf};

@@ -2,7 +2,7 @@
 //! (arguments, schema, run, preview, render), and the few types that they share.
 //!
 //! - [`ReadFile`], [`WriteFile`], [`EditFile`], [`Grep`], [`Glob`] work on the roots of [`Files`].
-//! - [`Bash`] runs a command behind the jail; [`process`] is how.
+//! - [`Bash`] runs a command in the jail, by means of [`process`].
 //!
 //! A tool knows neither the wire nor any async runtime: see the `tool-provider` crate.
 #![forbid(unsafe_code)]

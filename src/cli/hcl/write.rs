@@ -1,4 +1,4 @@
-//! Texts, as HCL has them.
+//! HCL strings.
 
 use std::ffi::OsStr;
 use std::fmt::Write as _;

@@ -67,7 +67,7 @@ async fn heard(log: &mut mpsc::UnboundedReceiver<HostLogEntry>, part: &str) -> H
 async fn listening() -> (Fixture, mpsc::UnboundedReceiver<HostLogEntry>) {
     let mut fixture = Fixture::launched().await;
     let (sender, log) = mpsc::unbounded_channel();
-    // The provider may say more after nobody listens.
+    // The provider may log more when the receiver is gone.
     let routes = host_callbacks(move |entry| drop(sender.send(entry)));
     fixture
         .plugin

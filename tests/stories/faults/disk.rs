@@ -34,11 +34,11 @@ async fn commands_run_without_room_for_their_output() {
     fixture.write("a.txt", "one\n");
     let edit = json!({"path": "a.txt", "old_string": "one", "new_string": "two"});
     fixture.result("edit_file", edit).await;
-    // Once there is no room for another jail's directories, the old jail stays in force.
+    // Once there is no space for another jail's directories, the old jail stays in force.
     let fill = tmp.join("fill");
     std::fs::create_dir(&fill).unwrap();
     let files = (0..).map(|number| std::fs::write(fill.join(number.to_string()), ""));
-    assert!(files.take(200).any(|made| made.is_err()), "there is room for ever");
+    assert!(files.take(200).any(|made| made.is_err()), "the disk never fills up");
     let (code, failure) = refusal(fixture.configure(json!({})).await.unwrap_err());
     assert_eq!(code, tonic::Code::FailedPrecondition, "{failure:?}");
     fixture.call("bash", json!({"command": "true"})).await.1.unwrap();

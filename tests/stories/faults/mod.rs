@@ -1,4 +1,4 @@
-//! What the world may do to a provider: hostile arguments, half requests, killed processes, full
+//! What can happen to a provider: hostile arguments, half requests, killed processes, full
 //! disks, failing system calls, limits that are reached, clocks that jump. Whatever it is, no call
 //! brings the provider down, each failure is classified, and the next call is answered.
 

@@ -88,7 +88,7 @@ async fn what_is_ignored_is_never_silently_absent() {
             assert!(notice.contains("include_ignored") && notice.contains('1'), "{tool}: {notice}");
         }
     }
-    // What a repository keeps for itself is found only by whoever goes there.
+    // A repository's own store is found only where the path names it.
     fixture.write(".git/own", "NEEDLE\n");
     assert_eq!(
         grep(&mut fixture, json!({"pattern": "NEEDLE", "include_ignored": true})).await.len(),

@@ -1,4 +1,4 @@
-//! Searches that are cut short: by their time, or by whoever asked.
+//! Searches that are cut short, by their deadline or by the caller.
 
 use std::time::{Duration, Instant};
 

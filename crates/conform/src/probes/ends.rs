@@ -227,7 +227,7 @@ fn callbacks(trial: &mut Trial, said: &Said) {
         }
         if entry.message.is_empty() {
             let seen = "an entry without a message";
-            trial.report.remark(Check::CallbackLog, seen, "a message, for whoever reads it");
+            trial.report.remark(Check::CallbackLog, seen, "a message, for its readers");
         }
         let session = entry.session_id.as_deref().unwrap_or_default();
         if !session.is_empty() && session != SESSION {

@@ -79,7 +79,7 @@ mod tests {
         table.listen(1, "one");
         table.announce(1, now);
         table.announce(3, now + STREAM_LIMIT);
-        // The first is too old by then; nobody listens for the second.
+        // The first is too old by then, and the second has no listener.
         assert_eq!(table.claim(now + STREAM_LIMIT, Some(&"main")), None);
         assert_eq!(table.claim(now + STREAM_LIMIT, Some(&"main")), Some(&"main"));
     }

@@ -115,7 +115,7 @@ where
     }
     let prepared = Prepared::new(&settings)?;
     let stdout = prepared.print_line().map_err(ServeError::Handshake)?;
-    // Everything from here on is off the way to the handshake line.
+    // The handshake line is out: nothing from here on delays it.
     malloc::keep_freed_memory();
     let stdio = Stdio::default();
     if settings.standard_streams == StandardStreams::Stream {

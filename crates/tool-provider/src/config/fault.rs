@@ -85,7 +85,7 @@ impl ConfigureError {
         &self.faults
     }
 
-    /// [`FaultKind::Written`] as soon as one fault is; that one has to be mended first.
+    /// [`FaultKind::Written`] as soon as one fault is; that one has to be corrected first.
     #[must_use]
     pub fn kind(&self) -> FaultKind {
         if self.faults.iter().any(|fault| fault.kind == FaultKind::Written) {

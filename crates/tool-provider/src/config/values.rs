@@ -190,7 +190,7 @@ fn default_value(json: &str) -> Value {
     serde_json::from_str(json).unwrap_or_default()
 }
 
-/// What a value is, without repeating what it says: it may be a secret in the wrong place.
+/// The type of a value, without its content: it may be a secret in the wrong key.
 fn describe(value: &Value) -> String {
     match value {
         Value::Null => "null".to_owned(),

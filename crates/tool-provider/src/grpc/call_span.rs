@@ -94,7 +94,7 @@ impl CallSpan {
         }
     }
 
-    /// Says how the call ended. A span that is dropped without was cancelled.
+    /// Sets how the call ended. A span that is dropped without it was cancelled.
     pub fn ended(&mut self, outcome: CallOutcome) {
         self.outcome = outcome;
     }
@@ -120,7 +120,7 @@ impl Drop for CallSpan {
 mod tests {
     use super::*;
 
-    /// A request that nobody may look at.
+    /// A request that must not be read.
     struct Unseen;
 
     impl CallRequest for Unseen {

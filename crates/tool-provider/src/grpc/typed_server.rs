@@ -1,8 +1,8 @@
 //! The service as a server takes it, where what gRPC itself refuses is typed too.
 //!
 //! A request may be turned away before this protocol's code sees a byte of it: one that is too
-//! large is refused by its length alone, before room is made for it. gRPC answers that with a bare
-//! status, and a host would have to guess whose fault it is.
+//! large is refused by its length alone, before memory is reserved for it. gRPC answers that with a
+//! bare status, and a host would have to guess whose fault it is.
 
 use std::task::{Context, Poll};
 

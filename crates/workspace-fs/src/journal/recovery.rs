@@ -1,8 +1,8 @@
-//! Clearing away what killed processes left, as their journals list it.
+//! Removes what killed processes left, as their journals list it.
 //!
 //! A journal says where to look; what is found there decides. A file goes, or gets its old content
 //! back, only if it is the very file that is listed (device, inode and name, in the very directory),
-//! and only beneath a root that may be written. Whatever else has come to its place stays.
+//! and only beneath a root that may be written. Any other file there stays.
 
 use std::ffi::OsStr;
 use std::io;

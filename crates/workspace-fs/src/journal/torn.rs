@@ -1,4 +1,4 @@
-//! Whether a file is what a write in place leaves when it is cut short.
+//! Whether a file has the content that an interrupted write in place leaves.
 
 use std::os::fd::BorrowedFd;
 

@@ -1,4 +1,4 @@
-//! What a new file takes over from the one that it replaces.
+//! The attributes that a new file takes from the one that it replaces.
 
 use std::collections::BTreeMap;
 use std::ffi::{CStr, CString};

@@ -1,4 +1,4 @@
-//! Directories that have to be made before a file can be.
+//! The missing parent directories of a new file.
 
 use std::ffi::{OsStr, OsString};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};

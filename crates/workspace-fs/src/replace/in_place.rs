@@ -141,7 +141,7 @@ impl AsFd for Recovery {
     }
 }
 
-/// Takes the room for the content beforehand: a full disk is found out with nothing changed.
+/// Allocates the space for the content beforehand: a full disk is noticed with nothing changed.
 fn reserve(target: &OwnedFd, length: u64) -> rustix::io::Result<()> {
     if length == 0 {
         return Ok(());

@@ -1,9 +1,9 @@
 //! The file that holds new content until it takes its place.
 //!
-//! It has no name (`O_TMPFILE`), so that whatever ends its process ends it too. Where it takes the
-//! place of another file it has one for the moment between a link and a rename, because a link cannot
-//! replace; and where a file system makes no files without a name it has one from the start. Such a
-//! name is listed in the journal.
+//! It has no name (`O_TMPFILE`), so it goes when its process ends, however that ends. Where it
+//! takes the place of another file it has one for the moment between a link and a rename, because a
+//! link cannot replace; and where a file system makes no files without a name it has one from the
+//! start. Such a name is listed in the journal.
 
 use std::ffi::{OsStr, OsString};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
@@ -20,7 +20,8 @@ use crate::{FileId, FileStat};
 /// How a file without a name can be given one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Linking {
-    /// By its handle alone (`AT_EMPTY_PATH`): as root, and since Linux 6.10 for whoever opened it.
+    /// By its handle alone (`AT_EMPTY_PATH`): as root, and since Linux 6.10 for the process that
+    /// opened it.
     ByHandle,
     /// By its handle's link in `/proc`.
     ThroughProc,

@@ -1,6 +1,6 @@
-//! Why a string was not found: the mistake that explains it, or the place that comes nearest.
+//! Why a string was not found: the mistake that explains it, or the most similar lines.
 //!
-//! A diagnosis is advice. Nothing is ever replaced on the strength of likeness. Its cost is bounded:
+//! A diagnosis is advice. Nothing is ever replaced because it is similar. The cost is bounded:
 //! linear passes over the text, the costly ones over no more than [`COMPARED_BYTES`] of it.
 
 mod fold;
@@ -27,7 +27,7 @@ pub struct Diagnosis {
     pub holds_replacement: bool,
     /// A mistake in the string without which it would have been found.
     pub slip: Option<Found>,
-    /// The place that comes nearest, where there is no such mistake.
+    /// The most similar lines, where there is no such mistake.
     pub nearest: Option<Region>,
     /// How much of the text was compared.
     pub compared: Compared,

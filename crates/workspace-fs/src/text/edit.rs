@@ -19,7 +19,7 @@ pub struct Edit<'a> {
     pub old: &'a str,
     /// What shall stand there.
     pub new: &'a str,
-    /// Which of its places are meant.
+    /// Which of its occurrences are meant.
     pub scope: Scope,
 }
 
@@ -84,7 +84,7 @@ pub enum Refusal {
     /// The file's encoding lacks a character of the new text.
     #[error("new_string cannot be written into this file: {0}")]
     Unencodable(#[source] Unencodable),
-    /// It is not clear which place is meant.
+    /// It is not clear which occurrence is meant.
     #[error("{0}")]
     Ambiguous(Ambiguity),
     /// It stands nowhere.
@@ -104,7 +104,7 @@ pub enum Refusal {
     },
 }
 
-/// The places where a string that should stand once stands.
+/// The occurrences of a string that should occur once.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Ambiguity {
     /// How many there are, counted with overlaps.
@@ -297,7 +297,7 @@ fn only_occurrence(
 }
 
 /// Where the needle stands, and whether that is everywhere: counting ends where it costs too much,
-/// but never before a second place.
+/// but never before a second occurrence.
 fn occurrences(
     needle: &Needle,
     text: &[u8],

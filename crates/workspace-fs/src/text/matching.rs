@@ -33,7 +33,7 @@ pub enum LfMatch {
 /// How matches that overlap are counted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Overlaps {
-    /// Each place where the needle stands: what decides whether a match is the only one.
+    /// Each occurrence of the needle: what decides whether a match is the only one.
     Counted,
     /// From left to right, each match beginning behind the one before: what gets replaced.
     Skipped,

@@ -1,5 +1,5 @@
 //! A patch: which bytes of a text are replaced by which others. It is exact, can be undone, and
-//! costs no copy of what it leaves alone.
+//! copies nothing that it does not change.
 
 use std::borrow::Cow;
 use std::collections::TryReserveError;

@@ -1,4 +1,4 @@
-//! A window of lines, collected from a file's bytes as they come by.
+//! A window of lines, collected while a file's bytes are read.
 //!
 //! Memory is bounded whatever comes: the window holds at most [`MAX_CONTENT`] bytes and of a long
 //! line no more than what is shown of it.

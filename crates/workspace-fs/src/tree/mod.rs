@@ -1,9 +1,9 @@
-//! The walk through a tree of directories, parallel and yet in order.
+//! A parallel walk through a tree of directories whose results come in order.
 //!
-//! A walk begins at a [`ResolvedPath`](super::ResolvedPath) that was resolved beneath a root and goes down by
-//! handles alone: every directory is opened beside its parent's handle and follows no link, every
-//! file beside its directory's. So whatever is swapped for a link in the middle of a walk, nothing
-//! outside is reached, with or without the kernel's jail.
+//! A walk begins at a [`ResolvedPath`](super::ResolvedPath) that was resolved beneath a root and
+//! goes down by handles alone: every directory is opened beside its parent's handle and follows no
+//! link, every file beside its directory's. So whatever is swapped for a link in the middle of a
+//! walk, nothing outside is reached, with or without the kernel's jail.
 //!
 //! - [`Start`] is where a walk begins and the ignore rules that hold there.
 //! - [`Selection`] says which entries are looked at: a glob, file types, ignore rules.

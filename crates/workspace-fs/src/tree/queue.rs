@@ -1,4 +1,4 @@
-//! What is still to be done, what was found, and how far the order of paths is settled.
+//! The work that is left, what was found, and how far the order of paths is settled.
 //!
 //! The work is cut into items: a directory to list, a run of files between two directories. Threads
 //! take the item that comes first in the order of paths. What an item gave is kept until every item

@@ -186,7 +186,7 @@ enum Extent {
     Cut,
 }
 
-/// An ignore file, or as many whole lines of it as there is room for.
+/// An ignore file, or as many whole lines of it as fit.
 fn read_beneath(directory: &OwnedFd, name: &str, capacity: usize) -> Option<(Vec<u8>, Extent)> {
     let most = capacity.min(MOST_RULE_BYTES.of_one);
     let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;

@@ -1,4 +1,4 @@
-//! Where a command runs, and where git keeps what belongs to that place.
+//! The directory that a command runs in, and the git directory that belongs to it.
 
 use crate::classify::Classify as _;
 use std::path::{Component, Path, PathBuf};

@@ -84,7 +84,7 @@ const NO_NETWORK: [&str; 12] = [
 const MOST_PATHS: usize = 2;
 
 /// At most this many texts are looked at as paths, and this much of a command for where it redirects
-/// output to. Both are written by whoever runs the command, and nothing interrupts the looking.
+/// output to. Both come from the command's author, and nothing interrupts this check.
 const MOST_CANDIDATES: usize = 200;
 const MOST_COMMAND: usize = 16 * 1024;
 

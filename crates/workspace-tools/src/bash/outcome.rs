@@ -24,7 +24,7 @@ const COMMAND_BYTES: usize = 2000;
 /// How long one attempt to hand over a last event may take before a cancel is looked at.
 const ATTEMPT: Duration = Duration::from_millis(20);
 
-/// How long the last events of a call that was ended may wait for room.
+/// How long the last events of a call that was ended may wait for space in the queue.
 const LAST_WORDS: Duration = Duration::from_millis(200);
 
 /// A command that was started and has ended, with everything that is known of it.
@@ -210,7 +210,7 @@ impl RunReport<'_> {
     }
 }
 
-/// Hands over one of a call's last events, and waits for room until `deadline`, unless the call is
+/// Hands over one of a call's last events, and waits for space until `deadline`, unless the call is
 /// cancelled meanwhile.
 fn emit_last(context: &Context<'_>, event: &Event, deadline: Instant) {
     loop {

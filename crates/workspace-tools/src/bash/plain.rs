@@ -1,4 +1,4 @@
-//! Text from commands, without what would steer a terminal.
+//! Text from commands, without control sequences for a terminal.
 
 use std::borrow::Cow;
 

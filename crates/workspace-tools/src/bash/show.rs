@@ -1,4 +1,4 @@
-//! What a person sees of a call: before it, and ever after.
+//! What a person sees of a call, before it and later.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;

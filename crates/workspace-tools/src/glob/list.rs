@@ -1,4 +1,4 @@
-//! A page of the list, made out of the matches as they come in the order of paths.
+//! A page of the list, made of the matches as they come in the order of paths.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -68,7 +68,7 @@ impl<'a> List<'a> {
                 page
             }
         };
-        // The outcome follows; whoever is gone misses both.
+        // The outcome follows; without a reader both are lost.
         let _ = self.partial.send();
         Listed { paths, left_out: self.left_out }
     }
@@ -84,7 +84,8 @@ const OVERHEAD: usize = 100;
 struct Capacity(usize);
 
 impl Capacity {
-    /// Takes the capacity for a path. False where there is too little; an empty page always has enough.
+    /// Takes the capacity for a path. False where there is too little; an empty page always has
+    /// enough.
     fn take(&mut self, path: usize, page: &[Value]) -> bool {
         let left = self.0.checked_sub(path + OVERHEAD);
         // Once it is full it stays full: a shorter path must not jump the queue.

@@ -36,7 +36,7 @@ impl Hit {
 /// What a hit takes beside its texts.
 const OVERHEAD: usize = 64;
 
-/// How many bytes of hits are kept of one file, about. A result has no more room.
+/// About how many bytes of hits are kept of one file. A result holds no more.
 pub(super) const MOST_KEPT: usize = 128 * 1024;
 
 /// What was found in one file.
@@ -44,7 +44,7 @@ pub(super) const MOST_KEPT: usize = 128 * 1024;
 pub(super) struct Hits {
     /// How many lines match, up to the limit.
     pub(super) count: usize,
-    /// The hits from the one with this number on, as many as there is room for.
+    /// The hits from the one with this number on, as many as fit.
     pub(super) first: usize,
     pub(super) kept: Vec<Hit>,
 }

@@ -1,8 +1,8 @@
-//! Compiles a pattern, and no longer than somebody waits for it.
+//! Compiles a pattern, but not after the call has ended.
 //!
-//! Nothing stops the regex crate while it compiles, and a pattern that is accepted, or refused for what
-//! it would become, may take a second: thousands of large classes, or large repetitions of one. So
-//! those which may take long are compiled on a thread of their own, which is left behind when the call
+//! The regex crate cannot be stopped while it compiles, and a pattern may take a second until it is
+//! accepted or refused for its size: thousands of large classes, or large repetitions of one. So a
+//! pattern that may take long is compiled on a thread of its own, which is abandoned when the call
 //! ends.
 
 use std::sync::atomic::{AtomicUsize, Ordering};

@@ -1,10 +1,10 @@
-//! The matcher that the searcher gets: as quick as the plain one, and it can be stopped.
+//! The matcher for the searcher: as fast as the plain one, and it can be stopped.
 //!
-//! Nothing stops the regex crate in the middle of a piece of text, and what a piece costs is nearly
-//! nothing or, for some expressions and texts, 20 ns for each byte and each state. So the plain
+//! The regex crate cannot be stopped in the middle of a piece of text. A piece costs nearly nothing
+//! or, for some expressions and texts, 20 ns for each byte and each state. So the plain
 //! matcher gets pieces that take some ten milliseconds in the worst case, cut at the ends of lines:
-//! those of a usual expression are as large as the searcher's buffers. What cannot be cut so is
-//! searched in another way.
+//! those of an ordinary expression are as large as the searcher's buffers. Longer pieces go to the
+//! interruptible regex.
 
 use std::cell::RefCell;
 use std::sync::{Arc, OnceLock};

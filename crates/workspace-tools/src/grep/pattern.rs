@@ -1,4 +1,4 @@
-//! From a pattern to a matcher, and what is wrong with a pattern that is none.
+//! Makes a matcher of a pattern, or says what is wrong with the pattern.
 
 use grep_regex::{ErrorKind, RegexMatcher, RegexMatcherBuilder};
 use regex_syntax::ast::{self, Span};

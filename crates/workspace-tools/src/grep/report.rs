@@ -1,4 +1,4 @@
-//! Makes a page of the list out of what is found, and reports it as it grows.
+//! Makes a page of the list from what is found, and reports it as it grows.
 
 use std::ops::ControlFlow;
 
@@ -22,7 +22,7 @@ pub(super) struct Pages<'a> {
     page: Page,
     again: &'a mut Again<'a>,
     listed: Listed,
-    /// How much room the list takes, in bytes, about.
+    /// About how many bytes the list takes.
     weight: usize,
     /// The entries of the list that were reported.
     reported: usize,
@@ -37,7 +37,7 @@ pub(super) struct Listed {
     pub(super) seen: usize,
     /// How many matches that is.
     pub(super) matches: u64,
-    /// Set when there is more than has room.
+    /// Set when there is more than fits.
     pub(super) full: Option<Full>,
     /// Whether something was found that nobody took in time.
     pub(super) is_cut: bool,
@@ -92,7 +92,7 @@ impl<'a> Pages<'a> {
         self.listed
     }
 
-    /// Puts an entry on the page, unless it comes before it. False where there is no room.
+    /// Puts an entry on the page, unless it comes before it. False where it does not fit.
     fn put(&mut self, weight: usize, entry: impl FnOnce() -> Value, counts: Counts) -> bool {
         if self.listed.seen < self.page.offset {
             self.listed.seen += 1;
@@ -164,7 +164,7 @@ impl<'a> Pages<'a> {
             put += 1;
         }
         if before + put < hits.count {
-            // What was only counted finds no room either.
+            // What was only counted does not fit either.
             self.listed.full = Some(Full { counts, by: FullBy::Bytes });
             has_room = false;
         }

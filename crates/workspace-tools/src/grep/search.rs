@@ -109,7 +109,7 @@ impl Search {
                     (Reached::Nul, _) => Some(Skip::Binary),
                     (Reached::Limit, Ok(())) => None,
                     (Reached::Limit, Err(_)) if stop.is_set() => None,
-                    // The only fault of the searcher's own: a line for which there is no room.
+                    // The only error of the searcher's own: a line that exceeds its heap limit.
                     (Reached::Limit, Err(_)) => Some(Skip::TooLarge),
                 }
             }

@@ -1,4 +1,4 @@
-//! One of a child's output streams, on its way from the pipe to whoever takes it.
+//! One of a child's output streams, from the pipe to the call's sink.
 
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
@@ -93,7 +93,7 @@ impl Channel {
         self.fresh.len() >= READ_BYTES / 2 || self.state == State::Draining
     }
 
-    /// Reads what there is and finds room, once.
+    /// Reads what is there and fits, once.
     pub(crate) fn read(&mut self) -> Readiness {
         let Some(pipe) = &self.pipe else { return Readiness::Drained };
         if self.fresh.len() >= READ_BYTES {

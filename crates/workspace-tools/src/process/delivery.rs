@@ -1,4 +1,4 @@
-//! Handing output to a call's sink, without losing sight of the child when the sink is slow.
+//! Hands output to a call's sink, and still serves the child when the sink is slow.
 
 use std::time::{Duration, Instant};
 
@@ -70,7 +70,7 @@ impl<'a> Delivery<'a> {
         self.retry();
     }
 
-    /// Tries once more to hand over the piece that waits, as far as there is room for it.
+    /// Tries once more to hand over the waiting piece, as much of it as fits.
     pub(crate) fn retry(&mut self) {
         let Some((stream, mut rest)) = self.waiting.take() else { return };
         let deadline = Instant::now() + ATTEMPT;
@@ -128,7 +128,7 @@ mod tests {
 
     use super::*;
 
-    /// Takes pieces as long as there is room.
+    /// Takes pieces up to its capacity.
     struct Window {
         capacity: usize,
         taken: Mutex<Vec<Bytes>>,

@@ -1,4 +1,4 @@
-//! What a command reads, fed without ever waiting for it.
+//! The standard input of a command, written without blocking.
 
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 

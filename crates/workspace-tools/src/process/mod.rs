@@ -1,4 +1,4 @@
-//! Running a command behind the jail: its environment, its output, its end.
+//! Runs a command in the jail: its environment, its output, its exit.
 //!
 //! Everything here is synchronous and runs on the calling thread; memory is bounded whatever a
 //! command prints and however slowly its output is taken.

@@ -107,7 +107,7 @@ impl Transcript {
             if text.len() <= self.limit {
                 return Output { text, left_out: 0, full: None };
             }
-            // Few bytes, but so many invalid ones that their replacements take too much room.
+            // Few bytes, but so many invalid ones that their replacements take too many.
             self.begin_spool();
         }
         let (head, head_bytes) = beginning(&self.head, self.head_share());

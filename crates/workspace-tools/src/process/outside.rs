@@ -1,4 +1,4 @@
-//! What an operator names outside the roots for commands to use: looked at, never opened.
+//! What an operator grants to commands outside the roots: checked, never opened.
 
 use std::io;
 use std::path::Path;

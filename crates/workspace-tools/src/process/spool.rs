@@ -19,7 +19,7 @@ struct Bounds {
     files: usize,
 }
 
-/// The oldest files make room for a new one.
+/// The oldest files are removed for a new one.
 const BOUNDS: Bounds = Bounds { bytes: 8 * SPOOL_FILE_BYTES, files: 256 };
 
 /// The directory of those files. It must be one that no command can write, since what a later
@@ -91,7 +91,7 @@ impl Spool {
         Ok(SpoolFile { spool: self.clone(), name, file, written: 0, asked: 0, fate })
     }
 
-    /// Sets up to `wanted` bytes aside, and says how many there is room for.
+    /// Reserves up to `wanted` bytes, and returns how many there are.
     fn claim(&self, wanted: u64) -> u64 {
         let mut kept = self.lock();
         kept.make_room(wanted, self);
@@ -125,7 +125,7 @@ impl Kept {
 }
 
 impl SpoolFile {
-    /// Appends `piece`, as far as there is room for it. What comes after a gap is not written.
+    /// Appends as much of `piece` as fits. What comes after a gap is not written.
     pub(crate) fn append(&mut self, piece: &[u8]) -> io::Result<()> {
         let is_whole = self.written == self.asked;
         self.asked += piece.len() as u64;

@@ -1,4 +1,4 @@
-//! Processes that hide from whoever ends their call.
+//! Processes that hide from the supervisor that ends their call.
 
 use std::fs::{self, File};
 use std::process::{Command, Stdio};

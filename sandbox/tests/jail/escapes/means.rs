@@ -35,7 +35,7 @@ pub(super) enum Kind {
 /// Something to try: its name, what guards against it, and how it is done.
 pub(super) type Means = (&'static str, Kind, fn(&Thread) -> io::Result<()>);
 
-/// Ignored by whoever does not wait for it.
+/// Ignored where nobody waits for it.
 const HARMLESS: i64 = libc::SIGURG as i64;
 
 pub(super) const MEANS: &[Means] = &[

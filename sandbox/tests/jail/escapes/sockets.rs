@@ -118,7 +118,7 @@ fn refused(level: Level, full: i32) -> Fate {
     Denied(if level == Level::Full { full } else { libc::EPERM })
 }
 
-/// Services behind unix sockets act for whoever asks, so that these stay closed.
+/// Services behind unix sockets act for any caller, so these stay closed.
 fn only_the_internet_is_reached_where_it_is_allowed(level: Level) {
     let fixture = Fixture::with(level, |_, policy| policy.network = Network::Allow);
     let outside = fixture.dirs.outside.clone();

@@ -1,7 +1,7 @@
 //! A small tool provider that keeps every rule, until a variable names one to break: what the
 //! checker is checked with.
 //!
-//! It speaks the wire's own messages, as ours would not let it misbehave.
+//! It uses the wire's own messages, because ours would not let it misbehave.
 
 mod answers;
 mod declared;

@@ -47,8 +47,8 @@ struct Inner {
 }
 
 impl Sink {
-    /// Keeps a copy of standard error, closed to children. Make it before [`serve`](crate::server::serve),
-    /// which gives descriptor 2 another meaning.
+    /// Keeps a copy of standard error, closed to children. Make it before
+    /// [`serve`](crate::server::serve), which gives descriptor 2 another meaning.
     ///
     /// # Errors
     /// When descriptor 2 is closed or no descriptor is free.
@@ -142,7 +142,7 @@ mod tests {
         let reading = std::thread::spawn(move || {
             BufReader::new(std::fs::File::from(reader)).lines().map(Result::unwrap).collect()
         });
-        // Until the reader has made room, each line is dropped as well.
+        // Until the reader catches up, each further line is dropped.
         loop {
             sink.write(b"{\"last\":true}\n");
             if sink.inner.lock().unwrap().dropped == 0 {

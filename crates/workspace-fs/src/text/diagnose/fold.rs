@@ -1,4 +1,4 @@
-//! Folding: what two lines have in common when certain kinds of difference are looked past.
+//! Folding: what two lines have in common apart from certain kinds of difference.
 
 use unicode_normalization::char::decompose_canonical;
 
@@ -97,7 +97,7 @@ fn fold_char(character: char, kinds: &[Kind], push: &mut impl FnMut(char)) {
     }
 }
 
-/// Characters that take no room and no ink, or only a blank.
+/// Characters that have no width and no glyph, or only a blank.
 pub(super) fn is_invisible(character: char) -> bool {
     is_hidden(character) && !character.is_control()
 }

@@ -1,7 +1,7 @@
-//! The place in a text that comes nearest to a string.
+//! The lines of a text that are most similar to a string.
 //!
-//! The string's lines vote: each line of the text that is, folded, one of the string's lines speaks
-//! for the place where the string would have to begin. Where hardly a line gets a vote, three-letter
+//! The string's lines vote: each line of the text that equals, folded, one of the string's lines votes
+//! for the position where the string would have to begin. Where few lines get a vote, three-letter
 //! sequences that both have in common decide instead.
 
 use std::collections::HashMap;
@@ -23,7 +23,7 @@ const MAX_LINES: usize = 2000;
 const MAX_LINE_BYTES: usize = 256 * 1024;
 /// How many differing lines are shown.
 const SHOWN: usize = 3;
-/// A line that stands more often in the string says little about the place.
+/// A line that occurs more often in the string says little about the position.
 const MAX_SAME: usize = 8;
 /// Lines of the text looked at beyond as many as the string has, to find where it goes on.
 const EXTRA: usize = 8;
@@ -31,7 +31,7 @@ const EXTRA: usize = 8;
 const MAX_SHORT: usize = 64;
 const PAIRING_TIME: Duration = Duration::from_millis(50);
 
-/// The nearest place, if any is near.
+/// The most similar lines, if any are similar.
 pub(super) fn find(text: &[u8], encoding: Encoding, wanted: &str) -> Option<Region> {
     let text = &text[..text.len().min(COMPARED_BYTES)];
     let wanted = Wanted::new(wanted)?;
@@ -96,12 +96,12 @@ impl Position {
     }
 }
 
-/// Long lines say more about a place than short ones, up to a point.
+/// Long lines say more about a position than short ones, up to a limit.
 fn weight(folded: &str) -> u64 {
     folded.len().min(64) as u64
 }
 
-/// The place with most votes, as score and line (from 0).
+/// The position with most votes, as score and line (from 0).
 fn by_lines(text: &[u8], encoding: Encoding, wanted: &Wanted<'_>) -> (u64, usize) {
     let count = wanted.folded.len();
     let mut inner: HashMap<&str, Vec<usize>> = HashMap::new();
@@ -135,7 +135,7 @@ fn by_lines(text: &[u8], encoding: Encoding, wanted: &Wanted<'_>) -> (u64, usize
     windows.best()
 }
 
-/// The place that shares most three-letter sequences with the string, if it shares many.
+/// The position that shares most three-letter sequences with the string, if it shares many.
 fn by_trigrams(text: &[u8], encoding: Encoding, wanted: &Wanted<'_>) -> Option<usize> {
     let total: usize = wanted.folded.iter().map(|line| trigrams(line).count()).sum();
     if total < 4 {

@@ -1,4 +1,4 @@
-//! Mistakes in a string that a correction undoes, so that it is found exactly.
+//! Mistakes in a string that have a correction with which it is found exactly.
 
 use crate::text::encoding::Encoding;
 use crate::text::lines::Unit;

@@ -1,4 +1,4 @@
-//! Lines with what is usually invisible made visible, short enough for a message.
+//! Lines with their invisible characters made visible, short enough for a message.
 
 use std::fmt::Write as _;
 

@@ -1,4 +1,4 @@
-//! The changed lines: which old lines give way to which new ones.
+//! The changed lines: which new lines replace which old ones.
 
 use std::collections::HashMap;
 use std::ops::Range;

@@ -119,7 +119,7 @@ impl<'a> Hunk<Cow<'a, [u8]>> {
         self.lines.extend(lines.into_iter().map(|line| Line { op, text: Cow::Borrowed(line) }));
     }
 
-    /// Adds a block's lines as far as there is room. Returns how many were left out.
+    /// Adds as many of a block's lines as fit. Returns how many were left out.
     fn take(&mut self, block: Block<'a>, limit: usize) -> usize {
         let changed = block.removed.len() + block.added.len();
         let removed = block.removed.into_iter().map(|text| (Op::Remove, Cow::Borrowed(text)));

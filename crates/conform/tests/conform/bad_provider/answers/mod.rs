@@ -1,4 +1,4 @@
-//! The service: four operations, and every way to answer wrongly.
+//! The service: four operations, and every wrong answer.
 
 mod refusal;
 
