@@ -218,8 +218,8 @@ pub(crate) struct DoctorOptions {
     /// Print JSON.
     #[arg(long)]
     pub(crate) json: bool,
-    /// Also tell what of this agent.hcl a host will not load. The one in the current directory where
-    /// it is left out; its configuration is the one that is told of unless another is given.
+    /// Also report what of this agent.hcl a host will not load. The one in the current directory where
+    /// it is left out; its configuration is the one that is checked unless another is given.
     #[arg(long, value_name = "FILE")]
     pub(crate) agent_file: Option<PathBuf>,
     #[command(flatten)]

@@ -1,5 +1,5 @@
-//! `doctor` and a host's agent.hcl: what of it will not load, and why. That its grammar is the host's is
-//! told by `tests/interop`.
+//! `doctor` and a host's agent.hcl: what of it will not load, and why. That its grammar is the
+//! host's is tested by `tests/interop`.
 
 use std::fs::{create_dir, read_dir, write};
 use std::path::Path;
@@ -40,14 +40,14 @@ fn a_file_that_init_wrote_loads_and_a_damaged_one_does_not() {
     let found = diagnosis(&shell, &[]);
     assert_eq!(found["agent_file"]["name"], "workspace");
     assert_eq!(problems(&found), []);
-    let told = text(&shell.run(&["doctor"]).stdout);
-    assert!(told.contains("✓ agent.hcl: loads as \"workspace\""), "{told}");
+    let printed = text(&shell.run(&["doctor"]).stdout);
+    assert!(printed.contains("✓ agent.hcl: loads as \"workspace\""), "{printed}");
 
     let whole = text(&shell.run(&["init"]).stdout);
     let damaged = whole.replace("workspace.*", "workspaces.*").replace("roots =", "root =");
     write(shell.path().join("agent.hcl"), damaged).unwrap();
     let output = shell.run(&["doctor"]);
-    let told = text(&output.stdout);
+    let printed = text(&output.stdout);
     assert_eq!(output.status.code(), Some(1));
     for part in [
         "✗ agent.hcl does not load as it should",
@@ -55,7 +55,7 @@ fn a_file_that_init_wrote_loads_and_a_damaged_one_does_not() {
         "agent.hcl:11: roots: required",
         "agent.hcl:16: no agent_profile names a tool of \"workspace\"",
     ] {
-        assert!(told.contains(part), "{part} is not in {told}");
+        assert!(printed.contains(part), "{part} is not in {printed}");
     }
 
     write(shell.path().join("agent.hcl"), "settings { a = 1, b = 2 }\n").unwrap();

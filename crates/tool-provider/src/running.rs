@@ -13,7 +13,7 @@ const MOST_WAITING: usize = 1024;
 /// How long a reader has to take the ends of its calls once all of them have ended.
 const READ_LIMIT: Duration = Duration::from_millis(500);
 
-/// Begins a call that has its slot. The thread that freed the slot calls it, so it must not block.
+/// Starts a call that has its slot. The thread that freed the slot calls it, so it must not block.
 pub(crate) type Begin = Box<dyn FnOnce(Slot) + Send>;
 
 /// The calls in progress.
@@ -69,7 +69,7 @@ pub(crate) struct Admission {
 }
 
 impl Running {
-    /// Begins a call: now, or when fewer than `most` run and no earlier one waits.
+    /// Starts a call: now, or when fewer than `most` run and no earlier one waits.
     ///
     /// # Errors
     /// [`ToolError::too_many_calls`] where too many wait as well, or `cancelled` once the provider
@@ -109,7 +109,7 @@ impl Running {
         self.lock().check_accepting()
     }
 
-    /// Begins a preview or a Configure.
+    /// Starts a preview or a Configure.
     ///
     /// # Errors
     /// `cancelled` once the provider is shutting down.

@@ -83,7 +83,7 @@ pub(super) fn temporary_name(number: u64) -> String {
 }
 
 impl Journal {
-    /// Begins a journal in a directory that commands cannot reach.
+    /// Creates a journal in a directory that commands cannot reach.
     ///
     /// # Errors
     /// When the file cannot be made or locked.

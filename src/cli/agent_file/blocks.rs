@@ -173,7 +173,7 @@ pub(super) fn profiles(body: &Body, name: &str, tools: &[&str], file: &mut Agent
             None => {}
             Some((_, Value::List(items))) => {
                 for item in items {
-                    // What only the host can tell may well be one of ours.
+                    // What only the host can evaluate may well be one of ours.
                     is_given |= match item.value.text() {
                         Some(entry) => names_ours(item.line, entry, name, tools, file),
                         None => matches!(item.value, Value::Unknown),

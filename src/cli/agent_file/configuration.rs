@@ -31,7 +31,7 @@ pub(super) fn check(block: &Block, directory: &Path, file: &mut AgentFile) -> Pa
     }
     let roots = block.body.attribute("roots");
     if roots.is_some_and(|roots| !roots.value.is_known()) && is_empty(config.get("roots")) {
-        // They are there, and only the host can tell which.
+        // They are there, and only the host can evaluate them.
         config.insert("roots".to_owned(), vec![here(directory)].into());
     }
     let Err(error) = WorkspaceBackend::of_this_process().prepare(&config) else { return config };

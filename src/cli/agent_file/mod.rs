@@ -134,7 +134,7 @@ impl AgentFile {
     }
 }
 
-/// The first block of this name; another is told as a duplicate.
+/// The first block of this name; another is reported as a duplicate.
 fn our_block<'a>(body: &'a Body, name: &str) -> Option<&'a Block> {
     body.blocks("provider").find(|block| block.labels.first().is_some_and(|label| label == name))
 }

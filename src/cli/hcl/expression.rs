@@ -236,7 +236,7 @@ fn object(scanner: &mut Scanner<'_>) -> Result<Value, SyntaxError> {
     })
 }
 
-/// `key = value` or `key : value`. One whose key only the host can tell is none that is known.
+/// `key = value` or `key : value`. One whose key only the host can evaluate is not known.
 fn entry(scanner: &mut Scanner<'_>) -> Result<Option<Attribute>, SyntaxError> {
     let line = scanner.line();
     let start = scanner.rest();

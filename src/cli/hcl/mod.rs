@@ -1,8 +1,8 @@
 //! HCL, as much of it as a host's `agent.hcl` is made of: `init` writes it, `doctor` reads it.
 //!
-//! The grammar is the whole one, so that what the host's own library refuses is refused here, too, with
-//! a line and a remedy. What an expression comes to stays unknown, as only the host can tell: a
-//! variable, a call, an operation, a template with something to fill in.
+//! The grammar is the whole one, so that what the host's own library refuses is refused here, too,
+//! with a line and a remedy. What an expression comes to stays unknown, as only the host can
+//! evaluate it: a variable, a call, an operation, a template with something to fill in.
 
 mod body;
 mod expression;
@@ -45,7 +45,7 @@ pub(crate) struct Block {
 /// What an expression is.
 #[derive(Debug)]
 pub(crate) enum Value {
-    /// Something that only the host can tell.
+    /// Something that only the host can evaluate.
     Unknown,
     Null,
     Bool(bool),

@@ -66,7 +66,7 @@ pub trait CallRequest {
     fn bytes(&self) -> u64;
 }
 
-/// Begins the span of a call.
+/// Opens the span of a call.
 pub fn call_span(operation: Operation, request: &impl CallRequest) -> CallSpan {
     let span = tracing::debug_span!(
         target: TARGET,

@@ -43,7 +43,7 @@ impl Snippet {
             let highlight = (!is_empty).then_some(left..left + middle);
             return Self { text: before + &inner + &after, highlight };
         }
-        // Room for both marks, whether or not both are needed.
+        // Enough for both marks, whether or not both are needed.
         let width = MOST_CHARS - 2;
         let middle = middle.min(width);
         let mut take_left = left.min((width - middle) / 2);
