@@ -14,6 +14,7 @@ pub(crate) fn trials() -> Vec<Trial> {
         a_probe_gets_a_clear_no_whenever_it_comes,
         a_preview_of_a_call_that_would_fail_shows_the_failure,
         what_a_host_stored_is_shown_again_also_without_a_configuration,
+        a_preview_names_what_in_it_could_be_overlooked,
     ]
 }
 
@@ -45,6 +46,27 @@ async fn a_preview_of_a_call_that_would_fail_shows_the_failure() {
     let outside = fixture.client.preview(call("read_file", json!({"path": "/etc/passwd"}))).await;
     let text = format!("{:?}", outside.unwrap());
     assert!(text.contains("Error") && text.contains("/etc/passwd"), "{text}");
+    fixture.end().await;
+}
+
+/// Text that does something else than it seems to: whoever approves it has to be told.
+async fn a_preview_names_what_in_it_could_be_overlooked() {
+    let mut fixture = Fixture::configured().await;
+    fixture.write("a.txt", "one\ntwo\n");
+    let disguised = "if is_\u{430}dmin \u{202e}\n";
+    for (tool, arguments) in [
+        ("write_file", json!({"path": "b.txt", "content": disguised})),
+        ("edit_file", json!({"path": "a.txt", "old_string": "one\n", "new_string": disguised})),
+        ("bash", json!({"command": disguised})),
+    ] {
+        let preview = fixture.client.preview(call(tool, arguments)).await.unwrap();
+        let text = format!("{preview:?}");
+        assert!(text.contains("look like others: U+0430 (line 1)"), "{tool}: {text}");
+        assert!(text.contains("cannot be seen"), "{tool}: {text}");
+    }
+    let plain = json!({"path": "b.txt", "content": "if is_admin grüße\n"});
+    let preview = fixture.client.preview(call("write_file", plain)).await.unwrap();
+    assert!(!format!("{preview:?}").contains("U+"), "{preview:?}");
     fixture.end().await;
 }
 

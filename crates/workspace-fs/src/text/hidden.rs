@@ -49,6 +49,22 @@ pub fn one_line(text: &str) -> Cow<'_, str> {
     spelt_out(text, |c| matches!(c, '\n' | '\t'))
 }
 
+/// The characters of a text that [`visible`] spells out.
+pub fn hidden_in(text: &str) -> impl Iterator<Item = char> {
+    let mut before = None;
+    let mut characters = text.chars().peekable();
+    std::iter::from_fn(move || {
+        loop {
+            let c = characters.next()?;
+            let hides = is_hidden(c) && !belongs(before, c, characters.peek().copied());
+            before = Some(c);
+            if hides {
+                return Some(c);
+            }
+        }
+    })
+}
+
 fn spelt_out(text: &str, also: impl Fn(char) -> bool) -> Cow<'_, str> {
     if !text.contains(|c| is_hidden(c) || also(c)) {
         return Cow::Borrowed(text);

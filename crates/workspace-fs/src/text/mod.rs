@@ -4,6 +4,7 @@
 pub mod cut;
 pub mod diagnose;
 pub mod diff;
+pub mod disguise;
 pub mod edit;
 pub mod encoding;
 pub mod endings;

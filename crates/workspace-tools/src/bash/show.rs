@@ -12,6 +12,7 @@ use crate::field::NOTICE;
 use tool_provider::shorten::shorten;
 use tool_provider::view::{Fold, Style, View};
 use tool_provider::{Payload, ToolError};
+use workspace_fs::text::disguise;
 use workspace_fs::text::hidden::visible;
 use workspace_fs::text::name;
 
@@ -120,15 +121,17 @@ pub(super) fn result(payload: &Payload) -> View {
     }
 }
 
-/// A command as it is, and a warning where not all of it could be seen.
+/// A command as it is, and warnings of what in it could be overlooked.
 fn command(command: &str) -> Vec<View> {
     let shown = visible(command);
-    let mut parts = Vec::with_capacity(2);
+    let mut parts = vec![View::code(Some("bash"), shown.clone())];
     if shown != command {
         let warning = "the command holds characters that cannot be seen; they are shown as \\u{…}";
         parts.push(View::text(warning, Style::Warning));
     }
-    parts.insert(0, View::code(Some("bash"), shown));
+    if let Some(warning) = disguise::look_alike_warning((1..).zip(command.lines())) {
+        parts.push(View::text(warning, Style::Warning));
+    }
     parts
 }
 

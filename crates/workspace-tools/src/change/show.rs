@@ -5,6 +5,7 @@ use tool_provider::schema::Schema;
 use tool_provider::view::{DiffLine, DiffOp, Hunk, Style, View};
 use tool_provider::{Payload, ToolError};
 use workspace_fs::text::diff::{self, Diff, FinalNewline, Shown, Side, parse_unified, unified};
+use workspace_fs::text::disguise;
 use workspace_fs::text::encoding::Encoding;
 use workspace_fs::text::name;
 use workspace_fs::{How, Version};
@@ -129,6 +130,7 @@ pub(crate) fn view(path: &str, verb: &str, diff: &Diff<'_>, side: Side, more: &[
     let shown = diff.shown(side);
     let mut notes = notes(diff, &shown, side);
     notes.extend_from_slice(more);
+    notes.extend(disguise::warnings(shown.hunks.iter().flat_map(added)));
     let heading = format!("{verb} {}  {}", name::shown(path), counts(diff.added, diff.removed));
     let mut views = vec![View::text(heading, Style::Bold)];
     if !shown.hunks.is_empty() {
@@ -136,6 +138,14 @@ pub(crate) fn view(path: &str, verb: &str, diff: &Diff<'_>, side: Side, more: &[
     }
     views.extend(notes.into_iter().map(|note| View::text(note, Style::Warning)));
     View::Group(views)
+}
+
+/// The lines that a hunk adds, with the numbers that they will have.
+fn added(hunk: &diff::Hunk) -> impl Iterator<Item = (usize, &str)> {
+    let new = hunk.lines.iter().filter(|line| line.op != diff::Op::Remove);
+    let numbered = new.zip(usize::try_from(hunk.new_start).unwrap_or_default()..);
+    let added = numbered.filter(|(line, _)| line.op == diff::Op::Add);
+    added.map(|(line, number)| (number, line.text.as_str()))
 }
 
 /// A call that would fail, as a person sees it before it is made.
