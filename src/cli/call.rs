@@ -67,7 +67,7 @@ pub(super) async fn render(options: RenderOptions, output: Output) -> Result<Exi
 pub(super) fn show_view(output: Output, view: &View, format: Format) -> Result<(), CliError> {
     match format {
         Format::Person => output.print(&output.painter().view(view)),
-        Format::Json => output.print(&format!("{}\n", json::view(view))),
+        Format::Json => output.print_json(&json::view(view).to_string()),
     }
 }
 

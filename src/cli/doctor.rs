@@ -31,7 +31,7 @@ pub(crate) fn run(options: &DoctorOptions, output: Output) -> Result<ExitCode, C
     };
     let diagnosis = Diagnosis { file, ..Diagnosis::of(&config) };
     if options.json {
-        output.print(&format!("{}\n", diagnosis.json()))?;
+        output.print_json(&diagnosis.json().to_string())?;
     } else {
         output.print(&output.painter().view(&diagnosis.view()))?;
     }

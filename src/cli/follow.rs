@@ -51,7 +51,7 @@ pub(super) async fn follow(
             }
         };
         if format == Format::Json {
-            output.print(&format!("{}\n", json::item(&item)))?;
+            output.print_json(&json::item(&item).to_string())?;
         }
         match (item, format) {
             (InvokeItem::Event(event), Format::Person) => shown.event(event)?,

@@ -1,6 +1,8 @@
 //! The one place that writes to a person: standard output and standard error, with explicit
 //! errors, colours only where they are wanted, and no control sequences of others on a terminal.
 
+use std::borrow::Cow;
+use std::fmt::Write as _;
 use std::io::{self, Write as _};
 use std::process::ExitCode;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -15,6 +17,7 @@ use super::args::ColorChoice;
 use super::exit;
 use super::paint::{Escape, Ink, Layout, Paint, Painter, cut, escape};
 use tool_provider::OutputStream;
+use workspace_fs::text::hidden::is_hidden;
 
 /// Standard output and standard error.
 #[derive(Clone, Copy)]
@@ -111,6 +114,12 @@ impl Output {
     /// Writes text to standard output.
     pub(crate) fn print(&self, text: &str) -> Result<(), CliError> {
         self.bytes(text.as_bytes())
+    }
+
+    /// Writes one JSON text and a line break. What is hidden is escaped in its strings, which changes
+    /// nothing of what they mean: the terminal may be another program's.
+    pub(crate) fn print_json(&self, json: &str) -> Result<(), CliError> {
+        self.print(&format!("{}\n", escaped_json(json)))
     }
 
     /// Writes what a command printed: as it is, or escaped where a terminal would obey it.
@@ -215,7 +224,7 @@ impl Output {
 
     /// Prints why a command failed for a program, in the form of a call's last event.
     fn failure_as_json(&self, error: &CliError) -> ExitCode {
-        match self.print(&format!("{}\n", error.as_json())) {
+        match self.print_json(&error.as_json().to_string()) {
             // Somebody should hear of it.
             Err(CliError::Io { .. }) => self.failure(error),
             Err(CliError::OutputClosed) => exit::of_error(&CliError::OutputClosed),
@@ -255,8 +264,31 @@ fn written(result: io::Result<()>) -> Result<(), CliError> {
     })
 }
 
+/// JSON with every hidden character escaped. JSON has them in its strings alone: serde_json writes no
+/// others, and escapes those below U+0020 itself.
+fn escaped_json(json: &str) -> Cow<'_, str> {
+    let hides = |c: char| c > '\u{7e}' && is_hidden(c);
+    if !json.contains(hides) {
+        return Cow::Borrowed(json);
+    }
+    let mut escaped = String::with_capacity(json.len() + 16);
+    for c in json.chars() {
+        if hides(c) {
+            let units = &mut [0; 2];
+            for unit in c.encode_utf16(units) {
+                let _ = write!(escaped, "\\u{unit:04x}");
+            }
+        } else {
+            escaped.push(c);
+        }
+    }
+    Cow::Owned(escaped)
+}
+
 #[cfg(test)]
 mod tests {
+    use serde_json::json;
+
     use super::*;
 
     #[test]
@@ -265,5 +297,15 @@ mod tests {
         assert_eq!(stream(Target::Elsewhere, Paint::Plain).escape(), Escape::Nothing);
         assert_eq!(stream(Target::Elsewhere, Paint::Colours).escape(), Escape::Controls);
         assert_eq!(stream(Target::Terminal, Paint::Plain).escape(), Escape::Controls);
+    }
+
+    #[test]
+    fn json_shows_nothing_that_a_terminal_obeys_and_means_the_same() {
+        let value = json!({"text": "a\u{9b}2J\u{202e}b\u{e0001}\u{1b}c 漢 é"});
+        let text = value.to_string();
+        let escaped = escaped_json(&text);
+        assert!(escaped.contains(r"a\u009b2J\u202eb\udb40\udc01"), "{escaped}");
+        assert!(escaped.contains("漢 é"));
+        assert_eq!(serde_json::from_str::<serde_json::Value>(&escaped).unwrap(), value);
     }
 }

@@ -54,7 +54,7 @@ fn answer(error: &clap::Error, arguments: &[OsString], output: Output) -> ExitCo
     let is_for_programs =
         arguments.iter().take_while(|text| *text != "--").any(|text| text == "--json");
     if is_for_programs {
-        return match output.print(&format!("{}\n", as_json(error))) {
+        return match output.print_json(&as_json(error).to_string()) {
             Err(error @ CliError::OutputClosed) => exit::of_error(&error),
             _ => ExitCode::from(exit::USAGE),
         };

@@ -22,7 +22,7 @@ pub(crate) async fn run(options: SchemaOptions, output: Output) -> Result<ExitCo
             origin: JsonOrigin::Elsewhere,
             source,
         })?;
-        output.print(&format!("{json}\n"))?;
+        output.print_json(&json)?;
     } else {
         let painter = output.painter();
         let mut text = painter.paint.ink(Ink::Bold, "Tools\n");
