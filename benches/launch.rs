@@ -14,6 +14,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
+use base64::Engine as _;
 use futures_util::StreamExt as _;
 use goplugin::Services;
 use goplugin::host::{Launch, Multiplex, Plugin, Security};
@@ -270,7 +271,8 @@ fn time_to_line(program: &Path, certificate: Option<&str>, directory: &Path) -> 
 fn host_certificate() -> Outcome<String> {
     let key = rcgen::KeyPair::generate_for(&rcgen::PKCS_ECDSA_P256_SHA256)?;
     let params = rcgen::CertificateParams::new(["localhost".to_owned()])?;
-    Ok(params.self_signed(&key)?.pem())
+    let der = base64::engine::general_purpose::STANDARD.encode(params.self_signed(&key)?.der());
+    Ok(format!("-----BEGIN CERTIFICATE-----\n{der}\n-----END CERTIFICATE-----\n"))
 }
 
 #[expect(clippy::disallowed_methods, reason = "the thing to compare with is built by go itself")]

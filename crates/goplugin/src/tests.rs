@@ -72,9 +72,10 @@ fn settings(directory: &tempfile::TempDir, variables: &[(&str, &str)], listen: L
 
 async fn serve(host: Option<&Identity>, multiplex: Multiplex, listen: Listen) -> Running {
     let directory = tempfile::tempdir().unwrap();
+    let pem = host.map(Identity::pem);
     let mut variables = Vec::new();
-    if let Some(host) = host {
-        variables.push(("PLUGIN_CLIENT_CERT", host.pem()));
+    if let Some(pem) = &pem {
+        variables.push(("PLUGIN_CLIENT_CERT", pem.as_str()));
     }
     if multiplex == Multiplex::On {
         variables.push(("PLUGIN_MULTIPLEX_GRPC", "true"));

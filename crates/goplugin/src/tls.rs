@@ -10,6 +10,8 @@
 use std::error::Error as StdError;
 use std::sync::Arc;
 
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
 use p521::ecdsa::signature::Verifier as _;
 use p521::pkcs8::DecodePublicKey as _;
 use rcgen::{
@@ -63,7 +65,6 @@ pub enum TlsError {
 /// A certificate made for this run, and its key.
 pub(super) struct Identity {
     certificate: CertificateDer<'static>,
-    pem: String,
     key: Vec<u8>,
 }
 
@@ -87,19 +88,21 @@ impl Identity {
         params.not_before = now - BACKDATE;
         params.not_after = now + VALIDITY;
         let certificate = params.self_signed(&key)?;
-        Ok(Identity {
-            pem: certificate.pem(),
-            certificate: certificate.into(),
-            key: key.serialize_der(),
-        })
+        Ok(Identity { certificate: certificate.into(), key: key.serialize_der() })
     }
 
     pub(super) fn der(&self) -> &[u8] {
         &self.certificate
     }
 
-    pub(super) fn pem(&self) -> &str {
-        &self.pem
+    /// The certificate as a host writes it into the environment.
+    pub(super) fn pem(&self) -> String {
+        let mut pem = "-----BEGIN CERTIFICATE-----\n".to_owned();
+        for line in STANDARD.encode(&self.certificate).as_bytes().chunks(64) {
+            pem.push_str(&String::from_utf8_lossy(line));
+            pem.push('\n');
+        }
+        pem + "-----END CERTIFICATE-----\n"
     }
 
     fn key(&self) -> PrivateKeyDer<'static> {
@@ -297,7 +300,6 @@ impl ServerCertVerifier for Pinned {
 
 #[cfg(test)]
 mod tests {
-    use base64::Engine;
     use base64::engine::general_purpose::STANDARD_NO_PAD;
 
     use super::*;

@@ -7,7 +7,6 @@ use std::time::{Duration, Instant};
 
 use serde_json::Value;
 use time::OffsetDateTime;
-use time::format_description::well_known::Rfc3339;
 
 use super::find::{Match, Page, Sort};
 use super::spec;
@@ -197,7 +196,13 @@ impl Kind {
 /// A moment as RFC 3339 writes it, to the second; nothing for one that it cannot write.
 fn timestamp(nanoseconds: i128) -> Option<String> {
     let seconds = i64::try_from(nanoseconds.div_euclid(1_000_000_000)).ok()?;
-    OffsetDateTime::from_unix_timestamp(seconds).ok()?.format(&Rfc3339).ok()
+    let moment = OffsetDateTime::from_unix_timestamp(seconds).ok()?;
+    let (year, month, day) = moment.date().to_calendar_date();
+    let (hour, minute, second) = moment.time().as_hms();
+    let month = u8::from(month);
+    (0..=9999)
+        .contains(&year)
+        .then(|| format!("{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}Z"))
 }
 
 /// Sends what is found while the search goes on.

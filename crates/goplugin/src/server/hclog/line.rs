@@ -1,19 +1,13 @@
 //! One log line, as hclog writes it.
 
 use serde_json::Value;
-use time::format_description::BorrowedFormatItem;
-use time::macros::format_description;
-use time::{OffsetDateTime, UtcOffset};
+use time::OffsetDateTime;
 
 /// A host reads lines into a buffer of 64 KiB; what is longer arrives in pieces, as plain text.
 pub(super) const MAX_LINE: usize = 60 * 1024;
 
 /// Longest message or value, in bytes of JSON.
 const MAX_VALUE: usize = 8 * 1024;
-
-/// hclog's layout. Any other number of fraction digits makes a host take the line for text.
-const TIMESTAMP: &[BorrowedFormatItem<'_>] =
-    format_description!("[year]-[month]-[day]T[hour]:[minute]:[second].[subsecond digits:6]Z");
 
 /// A line under construction.
 pub(super) struct Line {
@@ -23,6 +17,7 @@ pub(super) struct Line {
 
 impl Line {
     pub(super) fn new(
+        // In UTC.
         time: OffsetDateTime,
         level: &tracing::Level,
         module: &str,
@@ -42,12 +37,13 @@ impl Line {
         push_string(&mut text, message);
         text.push_str(",\"@module\":");
         push_string(&mut text, module);
-        // Fails only for years past 9999; the key may be left out.
-        if let Ok(timestamp) = time.to_offset(UtcOffset::UTC).format(TIMESTAMP) {
-            text.push_str(",\"@timestamp\":\"");
-            text.push_str(&timestamp);
-            text.push('"');
-        }
+        let (year, month, day) = time.date().to_calendar_date();
+        let (hour, minute, second, microsecond) = time.time().as_hms_micro();
+        let month = u8::from(month);
+        // hclog's layout. Any other number of fraction digits makes a host take the line for text.
+        text.push_str(&format!(
+            ",\"@timestamp\":\"{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}.{microsecond:06}Z\""
+        ));
         Line { text, left_out: 0 }
     }
 
