@@ -83,7 +83,6 @@ fn assert_reported(entry: &HostLogEntry, command: &str) {
     assert_eq!(entry.session_id.as_deref(), Some("session-1"), "{entry:?}");
     for (field, value) in [
         ("call_id", json!("call-1")),
-        ("session_id", json!("session-1")),
         ("tool", json!("bash")),
         ("command", json!(command)),
         ("streamed_stdout_bytes", json!(6.0)),
