@@ -19,8 +19,12 @@ pub(crate) const AGENT_FILE: &str = "agent.hcl";
 /// What the blocks of the file call this provider.
 pub(crate) const LOCAL_NAME: &str = identity::of_this_build().name;
 
+/// Which releases will do: those of this major version from this minor one on.
+pub(crate) const VERSIONS: &str =
+    concat!("~> ", env!("CARGO_PKG_VERSION_MAJOR"), ".", env!("CARGO_PKG_VERSION_MINOR"));
+
 /// Stands where a source has to be written.
-const NO_SOURCE: &str = "github.com/OWNER/provider-workspace";
+pub(crate) const NO_SOURCE: &str = "github.com/OWNER/provider-workspace";
 
 pub(super) fn run(options: &InitOptions, output: Output) -> Result<ExitCode, CliError> {
     let file = agent_file(options)?;
@@ -99,10 +103,8 @@ policy "{LOCAL_NAME}_changes" {{
 fn required_provider(given: Option<&str>) -> String {
     let known = given.or(Some(identity::SOURCE).filter(|source| !source.is_empty()));
     let replace = if known.is_some() { "" } else { " # Replace OWNER." };
-    // Of the same major version, which is what a semantic version promises to keep.
-    let (major, minor) = (env!("CARGO_PKG_VERSION_MAJOR"), env!("CARGO_PKG_VERSION_MINOR"));
     let source = known.unwrap_or(NO_SOURCE);
-    format!("    source  = \"{source}\"{replace}\n    version = \"~> {major}.{minor}\"")
+    format!("    source  = \"{source}\"{replace}\n    version = \"{VERSIONS}\"")
 }
 
 /// The keys that name directories. Whoever names only what may be read wants nothing written.

@@ -2,7 +2,7 @@
 
 use super::AgentFile;
 use crate::cli::hcl::{Attribute, Block, Body, Value};
-use crate::cli::init::LOCAL_NAME;
+use crate::cli::init::{LOCAL_NAME, NO_SOURCE, VERSIONS};
 use crate::identity::{self, source};
 use tool_provider::nearest::suggestion;
 
@@ -106,10 +106,11 @@ pub(super) fn required(body: &Body, file: &mut AgentFile) {
     for block in body.blocks("provider") {
         let Some(name) = block.labels.first() else { continue };
         if entries(body).all(|entry| entry.name != *name) {
+            let (source, versions) =
+                if name == LOCAL_NAME { (NO_SOURCE, VERSIONS) } else { ("…", "…") };
             let text = format!(
                 "provider {name:?} is not in required_providers, so a host loads nothing for it and \
-                 says nothing: add {name} = {{ source = \"github.com/OWNER/{}\", version = \"~> 1.0\" }} there",
-                if name == LOCAL_NAME { "provider-workspace" } else { "NAME" }
+                 says nothing: add {name} = {{ source = {source:?}, version = {versions:?} }} there"
             );
             file.report(block.line, text);
         }
