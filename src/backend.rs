@@ -26,6 +26,7 @@ use workspace_tools::{
 use crate::config::{self, Config, HostEnv, Shell};
 use crate::identity;
 use crate::recovery::recover;
+use crate::warnings;
 
 /// Previews run on file workers too, so there are more of those than calls.
 const PREVIEWS: usize = 8;
@@ -72,6 +73,11 @@ impl WorkspaceBackend {
         })
         .map_err(|errors| faults.extend(errors.iter().filter_map(root_fault)));
         let state = journals(&host_env);
+        let state_path = state.as_ref().ok().map(|state| state.path().to_owned());
+        let warnings = workspace.as_ref().map_or_else(
+            |()| Vec::new(),
+            |workspace| warnings::of_roots(workspace, &host_env, state_path.as_deref()),
+        );
         // Names that the decoder refused already are not in the configuration any more.
         let environment = environment(config, host_env)
             .map_err(|errors| faults.extend(errors.iter().map(environment_fault)));
@@ -100,6 +106,7 @@ impl WorkspaceBackend {
         };
         let spool = Spool::open(outputs).map_err(|error| no_spool(outputs, &error))?;
         let mut notices = config.notices();
+        notices.extend(warnings.iter().cloned().chain(warnings::of_user()));
         let workspace = match journal(state, &jail) {
             Ok(journal) => workspace.with_journal(journal),
             Err(problem) => {
@@ -112,7 +119,7 @@ impl WorkspaceBackend {
         };
         let report = Report { enforcement: jail.enforcement().clone(), notices };
         let secrets = environment.secrets().clone();
-        let settings = bash_settings(config, environment, policy);
+        let settings = bash_settings(config, environment, policy, warnings);
         let bash = Bash::new(settings, jail.clone(), Arc::new(spool));
         let level = jail.enforcement().level;
         let configuration = Configuration {
@@ -206,7 +213,12 @@ fn tools(overwrite: Overwrite, bash: Bash) -> Vec<Arc<dyn Tool<Files>>> {
     ]
 }
 
-fn bash_settings(config: &Config, environment: Environment, policy: Policy) -> BashSettings {
+fn bash_settings(
+    config: &Config,
+    environment: Environment,
+    policy: Policy,
+    warnings: Vec<String>,
+) -> BashSettings {
     let shells = match &config.shell {
         Shell::Usual(usual) => vec![usual.clone(), "/bin/sh".into()],
         Shell::Named(named) => vec![named.clone()],
@@ -218,6 +230,7 @@ fn bash_settings(config: &Config, environment: Environment, policy: Policy) -> B
         shells,
         environment,
         policy,
+        warnings,
         ..BashSettings::default()
     }
 }

@@ -25,3 +25,4 @@ pub mod plugin;
 mod identity;
 mod recovery;
 mod telemetry;
+mod warnings;

@@ -51,6 +51,12 @@ pub enum JailError {
     /// Cannot make the Landlock domain of the file workers.
     #[error("cannot confine file jobs")]
     Domain(#[from] DomainError),
+    /// The machine grants no namespaces, and the policy wants no less.
+    #[error(
+        "no namespaces can be had here: {0}; `sandbox = \"enforce\"` accepts the level kernel, which \
+         needs none"
+    )]
+    NoNamespaces(String),
     /// Cannot start or confine a worker thread.
     #[error(transparent)]
     Worker(#[from] SubmitError),
@@ -84,7 +90,7 @@ impl Jail {
     pub fn build(policy: &Policy) -> Result<Self, JailError> {
         let grants = Grants::of(policy)?;
         let landlock = match (policy.mode, sys::landlock_abi()) {
-            (Mode::Enforce, Err(error)) => return Err(JailError::NoLandlock(error)),
+            (Mode::Enforce | Mode::Full, Err(error)) => return Err(JailError::NoLandlock(error)),
             (_, found) => found.map_err(|error| error.to_string()),
         };
         let confinement = match (policy.mode, &landlock) {
@@ -260,6 +266,9 @@ fn start(policy: &Policy, grants: &Grants, confinement: Confinement) -> Result<S
             }
         }
     };
+    if policy.mode == Mode::Full {
+        return Err(JailError::NoNamespaces(refused));
+    }
     let dirs = PrivateDirs::make(&base)?;
     let (plan, private) = in_place(policy, grants, confinement, &dirs)?;
     let (spawner, Ready { unfiltered, .. }) = Spawner::start(program, &plan, dirs)?;

@@ -83,7 +83,7 @@ impl Plan {
             2 => Confinement::Whole,
             _ => return Err(malformed()),
         };
-        let modes = [Mode::Enforce, Mode::BestEffort, Mode::Off];
+        let modes = [Mode::Enforce, Mode::Full, Mode::BestEffort, Mode::Off];
         let number = from.u64()?;
         let mode = modes.into_iter().find(|mode| *mode as u64 == number).ok_or_else(malformed)?;
         let namespaces = if from.u64()? == 1 { Namespaces::Never } else { Namespaces::Auto };

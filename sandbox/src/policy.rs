@@ -52,6 +52,8 @@ pub enum Mode {
     /// Building the jail fails when file rights cannot be enforced.
     #[default]
     Enforce,
+    /// Building the jail fails when namespaces are not granted, too.
+    Full,
     /// The jail enforces what it can and reports the rest.
     BestEffort,
     /// Nothing is enforced. The jail still ends every process that a call started.

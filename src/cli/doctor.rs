@@ -1,6 +1,8 @@
 //! `doctor`: what this machine can enforce, what that leaves open, and what of a host's file will not
 //! load.
 
+mod levels;
+
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
@@ -13,9 +15,10 @@ use super::args::DoctorOptions;
 use super::files::Source;
 use super::host::configuration;
 use super::output::Output;
-use crate::backend::{Report, WorkspaceBackend};
+use crate::backend::Report;
 use crate::identity;
 use crate::plugin::log_level;
+use levels::Levels;
 use tool_provider::Payload;
 use tool_provider::config::FaultKind;
 use tool_provider::view::{ListOrder, Style, View};
@@ -36,7 +39,7 @@ pub(crate) fn run(options: &DoctorOptions, output: Output) -> Result<ExitCode, C
         output.print(&output.painter().view(&diagnosis.view()))?;
     }
     let loads = diagnosis.file.as_ref().is_none_or(AgentFile::loads);
-    let is_healthy = loads && diagnosis.enforced.is_ok() && diagnosis.shell.is_some();
+    let is_healthy = loads && diagnosis.levels.enforce.is_ok() && diagnosis.shell.is_some();
     Ok(if is_healthy { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
@@ -58,10 +61,8 @@ struct Diagnosis {
     chosen: Chosen,
     /// What is wrong with the level of logging that the environment names, if anything.
     log_problem: Option<String>,
-    /// What `sandbox = "enforce"` achieves.
-    enforced: Result<Report, ConfigureError>,
-    /// What is left where it fails.
-    best_effort: Option<Report>,
+    /// What the settings of `sandbox` achieve.
+    levels: Levels,
     shell: Option<PathBuf>,
     git: Option<PathBuf>,
     /// The host's file, where there is one.
@@ -70,14 +71,6 @@ struct Diagnosis {
 
 impl Diagnosis {
     fn of(config: &Payload) -> Self {
-        let under = |mode: &str| {
-            let mut config = config.clone();
-            config.insert("sandbox".to_owned(), mode.into());
-            let prepared = WorkspaceBackend::of_this_process().prepare(&config);
-            prepared.map(|(_, report)| report)
-        };
-        let enforced = under("enforce");
-        let best_effort = if enforced.is_err() { under("best_effort").ok() } else { None };
         let wanted = config.get("shell").and_then(Value::as_str).map(PathBuf::from);
         let usual = || ["/bin/bash", "/bin/sh"].map(PathBuf::from).to_vec();
         Self {
@@ -90,8 +83,7 @@ impl Diagnosis {
                 _ => Chosen::Jail,
             },
             log_problem: log_level().err(),
-            enforced,
-            best_effort,
+            levels: Levels::of(config),
             shell: wanted
                 .map_or_else(usual, |shell| vec![shell])
                 .into_iter()
@@ -102,7 +94,7 @@ impl Diagnosis {
     }
 
     fn report(&self) -> Option<&Report> {
-        self.enforced.as_ref().ok().or(self.best_effort.as_ref())
+        self.levels.report()
     }
 
     fn view(&self) -> View {
@@ -116,7 +108,7 @@ impl Diagnosis {
         if let Some(problem) = &self.log_problem {
             nodes.push(View::text(format!("! {problem}"), Style::Warning));
         }
-        match &self.enforced {
+        match &self.levels.enforce {
             Ok(report) => {
                 let level = report.enforcement.level.name();
                 let works = format!("✓ sandbox = \"enforce\" works, at the level {level:?}");
@@ -124,6 +116,7 @@ impl Diagnosis {
             }
             Err(error) => nodes.extend(failed(error)),
         }
+        nodes.extend(self.levels.view());
         if let Some(report) = self.report() {
             nodes.extend(achieved(report));
         }
@@ -137,12 +130,12 @@ impl Diagnosis {
     }
 
     fn json(&self) -> Value {
-        let faults: Vec<String> = match &self.enforced {
+        let faults: Vec<String> = match &self.levels.enforce {
             Ok(_) => Vec::new(),
             Err(error) => error.faults().iter().map(ToString::to_string).collect(),
         };
         let mut json = json!({
-            "enforce": self.enforced.is_ok(), "faults": faults,
+            "enforce": self.levels.enforce.is_ok(), "faults": faults,
             "shell": self.shell, "git": self.git, "jail_chosen": self.chosen == Chosen::Jail,
         });
         // A report of a fault says of which build it is.
@@ -160,6 +153,7 @@ impl Diagnosis {
         if let Some(problem) = &self.log_problem {
             json["log"] = problem.as_str().into();
         }
+        self.levels.json(&mut json);
         if let Some(Report { enforcement, notices }) = self.report() {
             json["level"] = enforcement.level.name().into();
             json["landlock_abi"] = enforcement.landlock_abi.into();

@@ -59,6 +59,7 @@ impl Config {
             read_only_roots,
             sandbox: match values.text("sandbox") {
                 "off" => sandbox::Mode::Off,
+                "full" => sandbox::Mode::Full,
                 "best_effort" => sandbox::Mode::BestEffort,
                 _ => sandbox::Mode::Enforce,
             },

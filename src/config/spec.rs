@@ -3,7 +3,6 @@
 
 use tool_provider::schema::{EXACT, Kind, Property, Schema};
 
-/// Longest time that a command may be given: a day.
 /// The longest timeout of a command: what bash tells a host before it is configured is one deadline for
 /// every call.
 const HOUR_MS: i64 = 60 * 60 * 1000;
@@ -29,10 +28,11 @@ pub fn properties() -> Vec<Property> {
         ),
         Property::with_default(
             "sandbox",
-            Kind::String(&["enforce", "best_effort", "off"]),
+            Kind::String(&["full", "enforce", "best_effort", "off"]),
             r#""enforce""#,
-            "enforce: fail where the kernel cannot enforce file rights. best_effort: enforce what \
-             there is and say what is missing. off: no jail.",
+            "full: fail where the machine does not grant namespaces. enforce: fail where the kernel \
+             cannot enforce file rights. best_effort: enforce what there is and say what is missing. \
+             off: no jail.",
         ),
         Property::with_default(
             "network",

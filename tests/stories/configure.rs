@@ -2,11 +2,11 @@
 
 use std::sync::{Arc, Mutex};
 
-use goplugin::host::LogLine;
+use goplugin::host::{Launch, LogLine};
 use serde_json::json;
 use tonic::Code;
 
-use crate::harness::{Fixture, call, refusal};
+use crate::harness::{Fixture, PROGRAM, call, refusal};
 use crate::trials::Trial;
 
 pub(crate) fn trials() -> Vec<Trial> {
@@ -19,6 +19,8 @@ pub(crate) fn trials() -> Vec<Trial> {
         a_read_only_root_alone_is_enough_to_read,
         what_is_advertised_holds_under_every_configuration,
         a_temporary_directory_that_is_not_there_is_a_warning,
+        full_is_had_where_namespaces_are_and_refused_with_the_reason_elsewhere,
+        roots_that_give_more_away_than_a_project_are_named_once,
     ]
 }
 
@@ -183,4 +185,47 @@ async fn a_temporary_directory_that_is_not_there_is_a_warning() {
         line.level == tracing::Level::WARN && line.message.contains("/no/such/directory")
     };
     assert_eq!(lines.iter().filter(warned).count(), 1, "{lines:?}");
+}
+
+async fn full_is_had_where_namespaces_are_and_refused_with_the_reason_elsewhere() {
+    let mut fixture = Fixture::launched().await;
+    let doctor = std::process::Command::new(PROGRAM).args(["doctor", "--json"]).output().unwrap();
+    let report: serde_json::Value = serde_json::from_slice(&doctor.stdout).unwrap();
+    let configured = fixture.configure(json!({"sandbox": "full"})).await;
+    if report["level"] == "full" {
+        configured.unwrap();
+    } else {
+        let (code, failure) = refusal(configured.expect_err("no namespaces"));
+        assert_eq!(code, Code::FailedPrecondition);
+        assert!(failure.message.contains("no namespaces can be had here"), "{}", failure.message);
+        assert!(failure.message.contains("enforce"), "{}", failure.message);
+    }
+    assert_eq!(report["full"], report["level"] == "full");
+    fixture.end().await;
+}
+
+async fn roots_that_give_more_away_than_a_project_are_named_once() {
+    let elsewhere = tempfile::tempdir().unwrap();
+    let mut fixture = Fixture::launched_with(|launch| launch.env("HOME", elsewhere.path())).await;
+    let notice = async |fixture: &mut Fixture| {
+        let run = call("bash", json!({"command": "true"}));
+        let (_, outcome) = fixture.client.invoke_to_end(run).await.unwrap();
+        outcome.unwrap().get("notice").map(ToString::to_string).unwrap_or_default()
+    };
+    fixture.configure(json!({})).await.unwrap();
+    assert_eq!(notice(&mut fixture).await, "", "a project's directory is nothing to speak of");
+    fixture.end().await;
+
+    let root = tempfile::tempdir().unwrap();
+    let path = format!("/usr/bin:{}/bin", root.path().display());
+    let home = root.path().join("me");
+    std::fs::create_dir(&home).unwrap();
+    let change = |launch: Launch| launch.env("HOME", &home).env("PATH", path);
+    let mut fixture = Fixture::launched_with(change).await;
+    fixture.configure(json!({"roots": [root.path()]})).await.unwrap();
+    let first = notice(&mut fixture).await;
+    assert!(first.contains("holds the home directory"), "{first}");
+    assert!(first.contains("PATH names"), "{first}");
+    assert_eq!(notice(&mut fixture).await, "");
+    fixture.end().await;
 }

@@ -2,7 +2,7 @@
 
 use std::os::fd::{AsFd, OwnedFd};
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use sandbox::{Jail, Policy, Stage, StartError};
@@ -46,6 +46,8 @@ pub struct BashSettings {
     pub environment: Environment,
     /// What the jail was built from.
     pub policy: Policy,
+    /// What the notice of the first call says of the configuration.
+    pub warnings: Vec<String>,
 }
 
 /// The tool. It has a jail once it is configured; without one it describes itself and shows what
@@ -61,6 +63,14 @@ struct Ready {
     jail: Arc<Jail>,
     spool: Arc<Spool>,
     null: Option<OwnedFd>,
+    /// Taken by the first call.
+    warnings: Mutex<Vec<String>>,
+}
+
+impl Ready {
+    fn take_warnings(&self) -> Vec<String> {
+        std::mem::take(&mut *self.warnings.lock().unwrap_or_else(PoisonError::into_inner))
+    }
 }
 
 impl Default for BashSettings {
@@ -73,6 +83,7 @@ impl Default for BashSettings {
             shells: vec!["/bin/bash".into(), "/bin/sh".into()],
             environment: Environment::default(),
             policy: Policy::default(),
+            warnings: Vec::new(),
         }
     }
 }
@@ -83,7 +94,8 @@ impl Bash {
     /// jail's own threads.
     #[must_use]
     pub fn new(settings: BashSettings, jail: Arc<Jail>, spool: Arc<Spool>) -> Self {
-        let ready = Ready { jail, spool, null: process::open_null() };
+        let warnings = Mutex::new(settings.warnings.clone());
+        let ready = Ready { jail, spool, null: process::open_null(), warnings };
         Self { spec: spec::spec(), settings, ready: Some(ready) }
     }
 
@@ -127,6 +139,7 @@ impl Tool<Files> for Bash {
             shell,
             budget,
             finished,
+            warnings: ready.take_warnings(),
         };
         report.finish(context)
     }

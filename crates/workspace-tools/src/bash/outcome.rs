@@ -37,6 +37,8 @@ pub(super) struct RunReport<'a> {
     pub(super) shell: &'a Path,
     pub(super) budget: Budget,
     pub(super) finished: Finished,
+    /// What is to be said of the configuration.
+    pub(super) warnings: Vec<String>,
 }
 
 impl RunReport<'_> {
@@ -103,7 +105,7 @@ impl RunReport<'_> {
     }
 
     fn notice(&self, context: &Context<'_>) -> Option<String> {
-        let mut notices = Vec::new();
+        let mut notices = self.warnings.clone();
         if let Some(first) = self.settings.shells.first()
             && first != self.shell
         {

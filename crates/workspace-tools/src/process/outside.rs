@@ -36,6 +36,15 @@ pub fn exists(path: &Path) -> io::Result<bool> {
     }
 }
 
+/// The user that owns what is at `path`, links followed.
+///
+/// # Errors
+/// What keeps this user from finding out.
+#[expect(clippy::disallowed_methods, reason = "only looks, at what an operator names")]
+pub fn owner(path: &Path) -> io::Result<u32> {
+    Ok(rustix::fs::stat(path)?.st_uid)
+}
+
 /// Whether this user can run `path` as a program.
 ///
 /// # Errors
