@@ -17,7 +17,6 @@ mod recovery;
 mod torn;
 
 use std::ffi::{OsStr, OsString};
-use std::fs::File;
 use std::hash::{BuildHasher, Hasher, RandomState};
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
@@ -25,6 +24,7 @@ use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use cap_std::fs::File;
 use rustix::fs::FlockOperation;
 use rustix::io::Errno;
 

@@ -3,12 +3,13 @@
 
 use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
-use std::fs::File;
 use std::io;
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};
 
-use rustix::fs::{AtFlags, Dir, Mode, OFlags};
+use cap_std::ambient_authority;
+use cap_std::fs::{Dir, File, OpenOptions, OpenOptionsExt};
+use rustix::fs::{Mode, OFlags};
 use rustix::io::Errno;
 
 use super::FileStat;
@@ -20,7 +21,7 @@ const NAME: &str = "provider-workspace";
 /// A directory that only the provider's user may enter, held as a handle.
 #[derive(Debug)]
 pub struct StateDirectory {
-    directory: OwnedFd,
+    directory: Dir,
     path: PathBuf,
 }
 
@@ -80,9 +81,7 @@ impl StateDirectory {
     pub fn at(path: PathBuf) -> Result<Self, StateError> {
         let fail = |source| StateError::Open { path: path.clone(), source };
         make(&path).map_err(|errno| fail(errno.into()))?;
-        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
-        let directory = rustix::fs::open(&path, flags, Mode::empty());
-        let directory = directory.map_err(|errno| fail(errno.into()))?;
+        let directory = Dir::open_ambient_dir(&path, ambient_authority()).map_err(fail)?;
         let stat = FileStat::of(&directory).map_err(|errno| fail(errno.into()))?;
         if stat.uid != rustix::process::geteuid().as_raw() || stat.mode & 0o077 != 0 {
             return Err(StateError::Exposed { path, owner: stat.uid, mode: stat.mode });
@@ -106,48 +105,40 @@ impl StateDirectory {
     }
 
     /// Makes a file that is not there yet, for reading and writing, with mode 0600.
-    ///
-    /// # Errors
-    /// What keeps it from being made.
-    pub fn create(&self, name: &str) -> io::Result<File> {
-        self.open_file(name, OFlags::CREATE | OFlags::EXCL)
+    pub(super) fn create(&self, name: &str) -> io::Result<File> {
+        let mut options = OpenOptions::new();
+        options.read(true).write(true).create_new(true).mode(0o600);
+        self.directory.open_with(name, &options)
     }
 
     /// Opens a file for reading and writing.
     pub(super) fn file(&self, name: &str) -> io::Result<File> {
-        self.open_file(name, OFlags::empty())
-    }
-
-    fn open_file(&self, name: &str, more: OFlags) -> io::Result<File> {
-        let flags = OFlags::RDWR | OFlags::NOFOLLOW | OFlags::CLOEXEC | more;
-        Ok(rustix::fs::openat(&self.directory, name, flags, Mode::RUSR | Mode::WUSR)?.into())
+        self.directory.open_with(name, OpenOptions::new().read(true).write(true))
     }
 
     /// The names in it that are UTF-8. All that the provider gives are.
     pub(super) fn names(&self) -> io::Result<Vec<String>> {
         let mut names = Vec::new();
-        for entry in Dir::read_from(&self.directory)? {
-            names.extend(entry?.file_name().to_str().map(str::to_owned));
+        for entry in self.directory.entries()? {
+            names.extend(entry?.file_name().into_string());
         }
-        names.retain(|name| name != "." && name != "..");
         Ok(names)
     }
 
-    /// Removes a file.
-    ///
-    /// # Errors
-    /// What keeps it there.
-    pub fn remove(&self, name: &str) -> io::Result<()> {
-        Ok(rustix::fs::unlinkat(&self.directory, name, AtFlags::empty())?)
+    pub(super) fn remove(&self, name: &str) -> io::Result<()> {
+        self.directory.remove_file(name)
     }
 
     pub(super) fn rename(&self, from: &str, to: &OsStr) -> io::Result<()> {
-        Ok(rustix::fs::renameat(&self.directory, from, &self.directory, to)?)
+        self.directory.rename(from, &self.directory, to)
     }
 
     /// Writes the directory's entries to the disk.
     pub(super) fn sync(&self) -> io::Result<()> {
-        Ok(rustix::fs::fsync(&self.directory)?)
+        // The handle itself only leads to what is in it.
+        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+        let readable = rustix::fs::openat(&self.directory, ".", flags, Mode::empty())?;
+        Ok(rustix::fs::fsync(readable)?)
     }
 }
 

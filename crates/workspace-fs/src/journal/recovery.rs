@@ -152,7 +152,7 @@ enum Listed {
 struct Dead<'d> {
     directory: &'d StateDirectory,
     id: &'d str,
-    file: std::fs::File,
+    file: cap_std::fs::File,
     content: Vec<u8>,
 }
 

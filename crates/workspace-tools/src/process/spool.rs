@@ -1,12 +1,11 @@
 //! Files that hold the whole output of calls whose results had to leave something out.
 
 use std::collections::VecDeque;
-use std::fs::File;
 use std::io::{self, Write};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use workspace_fs::{StateDirectory, StateError};
+use cap_std::fs::{Dir, File, OpenOptions, OpenOptionsExt as _};
 
 use super::output::FullOutput;
 
@@ -27,7 +26,9 @@ const BOUNDS: Bounds = Bounds { bytes: 8 * SPOOL_FILE_BYTES, files: 256 };
 /// `read_file` shows from it is taken for what a command printed.
 #[derive(Debug)]
 pub struct Spool {
-    directory: StateDirectory,
+    directory: Dir,
+    /// Where it is, for those who are to read the files.
+    path: PathBuf,
     bounds: Bounds,
     kept: Mutex<Kept>,
 }
@@ -65,9 +66,10 @@ impl Spool {
     ///
     /// # Errors
     /// What keeps the directory from being opened.
-    pub fn open(path: &Path) -> Result<Self, StateError> {
-        let directory = StateDirectory::at(path.to_owned())?;
-        Ok(Self { directory, bounds: BOUNDS, kept: Mutex::default() })
+    #[expect(clippy::disallowed_methods, reason = "the provider's own directory")]
+    pub fn open(path: &Path) -> io::Result<Self> {
+        let directory = Dir::open_ambient_dir(path, cap_std::ambient_authority())?;
+        Ok(Self { directory, path: path.to_owned(), bounds: BOUNDS, kept: Mutex::default() })
     }
 
     /// Makes a new file.
@@ -78,7 +80,9 @@ impl Spool {
             kept.begun
         };
         let name = format!("output-{number}.txt");
-        let file = self.directory.create(&name)?;
+        let file = self
+            .directory
+            .open_with(&name, OpenOptions::new().write(true).create_new(true).mode(0o600))?;
         let mut kept = self.lock();
         kept.open += 1;
         kept.make_room(0, self);
@@ -98,7 +102,7 @@ impl Spool {
 
     /// Removes a file. One that stays goes with the directory.
     fn remove(&self, name: &str) {
-        let _ = self.directory.remove(name);
+        let _ = self.directory.remove_file(name);
     }
 
     fn lock(&self) -> MutexGuard<'_, Kept> {
@@ -138,7 +142,7 @@ impl SpoolFile {
 
     pub(crate) fn finish(mut self) -> FullOutput {
         self.fate = Fate::Kept;
-        let path = self.spool.directory.path().join(&self.name);
+        let path = self.spool.path.join(&self.name);
         if self.written == self.asked {
             FullOutput::Complete(path)
         } else {
@@ -164,14 +168,7 @@ impl Drop for SpoolFile {
 #[cfg(test)]
 #[expect(clippy::disallowed_methods, reason = "a test looks at the files")]
 mod tests {
-    use std::os::unix::fs::PermissionsExt as _;
-
     use super::*;
-
-    fn private() -> tempfile::TempDir {
-        let permissions = std::fs::Permissions::from_mode(0o700);
-        tempfile::Builder::new().permissions(permissions).tempdir().unwrap()
-    }
 
     fn spool(directory: &tempfile::TempDir, bytes: u64, files: usize) -> Arc<Spool> {
         Arc::new(Spool {
@@ -196,12 +193,12 @@ mod tests {
 
     #[test]
     fn the_oldest_files_make_room_by_number_and_by_size() {
-        let directory = private();
+        let directory = tempfile::tempdir().unwrap();
         let few = spool(&directory, 1000, 2);
         (0..5).for_each(|_| drop(keep(&few, b"text")));
         assert_eq!(names(&directory), ["output-4.txt", "output-5.txt"]);
 
-        let directory = private();
+        let directory = tempfile::tempdir().unwrap();
         let small = spool(&directory, 10, 100);
         (0..5).for_each(|_| drop(keep(&small, b"text")));
         assert_eq!(names(&directory), ["output-4.txt", "output-5.txt"]);
@@ -209,7 +206,7 @@ mod tests {
 
     #[test]
     fn files_that_are_written_side_by_side_share_the_room_and_none_is_taken_away() {
-        let directory = private();
+        let directory = tempfile::tempdir().unwrap();
         let spool = spool(&directory, 10, 1);
         let [mut one, mut other] = [spool.begin().unwrap(), spool.begin().unwrap()];
         one.append(b"123456").unwrap();
@@ -226,7 +223,7 @@ mod tests {
 
     #[test]
     fn a_file_that_is_not_finished_goes_and_gives_its_room_back() {
-        let directory = private();
+        let directory = tempfile::tempdir().unwrap();
         let spool = spool(&directory, 10, 10);
         let mut file = spool.begin().unwrap();
         file.append(b"1234567890").unwrap();

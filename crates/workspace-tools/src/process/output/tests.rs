@@ -1,13 +1,9 @@
-use std::fs::Permissions;
-use std::os::unix::fs::PermissionsExt as _;
-
 use proptest::prelude::*;
 
 use super::*;
 
 fn directory() -> (tempfile::TempDir, Arc<Spool>) {
-    let private = Permissions::from_mode(0o700);
-    let directory = tempfile::Builder::new().permissions(private).tempdir().unwrap();
+    let directory = tempfile::tempdir().unwrap();
     let spool = Arc::new(Spool::open(directory.path()).unwrap());
     (directory, spool)
 }
