@@ -118,7 +118,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn codes_tell_categories_apart() {
+    fn codes_distinguish_categories() {
         let mut codes: Vec<u8> = Category::ALL.into_iter().map(of_category).collect();
         codes.sort_unstable();
         codes.dedup();

@@ -409,7 +409,7 @@ mod tests {
     }
 
     #[test]
-    fn a_search_is_told_where_as_grep_is() {
+    fn a_search_starts_where_it_is_asked_as_grep_does() {
         let expected = json!({"pattern": "fn main", "path": "src", "word": true});
         let lines: [&[&str]; 3] = [
             &["grep", "fn main", "src", "--word"],

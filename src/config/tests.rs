@@ -68,7 +68,7 @@ fn every_key_is_taken_as_it_is_written() {
 }
 
 #[test]
-fn everything_wrong_is_told_at_once_with_the_nearest_key() {
+fn everything_wrong_is_reported_at_once_with_the_nearest_key() {
     let found = faults(json!({
         "root": ["."], "sandbox": "enforced", "network": 3, "bash_timeout_ms": "100",
         "max_concurrent_calls": 1.5, "read_before_write": "yes", "env": {"A": 1},
@@ -105,7 +105,7 @@ fn names_that_would_break_the_jail_are_refused_and_ordinary_ones_are_not() {
 }
 
 #[test]
-fn a_secret_must_be_set_and_a_short_one_is_told() {
+fn a_secret_must_be_set_and_a_short_one_is_reported() {
     let found = faults(json!({"roots": ["."], "secret_env": ["TOKEN", "ABSENT"]}));
     assert!(found[0].starts_with("secret_env: ABSENT is not set"), "{found:?}");
     assert_eq!(found.len(), 1);

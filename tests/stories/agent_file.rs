@@ -13,7 +13,7 @@ pub(crate) fn trials() -> Vec<Trial> {
     trials![
         a_file_that_init_wrote_loads_and_a_damaged_one_does_not,
         every_example_loads,
-        the_file_s_configuration_is_the_one_that_is_told_of,
+        the_file_s_configuration_is_the_one_that_is_reported,
         roots_are_looked_for_where_the_host_runs,
         a_file_that_is_named_has_to_be_there,
     ]
@@ -84,7 +84,7 @@ fn every_example_loads() {
     }
 }
 
-fn the_file_s_configuration_is_the_one_that_is_told_of() {
+fn the_file_s_configuration_is_the_one_that_is_reported() {
     let shell = Shell::new();
     create_dir(shell.path().join("inner")).unwrap();
     assert!(shell.run(&["init", "--write", "--root", "inner"]).status.success());

@@ -22,7 +22,7 @@ pub(crate) fn trials() -> Vec<Trial> {
         a_relative_cwd_starts_from_the_current_directory,
         a_call_whose_time_is_up_ends_with_124,
         whoever_reads_json_gets_failures_as_json_too,
-        doctor_tells_of_the_configuration_as_it_is,
+        doctor_reports_the_configuration_as_it_is,
         flags_stand_for_the_schema_and_a_bare_word_for_its_first_argument,
         what_is_applied_is_what_was_shown,
         colours_into_a_pipe_come_only_when_forced_and_then_alone,
@@ -223,7 +223,7 @@ fn whoever_reads_json_gets_failures_as_json_too() {
     }
 }
 
-fn doctor_tells_of_the_configuration_as_it_is() {
+fn doctor_reports_the_configuration_as_it_is() {
     let shell = Shell::new();
     let config = r#"{"sandbox":"off","bash_read":["absent"],"bash_write":["gone"]}"#;
     let output = shell

@@ -12,7 +12,7 @@ use crate::trials::Trial;
 pub(crate) fn trials() -> Vec<Trial> {
     trials![
         a_host_learns_who_we_are_and_what_we_offer,
-        everything_wrong_is_told_in_one_message_also_on_disk,
+        everything_wrong_is_reported_in_one_message_also_on_disk,
         a_refused_configuration_does_not_show_a_secret,
         null_means_left_out_as_a_host_sends_it,
         a_second_configuration_replaces_the_first,
@@ -46,7 +46,7 @@ async fn a_host_learns_who_we_are_and_what_we_offer() {
     fixture.end().await;
 }
 
-async fn everything_wrong_is_told_in_one_message_also_on_disk() {
+async fn everything_wrong_is_reported_in_one_message_also_on_disk() {
     let mut fixture = Fixture::launched().await;
     fixture.write("file", "");
     let faulty = json!({

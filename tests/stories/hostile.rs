@@ -14,7 +14,7 @@ pub(crate) fn trials() -> Vec<Trial> {
     trials![
         hundreds_of_calls_cancelled_as_they_are_sent_end_no_other,
         edits_that_would_take_for_ever_end_in_time,
-        a_long_string_that_stands_everywhere_is_told_at_once,
+        a_long_string_that_stands_everywhere_is_reported_at_once,
         a_path_of_megabytes_is_not_repeated,
         arguments_of_a_thousand_levels_are_refused_by_name,
         a_secret_is_masked_also_where_it_is_spelt_out,
@@ -76,7 +76,7 @@ async fn edits_that_would_take_for_ever_end_in_time() {
 }
 
 /// A needle of a megabyte that stands at every byte of a file is not compared ten thousand times.
-async fn a_long_string_that_stands_everywhere_is_told_at_once() {
+async fn a_long_string_that_stands_everywhere_is_reported_at_once() {
     let mut fixture = Fixture::configured().await;
     fixture.write("one-letter", "a".repeat(8 << 20));
     let edit = json!({"path": "one-letter", "old_string": "a".repeat(1 << 20), "new_string": "b"});

@@ -15,7 +15,7 @@ pub(crate) fn trials() -> Vec<Trial> {
     trials![
         a_file_is_read_from_the_root_or_from_the_working_directory,
         before_configure_and_for_unknown_tools_there_is_one_error_event,
-        slips_in_the_arguments_are_all_told_at_once,
+        slips_in_the_arguments_are_all_reported_at_once,
         special_files_answer_at_once_with_their_type,
         huge_files_cost_little_memory,
         cancelled_calls_leave_nothing_behind,
@@ -60,7 +60,7 @@ async fn before_configure_and_for_unknown_tools_there_is_one_error_event() {
     fixture.end().await;
 }
 
-async fn slips_in_the_arguments_are_all_told_at_once() {
+async fn slips_in_the_arguments_are_all_reported_at_once() {
     let mut fixture = Fixture::configured().await;
     let slips = json!({"pth": "a", "limit": "10", "offset": 1.5});
     let failure = fixture.failure("read_file", slips).await;

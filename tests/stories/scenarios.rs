@@ -94,7 +94,7 @@ async fn run(fixture: &mut Fixture, scenario: &Path, name: &str) -> Result<(), S
     }
     same("preview.txt", &fs::read_to_string(scenario.join("preview.txt")).unwrap(), &seen)?;
     same("outcome.txt", &fs::read_to_string(scenario.join("outcome.txt")).unwrap(), &said)?;
-    changed_as_told(&scenario.join("after"), &before, &after)?;
+    changed_as_reported(&scenario.join("after"), &before, &after)?;
     let path = asked.arguments["path"].as_str().unwrap();
     match (&preview, &outcome) {
         (Ok(view), Ok(_)) => {
@@ -130,7 +130,7 @@ async fn said(fixture: &mut Fixture, outcome: &Result<Payload, Failure>) -> Resu
 }
 
 /// Whether the directory is now as `expected` has it; without that nothing may have changed.
-fn changed_as_told(expected: &Path, before: &Tree, after: &Tree) -> Result<(), String> {
+fn changed_as_reported(expected: &Path, before: &Tree, after: &Tree) -> Result<(), String> {
     if expected.exists() {
         let expected = Tree::of(expected);
         if expected.contents() != after.contents() {

@@ -11,7 +11,7 @@ use crate::trials::{Need, Trial};
 
 pub(crate) fn trials() -> Vec<Trial> {
     trials![
-        each_slip_is_told_with_its_remedy,
+        each_slip_is_reported_with_its_remedy,
         a_name_that_is_no_text_is_given_as_results_show_it,
         a_command_that_prints_nothing_prints_nothing,
         render_takes_what_json_printed,
@@ -29,7 +29,7 @@ fn outputs(shell: &Shell, arguments: &[&str]) -> (Option<i32>, String, String) {
     (output.status.code(), text(&output.stdout), text(&output.stderr))
 }
 
-fn each_slip_is_told_with_its_remedy() {
+fn each_slip_is_reported_with_its_remedy() {
     let shell = Shell::new();
     let cases: [(&[&str], &str, &str); 7] = [
         (&["call", "grep", "@Override"], "cannot read Override", "such as --pattern"),

@@ -249,7 +249,7 @@ async fn next(received: &mut mpsc::UnboundedReceiver<Received>) -> Received {
 }
 
 /// Launched with a collector, whose spans come soon.
-async fn told_to(address: SocketAddr, more: &[(&str, &str)]) -> Fixture {
+async fn exporting_to(address: SocketAddr, more: &[(&str, &str)]) -> Fixture {
     Fixture::launched_with(|launch| {
         let launch = launch
             .env("OTEL_EXPORTER_OTLP_ENDPOINT", format!("http://{address}"))
@@ -274,7 +274,7 @@ async fn a_call_is_a_span_below_the_host_s_own() {
             ("OTEL_EXPORTER_OTLP_PROTOCOL", protocol),
             ("OTEL_EXPORTER_OTLP_HEADERS", "x-token=abc%20def"),
         ];
-        let mut fixture = told_to(address, &more).await;
+        let mut fixture = exporting_to(address, &more).await;
         fixture.configure(json!({})).await.unwrap();
         fixture.write("file.txt", format!("{SECRET}\n"));
         let parent = format!("00-{TRACE}-{PARENT}-01");
@@ -316,7 +316,7 @@ async fn a_call_is_a_span_below_the_host_s_own() {
 
 async fn failures_previews_and_metrics_are_exported_and_a_caller_that_does_not_record_is_counted() {
     let (address, mut received) = http_collector();
-    let mut fixture = told_to(address, &[("OTEL_METRIC_EXPORT_INTERVAL", "20")]).await;
+    let mut fixture = exporting_to(address, &[("OTEL_METRIC_EXPORT_INTERVAL", "20")]).await;
     fixture.configure(json!({})).await.unwrap();
     fixture.failure("read_file", json!({"path": SECRET})).await;
     fixture.failure("no such tool: ../../etc/shadow", json!({})).await;
@@ -370,7 +370,7 @@ async fn failures_previews_and_metrics_are_exported_and_a_caller_that_does_not_r
 async fn what_is_left_is_sent_at_the_end() {
     let (address, mut received) = http_collector();
     for _ in 0..20 {
-        let mut fixture = told_to(address, &[("OTEL_BSP_SCHEDULE_DELAY", "600000")]).await;
+        let mut fixture = exporting_to(address, &[("OTEL_BSP_SCHEDULE_DELAY", "600000")]).await;
         fixture.configure(json!({})).await.unwrap();
         fixture.failure("read_file", json!({"path": "nothing"})).await;
         fixture.end().await;
@@ -416,7 +416,8 @@ async fn a_collector_that_is_not_there_or_never_answers_costs_nothing_but_a_warn
     let gone = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
     for address in [silent.local_addr().unwrap(), gone] {
         for protocol in ["grpc", "http/protobuf"] {
-            let mut fixture = told_to(address, &[("OTEL_EXPORTER_OTLP_PROTOCOL", protocol)]).await;
+            let mut fixture =
+                exporting_to(address, &[("OTEL_EXPORTER_OTLP_PROTOCOL", protocol)]).await;
             fixture.configure(json!({})).await.unwrap();
             fixture.write("file.txt", "one\n");
             for _ in 0..20 {
@@ -431,7 +432,7 @@ async fn a_collector_that_is_not_there_or_never_answers_costs_nothing_but_a_warn
 async fn commands_do_not_see_where_spans_go() {
     let (address, _received) = http_collector();
     let more = [("OTEL_EXPORTER_OTLP_HEADERS", "authorization=hunter2")];
-    let mut fixture = told_to(address, &more).await;
+    let mut fixture = exporting_to(address, &more).await;
     fixture.configure(json!({"sandbox": "best_effort"})).await.unwrap();
     let seen = "env; cat /proc/$PPID/environ /proc/self/environ 2>/dev/null | tr '\\0' '\\n'; true";
     let (_, outcome) = fixture.call("bash", json!({"command": seen})).await;

@@ -303,7 +303,7 @@ mod tests {
     }
 
     #[test]
-    fn names_tell_what_a_text_is_for() {
+    fn names_report_what_a_text_is_for() {
         let cases = [
             ("command", Role::Command),
             ("old_string", Role::OldText),

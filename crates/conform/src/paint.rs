@@ -111,7 +111,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_report_tells_what_was_seen_and_what_was_expected() {
+    fn a_report_says_what_was_seen_and_what_was_expected() {
         let only = vec!["launch.line".to_owned(), "launch.std".to_owned()];
         let mut report = Report::new(Selection { only, skip: Vec::new() });
         report.pass(Check::Line);

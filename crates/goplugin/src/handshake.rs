@@ -292,7 +292,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_handshake_is_told_apart() {
+    fn what_is_no_handshake_is_distinguished() {
         assert!(matches!(line("hello world"), Err(LineError::Fields { .. })));
         assert!(matches!(line("2|1|unix|/s|grpc|"), Err(LineError::Core { .. })));
         assert!(matches!(line("1|x|unix|/s|grpc|"), Err(LineError::Version { .. })));

@@ -379,7 +379,7 @@ mod tests {
     }
 
     #[test]
-    fn every_fault_is_told_in_one_go() {
+    fn every_fault_is_reported_in_one_go() {
         let (_keep, path) = directory();
         std::fs::write(path.join("file"), "").unwrap();
         let errors = open(&[&path.join("missing"), &path.join("file"), &path], &[Path::new("")])

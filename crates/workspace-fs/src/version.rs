@@ -72,7 +72,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_version_is_short_and_told_apart() {
+    fn a_version_is_short_and_distinguished() {
         let version = Version::of(b"a\n");
         assert_eq!(version.to_string().len(), 32);
         assert!(version.matches(&format!(" {version}\n")));

@@ -22,7 +22,7 @@ pub(crate) fn stories() -> Vec<case::Case> {
         processes_that_fork_faster_than_they_are_listed_end_with_their_call needs [Need::Program("perl")],
         a_deep_tree_is_killed_on_request,
         a_signal_reaches_the_whole_group_and_a_trap_can_answer_it,
-        the_descriptor_tells_of_the_end,
+        the_descriptor_shows_the_end,
         dropping_the_handle_kills_the_call,
         killing_one_call_leaves_its_neighbour_alone,
         zombies_do_not_pile_up,
@@ -127,7 +127,7 @@ fn a_signal_reaches_the_whole_group_and_a_trap_can_answer_it(level: Level) {
     assert!(outcome.report.processes_killed <= 1);
 }
 
-fn the_descriptor_tells_of_the_end(level: Level) {
+fn the_descriptor_shows_the_end(level: Level) {
     let fixture = &ShellFixture::at(level);
     let mut talking = fixture.start("sleep 1000");
     assert!(talking.running.try_wait().unwrap().is_none());

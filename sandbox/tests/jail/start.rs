@@ -17,7 +17,7 @@ pub(crate) fn stories() -> Vec<case::Case> {
         a_command_gets_its_arguments_its_environment_and_its_directory_and_nothing_else,
         new_files_get_the_modes_that_the_providers_umask_leaves,
         the_pid_is_the_one_that_the_machine_sees,
-        the_report_tells_status_and_use,
+        the_report_says_status_and_use,
         limits_hold_and_can_be_overridden_for_one_call,
         a_fork_bomb_is_bounded_and_ends_with_its_call needs [Need::ProcessLimit],
         what_was_refused_can_be_explained,
@@ -88,7 +88,7 @@ fn the_pid_is_the_one_that_the_machine_sees(level: Level) {
     talking.end();
 }
 
-fn the_report_tells_status_and_use(level: Level) {
+fn the_report_says_status_and_use(level: Level) {
     let fixture = &ShellFixture::at(level);
     assert_eq!(fixture.run("exit 3").report.status, ExitStatus::Exited(3));
     let signalled = fixture.run("kill -SEGV $$");

@@ -33,7 +33,7 @@ fn a_whole_file_loads() {
 }
 
 #[test]
-fn what_will_not_load_is_told_with_its_line_and_what_would_be_right() {
+fn what_will_not_load_is_reported_with_its_line_and_what_would_be_right() {
     for (from, to, line, part) in [
         ("required_providers {\n  workspace", "required_providers {\n  shop", 1, ""),
         ("/someone/provider-workspace", "/someone/x", 1, ""),
@@ -77,10 +77,10 @@ fn what_will_not_load_is_told_with_its_line_and_what_would_be_right() {
         let text = WHOLE.replacen(from, to, 1);
         assert_ne!(text, WHOLE, "{from}");
         let found = problems(&text);
-        let is_told =
+        let is_reported =
             |problem: &String| problem.starts_with(&format!("{line}: ")) && problem.contains(part);
         // Two of them only change who we are.
-        assert!(found.iter().any(is_told) || part.is_empty(), "{from} → {to}: {found:#?}");
+        assert!(found.iter().any(is_reported) || part.is_empty(), "{from} → {to}: {found:#?}");
     }
     for (more, part) in [
         (
@@ -108,7 +108,7 @@ fn what_will_not_load_is_told_with_its_line_and_what_would_be_right() {
 }
 
 #[test]
-fn a_provider_without_an_entry_and_a_file_without_us_are_told() {
+fn a_provider_without_an_entry_and_a_file_without_us_are_reported() {
     let start = WHOLE.find("provider \"workspace\"").unwrap();
     let found = problems(&WHOLE[start..]);
     assert!(
@@ -132,7 +132,7 @@ fn it_is_known_under_another_name_by_its_source() {
 }
 
 #[test]
-fn what_only_the_host_can_tell_is_no_problem() {
+fn what_only_the_host_can_evaluate_is_no_problem() {
     let text = WHOLE
         .replace("[\"/\"]", "[env(\"SRC\")]\n  shell = env(\"SHELL\")\n  env = { A = env(\"A\") }\n  limits = { open_files = n }\n  secret_env = [\"ONLY_THE_HOST_HAS_IT\"]\n  environment {\n    ONLY_THE_HOST_HAS_IT = env(\"X\")\n  }")
         .replace("[\"workspace.*\"]", "[for tool in x : tool]");

@@ -52,7 +52,7 @@ fn values_are_what_they_are_and_expressions_stay_unknown() {
 }
 
 #[test]
-fn what_is_no_hcl_is_told_with_its_line_and_what_would_be_right() {
+fn what_is_no_hcl_is_reported_with_its_line_and_what_would_be_right() {
     for (text, line, part) in [
         ("a {\n  b { c = 1, d = 2 }\n}\n", 2, "one argument only: write each argument on a line"),
         ("a {\n  b { c = 1 d = 2 }\n}\n", 2, "one argument only"),

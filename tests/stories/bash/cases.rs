@@ -19,7 +19,7 @@ pub(crate) fn trials() -> Vec<Trial> {
         a_terminal_that_the_provider_has_is_not_the_commands needs [Need::Program("script")],
         memory_stays_small_whatever_is_printed_and_however_slowly_it_is_read,
         what_the_provider_was_given_is_not_the_commands_to_see,
-        a_directory_that_is_gone_is_told_from_one_that_is_foreign_and_from_a_missing_shell,
+        a_directory_that_is_gone_is_distinguished_from_one_that_is_foreign_and_from_a_missing_shell,
         a_secret_is_masked_wherever_it_is_cut,
     ]
 }
@@ -120,7 +120,8 @@ async fn what_the_provider_was_given_is_not_the_commands_to_see() {
 
 /// A directory that is not there, or lies elsewhere, is reported as such, and so is a shell that is
 /// not there: none of them is taken for another.
-async fn a_directory_that_is_gone_is_told_from_one_that_is_foreign_and_from_a_missing_shell() {
+async fn a_directory_that_is_gone_is_distinguished_from_one_that_is_foreign_and_from_a_missing_shell()
+ {
     let mut fixture = Fixture::configured().await;
     std::fs::create_dir(fixture.path("directory")).unwrap();
     let here = json!({"command": "pwd", "cwd": "directory"});

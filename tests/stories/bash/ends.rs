@@ -25,11 +25,11 @@ pub(crate) fn trials() -> Vec<Trial> {
     trials![
         a_call_ends_with_its_shell_and_takes_the_background_along,
         a_cancel_is_reported_to_the_hosts_log,
-        a_provider_that_is_told_to_end_reports_what_it_cancelled,
+        a_provider_that_is_asked_to_end_reports_what_it_cancelled,
         a_lost_connection_ends_its_own_calls_only,
         short_deadlines_are_met_from_inside,
-        the_advertised_deadline_leaves_time_to_end_and_to_tell,
-        a_timeout_tells_the_exit_and_then_itself,
+        the_advertised_deadline_leaves_time_to_end_and_to_report,
+        a_timeout_says_the_exit_and_then_itself,
         kept_outputs_go_with_their_provider_or_when_the_next_one_starts,
     ]
 }
@@ -145,7 +145,7 @@ async fn a_cancel_is_reported_to_the_hosts_log() {
 }
 
 /// A provider that is told to end cancels what runs, and still says all of it on the stream.
-async fn a_provider_that_is_told_to_end_reports_what_it_cancelled() {
+async fn a_provider_that_is_asked_to_end_reports_what_it_cancelled() {
     let (mut fixture, mut log) = listening().await;
     let mark = mark(802);
     // It ignores what it is asked, and so does what hides in a session of its own.
@@ -255,7 +255,7 @@ async fn short_deadlines_are_met_from_inside() {
 
 /// A host takes the advertised deadline for its own, so it lies behind the longest timeout and all
 /// that may follow it.
-async fn the_advertised_deadline_leaves_time_to_end_and_to_tell() {
+async fn the_advertised_deadline_leaves_time_to_end_and_to_report() {
     let mut fixture = Fixture::configured().await;
     let advertised = async |fixture: &mut Fixture| {
         let tools = fixture.client.schema().await.unwrap().tools;
@@ -269,7 +269,7 @@ async fn the_advertised_deadline_leaves_time_to_end_and_to_tell() {
 }
 
 /// B02 and B03 over the wire: the events of a command that outlives its time, in their order.
-async fn a_timeout_tells_the_exit_and_then_itself() {
+async fn a_timeout_says_the_exit_and_then_itself() {
     let mut fixture = Fixture::configured().await;
     let mark = mark(808);
     let command = format!(

@@ -7,10 +7,10 @@ use super::fixture::Fixture;
 use crate::trials::Trial;
 
 pub(crate) fn trials() -> Vec<Trial> {
-    trials![a_command_runs_where_it_is_told_to_and_only_inside_the_roots,]
+    trials![a_command_runs_where_it_is_asked_to_and_only_inside_the_roots,]
 }
 
-fn a_command_runs_where_it_is_told_to_and_only_inside_the_roots() {
+fn a_command_runs_where_it_is_asked_to_and_only_inside_the_roots() {
     let fixture = Fixture::new();
     std::fs::create_dir_all(fixture.root.join("a/b")).unwrap();
     std::fs::write(fixture.root.join("file"), "").unwrap();

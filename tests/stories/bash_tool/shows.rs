@@ -8,7 +8,7 @@ use crate::trials::Trial;
 
 pub(crate) fn trials() -> Vec<Trial> {
     trials![
-        a_preview_tells_where_how_long_and_behind_what_and_changes_nothing,
+        a_preview_says_where_how_long_and_behind_what_and_changes_nothing,
         a_call_that_would_fail_is_shown_with_its_failure_and_nonsense_is_refused,
     ]
 }
@@ -22,7 +22,7 @@ fn lines(view: &View) -> Vec<(String, Option<Style>)> {
     }
 }
 
-fn a_preview_tells_where_how_long_and_behind_what_and_changes_nothing() {
+fn a_preview_says_where_how_long_and_behind_what_and_changes_nothing() {
     let fixture = Fixture::new();
     let shown = fixture.preview(json!({"command": "touch made", "timeout_ms": 5000})).unwrap();
     let root = fixture.root.to_str().unwrap();

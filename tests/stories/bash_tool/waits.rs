@@ -10,13 +10,13 @@ use crate::trials::{Need, Trial};
 
 pub(crate) fn trials() -> Vec<Trial> {
     trials![
-        a_silent_command_is_told_to_be_still_there_and_one_that_prints_is_not,
+        a_silent_command_is_reported_to_be_still_there_and_one_that_prints_is_not,
         a_timeout_says_who_waited_for_somebody_to_type
             needs [Need::Program("python3"), Need::Tracing],
     ]
 }
 
-fn told_of_silence(answer: &Answer) -> Vec<&str> {
+fn silence_reports(answer: &Answer) -> Vec<&str> {
     let messages = answer.events.iter().filter_map(|event| match event {
         Event::Progress { message, fraction: None } => Some(message.as_str()),
         _ => None,
@@ -24,17 +24,17 @@ fn told_of_silence(answer: &Answer) -> Vec<&str> {
     messages.filter(|message| message.starts_with("no output for")).collect()
 }
 
-fn a_silent_command_is_told_to_be_still_there_and_one_that_prints_is_not() {
+fn a_silent_command_is_reported_to_be_still_there_and_one_that_prints_is_not() {
     let fixture = Fixture::with(|settings| settings.quiet_every = Duration::from_millis(20));
     let answer = fixture.run(json!({"command": "sleep 1; echo hi"}));
-    let silence = told_of_silence(&answer);
+    let silence = silence_reports(&answer);
     assert!(silence.len() >= 2, "{:?}", answer.events);
     assert!(silence.iter().all(|message| message.ends_with(" s, still running")), "{silence:?}");
     assert_eq!(answer.result()["output"], "hi\n");
 
     let patient = Fixture::with(|settings| settings.quiet_every = Duration::from_secs(60));
     let answer = patient.run(json!({"command": "sleep 1; echo hi"}));
-    assert_eq!(told_of_silence(&answer), [""; 0]);
+    assert_eq!(silence_reports(&answer), [""; 0]);
 }
 
 fn a_timeout_says_who_waited_for_somebody_to_type() {

@@ -9,7 +9,7 @@ use crate::trials::{Need, Trial};
 pub(crate) fn trials() -> Vec<Trial> {
     trials![
         commands_run_without_room_for_their_output needs [Need::MountNamespace],
-        a_file_system_that_becomes_read_only_is_told_as_that needs [Need::MountNamespace],
+        a_file_system_that_becomes_read_only_is_reported_as_that needs [Need::MountNamespace],
     ]
 }
 
@@ -48,7 +48,7 @@ async fn commands_run_without_room_for_their_output() {
 }
 
 /// What could be written when the provider was configured cannot be any more, and then can again.
-async fn a_file_system_that_becomes_read_only_is_told_as_that() {
+async fn a_file_system_that_becomes_read_only_is_reported_as_that() {
     let mut fixture = Fixture::launched().await;
     let root = fixture.path("");
     mount(&["-t", "tmpfs", "-o", "size=1m", "tmpfs"], &root);

@@ -16,7 +16,7 @@ use crate::trials::{Need, Trial};
 
 pub(crate) fn trials() -> Vec<Trial> {
     trials![
-        system_calls_that_fail_are_told_and_leave_files_whole
+        system_calls_that_fail_are_reported_and_leave_files_whole
             needs [Need::Program("strace"), Need::TracingOfAnyone, Need::Time],
     ]
 }
@@ -51,7 +51,7 @@ const FIRST_ONLY: &str = "write";
 
 /// Whatever fails: a result, or a failure of a known category; the file has its old content or its
 /// new one; nothing is left beside it; and once nothing fails any more, everything works.
-async fn system_calls_that_fail_are_told_and_leave_files_whole() {
+async fn system_calls_that_fail_are_reported_and_leave_files_whole() {
     let mut fixture = Fixture::configured().await;
     let tools = fixture.client.schema().await.unwrap().tools;
     let mut injected = BTreeMap::<_, usize>::new();

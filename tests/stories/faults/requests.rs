@@ -15,7 +15,7 @@ use crate::trials::Trial;
 pub(crate) fn trials() -> Vec<Trial> {
     trials![
         a_connection_that_stops_in_the_middle_bothers_nobody,
-        a_request_that_is_too_large_is_told_the_limit,
+        a_request_that_is_too_large_is_refused_with_the_limit,
         a_message_that_cannot_be_read_is_the_callers_fault,
         a_removed_socket_ends_no_connection,
         another_protocol_is_hung_up_on,
@@ -128,7 +128,7 @@ async fn a_connection_that_stops_in_the_middle_bothers_nobody() {
 }
 
 /// What can be answered is answered with a failure of the protocol's own.
-async fn a_request_that_is_too_large_is_told_the_limit() {
+async fn a_request_that_is_too_large_is_refused_with_the_limit() {
     let mut fixture = Fixture::configured().await;
     let mut raw = Raw::of(&fixture);
     let memory = fixture.status("VmHWM");

@@ -16,7 +16,7 @@ pub(crate) fn trials() -> Vec<Trial> {
         a_leading_dash_is_plain,
         what_is_ignored_is_never_silently_absent,
         a_binary_file_is_searched_up_to_its_first_nul_and_named,
-        a_bad_pattern_is_told_with_its_reason,
+        a_bad_pattern_is_reported_with_its_reason,
         a_search_stays_inside_and_ends,
         unreadable_files_and_directories_are_named,
         an_empty_root_has_nothing_and_says_so,
@@ -133,7 +133,7 @@ async fn a_binary_file_is_searched_up_to_its_first_nul_and_named() {
 }
 
 /// G05: a pattern that cannot be meant is an error, never a clean zero.
-async fn a_bad_pattern_is_told_with_its_reason() {
+async fn a_bad_pattern_is_reported_with_its_reason() {
     let mut fixture = Fixture::configured().await;
     fixture.write("f", "foo\nbar\n");
     for (pattern, reason) in [

@@ -262,7 +262,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn semantic_versions_are_told_from_others() {
+    fn semantic_versions_are_distinguished_from_others() {
         for version in ["0.1.0", "1.2.3-rc.1", "10.0.0+build.5", "1.0.0-a+b"] {
             assert!(is_semantic(version), "{version}");
         }

@@ -183,7 +183,7 @@ mod tests {
     }
 
     #[test]
-    fn the_cookie_tells_a_host_from_a_person() {
+    fn the_cookie_distinguishes_a_host_from_a_person() {
         let check = |variables| environment(variables).launched_by_host(&COOKIE);
         assert_eq!(check(&[("THE_COOKIE", "crumbs")]), CookieCheck::Launched);
         assert_eq!(check(&[]), CookieCheck::Missing);

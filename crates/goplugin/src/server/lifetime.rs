@@ -98,7 +98,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_pipe_without_a_reader_is_told_from_one_with() {
+    fn a_pipe_without_a_reader_is_distinguished_from_one_with() {
         let (reader, writer) = rustix::pipe::pipe().unwrap();
         assert!(!has_no_reader(&writer));
         drop(reader);

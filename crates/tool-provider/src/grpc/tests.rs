@@ -143,7 +143,7 @@ async fn a_faulty_configuration_is_refused_with_every_fault_in_the_details() {
 }
 
 #[tokio::test]
-async fn a_probe_without_arguments_is_told_so_before_and_after_configure() {
+async fn a_probe_without_arguments_is_answered_so_before_and_after_configure() {
     let mut client = client(|_, _| Ok(Payload::new())).await;
     let probe = || Call { tool: "sample".to_owned(), ..Call::default() };
     assert_eq!(code(&client.preview(probe()).await.expect_err("empty")), Code::InvalidArgument);
@@ -258,7 +258,7 @@ async fn what_a_host_stored_is_shown() {
 }
 
 #[tokio::test]
-async fn the_host_is_told_what_happened_to_a_cancelled_call() {
+async fn the_host_hears_what_happened_to_a_cancelled_call() {
     let (sender, mut heard) = async_mpsc::unbounded_channel();
     let host = host_callbacks(move |entry| sender.send(entry).unwrap());
     let channel = connect(host).await;

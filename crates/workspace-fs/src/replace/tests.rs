@@ -205,7 +205,7 @@ fn links_stay_links() {
 }
 
 #[test]
-fn a_hard_link_is_parted_and_told() {
+fn a_hard_link_is_parted_and_reported() {
     let fixture = Fixture::new();
     fs::write(fixture.root.join("a"), "t").unwrap();
     let outside = tempfile::tempdir_in(fixture.root.parent().unwrap()).unwrap();

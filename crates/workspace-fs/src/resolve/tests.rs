@@ -164,7 +164,7 @@ fn a_link_that_leads_outside_is_named_and_says_nothing_of_its_target() {
 }
 
 #[test]
-fn links_in_a_circle_and_dangling_ones_are_told() {
+fn links_in_a_circle_and_dangling_ones_are_reported() {
     let fixture = Fixture::new();
     fixture.link("one/loop", "loop");
     fixture.link("one/dangling", "in/none");

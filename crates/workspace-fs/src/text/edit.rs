@@ -379,13 +379,13 @@ fn ambiguity(text: &[u8], unit: Unit, found: &[Range<usize>], counted: Counted) 
 
 impl fmt::Display for Ambiguity {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let (count, all_told) = match self.count {
+        let (count, all_reported) = match self.count {
             Count::Exactly(count) => (count.to_string(), count == self.lines.len()),
             Count::AtLeast(count) => (format!("at least {count}"), false),
         };
         let mut lines = self.lines.clone();
         lines.dedup();
-        let more = if all_told && lines.len() <= LISTED { "" } else { ", …" };
+        let more = if all_reported && lines.len() <= LISTED { "" } else { ", …" };
         lines.truncate(LISTED);
         let plural = if lines.len() > 1 || !more.is_empty() { "s" } else { "" };
         let lines = lines.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ");

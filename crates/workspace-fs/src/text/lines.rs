@@ -264,7 +264,7 @@ mod tests {
     }
 
     #[test]
-    fn endings_are_told_apart() {
+    fn endings_are_distinguished() {
         let text = b"a\r\nb\n\r\n";
         let lfs: Vec<_> =
             memchr_iter(b'\n', text).map(|lf| Unit::Byte.ending_at(text, lf)).collect();

@@ -299,7 +299,7 @@ mod tests {
     }
 
     #[test]
-    fn a_long_line_is_cut_between_characters_and_tells_its_length() {
+    fn a_long_line_is_cut_between_characters_and_says_its_length() {
         for (text, encoding) in
             [("x", Encoding::Utf8), ("𝄞", Encoding::Utf8), ("𝄞", Encoding::Utf16Le)]
         {

@@ -230,7 +230,7 @@ fn edits_that_undo_one_another_leave_the_file_alone_and_say_so() {
 }
 
 #[test]
-fn an_ambiguous_string_is_told_with_all_its_lines() {
+fn an_ambiguous_string_is_reported_with_all_its_lines() {
     let fixture = Fixture::with("a", "x\n".repeat(33));
     let error = fixture.call(&json!({"path": "a", "old_string": "x", "new_string": "y"}));
     let error = error.unwrap_err();

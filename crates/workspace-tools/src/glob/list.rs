@@ -243,7 +243,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn moments_are_told_in_utc_to_the_second() {
+    fn moments_are_reported_in_utc_to_the_second() {
         for (nanoseconds, expected) in [
             (0, Some("1970-01-01T00:00:00Z")),
             (1_700_000_000_999_999_999, Some("2023-11-14T22:13:20Z")),

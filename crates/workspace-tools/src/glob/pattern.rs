@@ -185,7 +185,7 @@ mod tests {
     }
 
     #[test]
-    fn what_can_match_nothing_is_told() {
+    fn what_can_match_nothing_is_reported() {
         for (text, reason) in [
             ("", "empty"),
             ("a\0", "NUL"),

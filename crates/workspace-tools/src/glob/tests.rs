@@ -175,7 +175,7 @@ fn without_a_slash_a_pattern_is_about_names_and_with_one_about_paths() {
 }
 
 #[test]
-fn a_result_tells_kind_size_and_time() {
+fn a_result_says_kind_size_and_time() {
     let fixture = Fixture::new(&["a", "b/"]);
     symlink("a", fixture.root.join("c")).unwrap();
     rustix::fs::mknodat(
@@ -284,7 +284,7 @@ fn a_result_has_room_for_so_much_and_no_more() {
 }
 
 #[test]
-fn what_is_ignored_is_found_when_it_is_spelt_out_and_told_when_nothing_is_found() {
+fn what_is_ignored_is_found_when_it_is_spelt_out_and_reported_when_nothing_is_found() {
     let fixture = Fixture::new(&["dist/o.js", "src.js", "x.log", "sub/y.tmp"]);
     fs::write(fixture.root.join(".gitignore"), "dist/\n*.log\n").unwrap();
     fs::write(fixture.root.join("sub/.ignore"), "*.tmp\n").unwrap();
@@ -324,7 +324,7 @@ fn what_is_ignored_is_found_when_it_is_spelt_out_and_told_when_nothing_is_found(
 }
 
 #[test]
-fn nothing_outside_the_roots_is_listed_or_told_from_what_is_not_there() {
+fn nothing_outside_the_roots_is_listed_or_distinguished_from_what_is_not_there() {
     let fixture = Fixture::new(&["in/x"]);
     let outside = fixture.keep.path().join("outside");
     fs::create_dir(&outside).unwrap();
@@ -415,7 +415,7 @@ fn what_cannot_be_searched_is_explained() {
 }
 
 #[test]
-fn a_search_that_is_stopped_tells_what_it_found() {
+fn a_search_that_is_stopped_says_what_it_found() {
     let fixture = Fixture::new(&["a", "b"]);
     let past = Some(Instant::now());
     let stopped = |sort: &str| {

@@ -185,7 +185,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_wrong_with_a_pattern_is_told_with_its_place() {
+    fn what_is_wrong_with_a_pattern_is_reported_with_its_place() {
         for (pattern, what) in [
             ("foo(", "unclosed group, at character 4"),
             ("a{", "at character 2"),

@@ -333,7 +333,7 @@ mod tests {
         }
 
         #[test]
-        fn marks_are_put_where_they_are_told(
+        fn marks_are_put_where_they_belong(
             text in ".{0,6}", start in 0usize..8, end in 0usize..8,
         ) {
             let hit = of(json!({"text": text, "highlight": [start, end]}));

@@ -334,7 +334,7 @@ fn words_and_plain_text() {
 }
 
 #[test]
-fn names_that_are_no_text_are_told_apart() {
+fn names_that_are_no_text_are_distinguished() {
     use std::os::unix::ffi::OsStrExt;
     let fixture = Fixture::new(&[]);
     for name in [b"a\nb".as_slice(), b"\xff"] {

@@ -59,14 +59,14 @@ pub(crate) struct Pump<'a> {
 #[derive(Clone, Copy)]
 struct Silence {
     since: Instant,
-    tell_every: Duration,
-    tell_at: Instant,
+    report_every: Duration,
+    report_at: Instant,
 }
 
 impl Silence {
-    fn begin(tell_every: Duration) -> Self {
+    fn begin(report_every: Duration) -> Self {
         let since = Instant::now();
-        Self { since, tell_every, tell_at: since + tell_every }
+        Self { since, report_every, report_at: since + report_every }
     }
 }
 
@@ -164,7 +164,7 @@ impl<'a> Pump<'a> {
                 self.read_the_rest(&mut transcript);
             }
             self.flush_when_due(&mut transcript);
-            self.tell_silence_when_due();
+            self.report_silence_when_due();
         }
         for index in 0..self.channels.len() {
             // Only where the kernel did not take the command away is anything left here.
@@ -332,8 +332,8 @@ impl<'a> Pump<'a> {
             (None, Shell::Exited { settle_at: Some(at) }) => Some(at),
             _ => Some(self.budget.time_up),
         };
-        let tell_at = self.may_tell_silence().then_some(self.silence.tell_at);
-        let soonest = [due, self.flush_at, tell_at].into_iter().flatten().min();
+        let report_at = self.may_report_silence().then_some(self.silence.report_at);
+        let soonest = [due, self.flush_at, report_at].into_iter().flatten().min();
         let mut timeout = soonest.map_or(COALESCE, |due| due.saturating_duration_since(now));
         if self.delivery.is_waiting() || (self.end.is_some() && self.may_pass()) {
             // The wait is in the next attempt to deliver, or there is nothing to wait for.
@@ -357,7 +357,7 @@ impl<'a> Pump<'a> {
                 continue;
             }
             if self.channels[index].read() == Readiness::More {
-                self.silence = Silence::begin(self.silence.tell_every);
+                self.silence = Silence::begin(self.silence.report_every);
             }
             if self.channels[index].is_full() {
                 self.flush(index, transcript);
@@ -402,14 +402,14 @@ impl<'a> Pump<'a> {
 
     /// Whether silence is the command's own: not while nobody takes what it writes, and not once it
     /// has to end.
-    fn may_tell_silence(&self) -> bool {
+    fn may_report_silence(&self) -> bool {
         self.shell == Shell::Running && self.stop.is_none() && !self.delivery.is_waiting()
     }
 
-    fn tell_silence_when_due(&mut self) {
+    fn report_silence_when_due(&mut self) {
         let now = Instant::now();
-        if now >= self.silence.tell_at && self.may_tell_silence() {
-            self.silence.tell_at = now + self.silence.tell_every;
+        if now >= self.silence.report_at && self.may_report_silence() {
+            self.silence.report_at = now + self.silence.report_every;
             self.delivery.quiet(now - self.silence.since);
         }
     }

@@ -100,7 +100,7 @@ fn a_small_file_is_shown_whole() {
 }
 
 #[test]
-fn a_window_tells_where_to_go_on() {
+fn a_window_says_where_to_go_on() {
     let fixture = Fixture::with("a.txt", "1\n2\n3\n4\n5");
     let read = |offset: i64, limit: i64| {
         let payload = fixture.read(

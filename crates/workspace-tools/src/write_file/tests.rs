@@ -17,7 +17,7 @@ fn stamp_of_something() -> workspace_fs::Stamp {
 }
 
 #[test]
-fn what_a_file_loses_besides_its_lines_is_told() {
+fn what_a_file_loses_besides_its_lines_is_reported() {
     let utf16 = |text: &str| {
         let units = text.encode_utf16().flat_map(u16::to_le_bytes);
         [0xFF, 0xFE].into_iter().chain(units).collect::<Vec<u8>>()

@@ -38,7 +38,7 @@ fn trailing_blanks_are_shown() {
 }
 
 #[test]
-fn unicode_forms_quotes_and_case_are_told_apart() {
+fn unicode_forms_quotes_and_case_are_distinguished() {
     let cases = [
         ("x caf\u{E9} y", "cafe\u{301}", Kind::UnicodeForm),
         ("say \u{201C}hi\u{201D}", "say \"hi\"", Kind::Punctuation),
@@ -135,7 +135,7 @@ fn hostile_input_is_answered_all_the_same() {
 }
 
 #[test]
-fn a_string_of_which_only_a_part_is_compared_is_told_so() {
+fn a_string_of_which_only_a_part_is_compared_says_so() {
     let lines = "the same line\n".repeat(3000);
     let message = diagnosis(&lines, &format!("{}but not this one", &lines[..lines.len() - 14]));
     assert!(message.ends_with("so it differs further on"), "{message}");

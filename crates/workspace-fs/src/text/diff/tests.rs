@@ -171,7 +171,7 @@ fn a_change_of_encoding_changes_every_line() {
 }
 
 #[test]
-fn bytes_that_are_no_text_are_told() {
+fn bytes_that_are_no_text_are_reported() {
     let old = b"caf\xe9\nx\n";
     let diff = of_patch(old, &Patch::between(old, b"caf\xe9\ny\n"), Unit::Byte, ALL);
     assert_eq!(utf8(&diff).undecodable, 1);

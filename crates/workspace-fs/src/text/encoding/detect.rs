@@ -218,7 +218,7 @@ mod tests {
     }
 
     #[test]
-    fn binary_is_named_where_its_first_bytes_tell() {
+    fn binary_is_named_where_its_first_bytes_show() {
         assert_eq!(name(b"\x89PNG\r\n\x1A\n\0\0\0\rIHDR"), "PNG image");
         assert_eq!(name(b"\x7FELF\x02\x01\x01\0"), "ELF executable or library");
         assert_eq!(name(b"%PDF-1.7\n%\xE2\xE3\xCF\xD3\n"), "PDF document");

@@ -71,7 +71,7 @@ fn refused_paths_are_found_in_what_programs_print() {
 }
 
 #[test]
-fn a_write_is_told_as_one_and_what_can_be_granted_is_named() {
+fn a_write_is_reported_as_one_and_what_can_be_granted_is_named() {
     for (command, line, remedy) in [
         ("touch /etc/new", "touch: cannot touch '/etc/new': Permission denied", "\"/etc\""),
         (

@@ -62,7 +62,7 @@ fn a_hidden_character_is_spelt_out_with_a_warning() {
 }
 
 #[test]
-fn a_preview_tells_everything_that_an_approval_rests_on() {
+fn a_preview_says_everything_that_an_approval_rests_on() {
     let settings = BashSettings {
         policy: sandbox::Policy {
             roots: vec!["/w/app".into()],

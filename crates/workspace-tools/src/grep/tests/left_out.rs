@@ -3,7 +3,7 @@
 use super::*;
 
 #[test]
-fn g03_what_was_left_out_is_told_and_found_when_it_is_named() {
+fn g03_what_was_left_out_is_reported_and_found_when_it_is_named() {
     let needle = b"NEEDLE\n".as_slice();
     let files = [
         (".github/w.yml", needle),
@@ -129,7 +129,7 @@ fn what_cannot_be_read_is_counted_and_named() {
 }
 
 #[test]
-fn ignore_rules_that_are_too_many_are_told() {
+fn ignore_rules_that_are_too_many_are_reported() {
     let rules = (0..5000).map(|number| format!("name-{number}\n")).collect::<String>();
     let fixture = Fixture::new(&[("a/.gitignore", rules.as_bytes()), ("a/name-4999", b"needle\n")]);
     let arguments = json!({"pattern": "needle"});

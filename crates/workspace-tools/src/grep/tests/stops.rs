@@ -96,7 +96,7 @@ fn a_search_ends_in_the_middle_of_a_line() {
 }
 
 #[test]
-fn what_was_found_before_a_stop_is_told() {
+fn what_was_found_before_a_stop_is_reported() {
     let mut text = b"needle one\nneedle two\n".to_vec();
     text.extend(noise(4 * 1024 * 1024));
     for (pattern, multiline) in ENDLESS {
