@@ -75,7 +75,7 @@ class Archives(unittest.TestCase):
             self.assertIn(f"it reports the {key} '{value}'", printed)
             self.assertFalse(os.path.exists(f"{stem}.lock.hcl"))
 
-    def test_a_missing_source_is_told(self) -> None:
+    def test_a_missing_source_is_reported(self) -> None:
         said = io.StringIO()
         with contextlib.redirect_stderr(said):
             archive.lock_entry({"name": "x", "source": "", "version": "1.0.0"}, {})

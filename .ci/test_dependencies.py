@@ -26,7 +26,7 @@ class Licences(unittest.TestCase):
         ]:
             self.assertEqual(dependencies.is_allowed(expression, self.ALLOWED, set()), expected, expression)
 
-    def test_what_is_not_allowed_not_named_or_not_used_is_told(self) -> None:
+    def test_what_is_not_allowed_not_named_or_not_used_is_reported(self) -> None:
         rules = {"allow": ["MIT", "ISC"], "unused-allowed-license": "deny"}
         packages = [package("a", "1.0.0", license="GPL-3.0"), package("b", "1.0.0", license=""), package("c", "1.0.0")]
         self.assertEqual(
@@ -40,7 +40,7 @@ class Licences(unittest.TestCase):
 
 
 class Tree(unittest.TestCase):
-    def test_two_versions_are_told_unless_one_is_skipped_and_a_skip_has_to_skip(self) -> None:
+    def test_two_versions_are_reported_unless_one_is_skipped_and_a_skip_has_to_skip(self) -> None:
         twice = [package("a", "1.2.3"), package("a", "2.0.0")]
         rules = {"multiple-versions": "deny", "skip": []}
         self.assertEqual(len(dependencies.duplicates(rules, twice)), 1)
@@ -49,7 +49,7 @@ class Tree(unittest.TestCase):
         self.assertEqual(len(dependencies.duplicates(rules, twice[:1])), 1)
         self.assertEqual(len(dependencies.duplicates(rules, twice[1:])), 1)
 
-    def test_banned_crates_and_strange_sources_are_told(self) -> None:
+    def test_banned_crates_and_strange_sources_are_reported(self) -> None:
         rules = {"deny": [{"name": "a", "reason": "no"}], "wildcards": "deny", "allow-registry": ["https://r"]}
         packages = [package("a", "1.0.0", source="git+https://g"), package("b", "1.0.0", source="registry+https://r")]
         self.assertEqual(dependencies.bans(rules, packages, ["open"]), ["a is banned: no", "open"])
@@ -72,7 +72,7 @@ class Advisories(unittest.TestCase):
         ]:
             self.assertEqual(dependencies.meets(version, requirement), expected, (version, requirement))
 
-    def test_a_version_that_is_neither_patched_nor_withdrawn_nor_ignored_is_told(self) -> None:
+    def test_a_version_that_is_neither_patched_nor_withdrawn_nor_ignored_is_reported(self) -> None:
         with tempfile.TemporaryDirectory() as directory:
             for name, more in [("open", ""), ("over", 'withdrawn = "2020-01-01"\n')]:
                 os.makedirs(os.path.join(directory, "crates", name))

@@ -82,7 +82,7 @@ fn everything_wrong_is_reported_at_once_with_the_nearest_key() {
         r#"sandbox: "enforced" is not known; did you mean "enforce"?"#,
         "network: must be one of deny, allow, not 3",
         "env.A: must be a text, not 1",
-        "bash_timeout_ms: must be a whole number from 1 to 86400000, not a number in quotes",
+        "bash_timeout_ms: must be a whole number from 1 to 3600000, not a number in quotes",
         r#"limits.memory: unknown key; did you mean "memory_bytes"?"#,
         "limits.open_files: must be a whole number from 16 to 9007199254740992, not -1",
         "max_concurrent_calls: must be a whole number from 1 to 1024, not 1.5",
