@@ -29,6 +29,14 @@ fn a_path_outside_is_named_with_the_setting_that_would_grant_it() {
     assert!(notice(&result).contains(secret.to_str().unwrap()), "{result:?}");
     let result = fixture.result("cat missing");
     assert_eq!(notice(&result), "", "a file that is simply not there");
+    // The command chooses what its errors name, so nothing is advised that is not there or holds keys.
+    let keys = fixture.outside.join(".ssh");
+    std::fs::create_dir(&keys).unwrap();
+    std::fs::write(keys.join("id"), "K").unwrap();
+    for refused in ["/nosuch/file", "/tmp/build", keys.join("id").to_str().unwrap()] {
+        let result = fixture.result(&format!("cat {refused}"));
+        assert_eq!((result["exit_code"].as_i64(), notice(&result)), (Some(1), ""), "{refused}");
+    }
 }
 
 fn a_read_only_root_is_named() {

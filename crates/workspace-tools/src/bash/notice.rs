@@ -1,11 +1,14 @@
 //! What a person or a model should know beside a command's output: what the jail had to do with a
 //! failure, which limit was hit, what was left out.
 
+mod advice;
+
 use std::path::{Path, PathBuf};
 
 use sandbox::{Access, ExitStatus, Explanation, LimitHit, Limits, Subject, Waiting, WaitsOn};
 
-use crate::process::{FullOutput, SPOOL_FILE_BYTES, outside};
+use crate::process::{FullOutput, SPOOL_FILE_BYTES};
+use advice::Outside;
 use workspace_fs::lexically_clean;
 use workspace_fs::text::name;
 
@@ -13,8 +16,10 @@ use workspace_fs::text::name;
 pub(super) trait Reasons {
     /// Why a command may not do this, where that is the jail's doing.
     fn explain(&self, access: Access, path: &Path) -> Option<Explanation>;
-    /// Whether something is at the path, as far as commands may know it.
-    fn exists(&self, path: &Path) -> Option<bool>;
+    /// What the machine has at a path.
+    fn outside(&self, path: &Path) -> Outside;
+    /// Whether a git directory lies at a path that could be granted.
+    fn is_git_directory(&self, path: &Path) -> bool;
     /// Why a command has no network, where that is the jail's doing.
     fn explain_network(&self) -> Option<Explanation>;
 }
@@ -24,12 +29,12 @@ impl Reasons for sandbox::Jail {
         self.explain(Subject::Command, access, path)
     }
 
-    fn exists(&self, path: &Path) -> Option<bool> {
-        // At the full level commands see nothing of what is not granted, and are not to learn it
-        // from us.
-        let is_seen = self.enforcement().level != sandbox::Level::Full
-            || self.explain(Subject::Command, Access::Read, path).is_none();
-        is_seen.then(|| outside::exists(path).unwrap_or(false))
+    fn outside(&self, path: &Path) -> Outside {
+        advice::at(path)
+    }
+
+    fn is_git_directory(&self, path: &Path) -> bool {
+        advice::is_git_directory(path)
     }
 
     fn explain_network(&self) -> Option<Explanation> {
@@ -92,6 +97,10 @@ const MOST_COMMAND: usize = 16 * 1024;
 pub(super) fn of_failure(facts: &Facts<'_>) -> Vec<String> {
     let mut notices = Vec::new();
     if facts.status == ExitStatus::Exited(0) {
+        // In a pipeline the last command's success hides that another failed.
+        if facts.command.contains('|') {
+            notices.extend(network(facts));
+        }
         return notices;
     }
     notices.extend(limits(facts));
@@ -102,13 +111,10 @@ pub(super) fn of_failure(facts: &Facts<'_>) -> Vec<String> {
                 .to_owned(),
         );
     }
-    if let Some(reason) = facts.reasons.explain_network()
-        && (NO_NETWORK.iter().any(|text| facts.output.contains(text)) || no_sockets(facts.output))
-    {
-        notices.push(format!("the command seems to have needed the network: {reason}"));
-    }
+    notices.extend(network(facts));
     notices.extend(paths(facts));
     if let Some(directory) = facts.git_directory
+        && facts.reasons.is_git_directory(directory)
         && (facts.output.contains("fatal:") || facts.output.contains("git"))
     {
         notices.push(format!(
@@ -119,6 +125,13 @@ pub(super) fn of_failure(facts: &Facts<'_>) -> Vec<String> {
         ));
     }
     notices
+}
+
+fn network(facts: &Facts<'_>) -> Option<String> {
+    let reason = facts.reasons.explain_network()?;
+    let says =
+        NO_NETWORK.iter().any(|text| facts.output.contains(text)) || no_sockets(facts.output);
+    says.then(|| format!("the command seems to have needed the network: {reason}"))
 }
 
 /// What happened to output that did not fit.
@@ -206,7 +219,7 @@ fn paths(facts: &Facts<'_>) -> Vec<String> {
                 let path = lexically_clean(&facts.cwd.join(candidate));
                 let accesses =
                     if is_write(facts, line, candidate) { &[Access::Write] } else { accesses };
-                accesses.iter().find_map(|&access| refused(facts, access, &path))
+                accesses.iter().find_map(|&access| refused(facts, access, accesses, &path))
             });
             notices.extend(notice.filter(|notice| !notices.contains(notice)));
             break;
@@ -249,35 +262,33 @@ fn is_write(facts: &Facts<'_>, line: &str, candidate: &str) -> bool {
     WORDS.iter().any(|word| line.contains(word)) || redirects()
 }
 
-/// Why the jail refuses the access, and what the operator can do about it.
-fn refused(facts: &Facts<'_>, access: Access, path: &Path) -> Option<String> {
+/// Why the jail refuses the access, and what the operator can do about it. `None` where the refusal is
+/// not the jail's, or a grant is nothing to advise.
+/// `tried` is what it may have been.
+fn refused(facts: &Facts<'_>, access: Access, tried: &[Access], path: &Path) -> Option<String> {
     let mut reason = facts.reasons.explain(access, path)?;
     let shown = name::of(path);
-    if access == Access::Write {
-        let read_only = facts.read_only_roots.iter().find(|root| path.starts_with(root));
-        if let Some(root) = read_only {
-            return Some(format!(
-                "{shown} cannot be written: the operator made {} read-only (read_only_roots); \
-                 write elsewhere, or have the operator move that directory to roots",
-                name::of(root)
-            ));
-        }
-        reason.value = grantable(facts.reasons, path).to_owned();
+    if access != Access::Write {
+        let is_grantable = facts.reasons.outside(path) == Outside::Grantable;
+        return is_grantable.then(|| format!("{shown}: {reason}"));
     }
-    Some(format!("{shown}: {reason}"))
-}
-
-/// What a setting can grant so that `path` can be written: what is there already, since nothing
-/// else can be granted.
-fn grantable<'p>(reasons: &dyn Reasons, path: &'p Path) -> &'p Path {
-    let parent = path.parent().unwrap_or(path);
-    match reasons.exists(path) {
-        Some(true) => path,
-        Some(false) => parent
-            .ancestors()
-            .find(|directory| reasons.exists(directory) != Some(false))
-            .unwrap_or(parent),
-        None => parent,
+    let read_only = facts.read_only_roots.iter().find(|root| path.starts_with(root));
+    if let Some(root) = read_only {
+        return Some(format!(
+            "{shown} cannot be written: the operator made {} read-only (read_only_roots); \
+             write elsewhere, or have the operator move that directory to roots",
+            name::of(root)
+        ));
+    }
+    match advice::writable(|path| facts.reasons.outside(path), path) {
+        Some(grantable) => {
+            reason.value = grantable.to_owned();
+            Some(format!("{shown}: {reason}"))
+        }
+        None if tried == [Access::Write] => {
+            Some(format!("{shown} lies outside what commands may write; write inside a root"))
+        }
+        None => None,
     }
 }
 

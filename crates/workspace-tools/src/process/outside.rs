@@ -1,7 +1,7 @@
 //! What an operator grants to commands outside the roots: checked, never opened.
 
 use std::io;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use rustix::fs::{Access, FileType};
 use rustix::io::Errno;
@@ -34,6 +34,19 @@ pub fn exists(path: &Path) -> io::Result<bool> {
         Err(Errno::NOENT) => Ok(false),
         Err(errno) => Err(errno.into()),
     }
+}
+
+/// The operator's home directory.
+#[must_use]
+pub fn home() -> Option<PathBuf> {
+    std::env::var_os("HOME").map(PathBuf::from).filter(|home| home.is_absolute())
+}
+
+/// Whether the mode of what is at `path` lets every user read it.
+#[must_use]
+#[expect(clippy::disallowed_methods, reason = "only looks, at what lies outside every root")]
+pub fn is_readable_by_others(path: &Path) -> bool {
+    rustix::fs::stat(path).is_ok_and(|found| found.st_mode & 0o004 != 0)
 }
 
 /// The user that owns what is at `path`, links followed.

@@ -19,9 +19,19 @@ impl Reasons for Jail {
         })
     }
 
-    fn exists(&self, path: &Path) -> Option<bool> {
-        let there = ["/", "/etc", "/etc/passwd", "/ro", "/ro/f", "/usr/bin/x"];
-        (!path.starts_with("/hidden")).then(|| there.iter().any(|known| path == Path::new(known)))
+    fn outside(&self, path: &Path) -> Outside {
+        match path.to_str() {
+            Some("/" | "/etc" | "/root/.ssh/id_rsa") => Outside::Guarded,
+            Some(
+                "/etc/secret" | "/etc/x y" | "/etc/passwd" | "/other" | "/opt/x" | "/ro" | "/ro/f"
+                | "/usr/bin/x" | "/srv" | "/srv/f",
+            ) => Outside::Grantable,
+            _ => Outside::Missing,
+        }
+    }
+
+    fn is_git_directory(&self, path: &Path) -> bool {
+        path.ends_with(".git")
     }
 
     fn explain_network(&self) -> Option<Explanation> {
@@ -58,11 +68,6 @@ fn refused_paths_are_found_in_what_programs_print() {
         ("PermissionError: [Errno 13] Permission denied: '/etc/x y'", "/etc/x y", "bash_read"),
         ("touch: cannot touch '/ro/f': Read-only file system", "/ro/f", "bash_write"),
         ("touch: cannot touch ‘/ro/f’: Permission denied", "/ro/f", "bash_write"),
-        (
-            "chmod: changing permissions of '/usr/bin/x': Operation not permitted",
-            "/usr/bin/x",
-            "bash_write",
-        ),
     ] {
         let notices = of_failure(&failed(line));
         assert_eq!(notices.len(), 1, "{line}: {notices:?}");
@@ -73,30 +78,57 @@ fn refused_paths_are_found_in_what_programs_print() {
 #[test]
 fn a_write_is_reported_as_one_and_what_can_be_granted_is_named() {
     for (command, line, remedy) in [
-        ("touch /etc/new", "touch: cannot touch '/etc/new': Permission denied", "\"/etc\""),
+        ("touch /srv/new", "touch: cannot touch '/srv/new': Permission denied", "\"/srv\""),
         (
-            "mkdir -p /etc/a/b",
-            "mkdir: cannot create directory ‘/etc/a/b’: No such file or directory",
-            "\"/etc\"",
+            "mkdir -p /srv/a/b",
+            "mkdir: cannot create directory ‘/srv/a/b’: No such file or directory",
+            "\"/srv\"",
         ),
-        ("echo x > /etc/a/b", "bash: line 1: /etc/a/b: Permission denied", "\"/etc\""),
-        (
-            "echo x >>'/etc/passwd'",
-            "bash: line 1: /etc/passwd: Permission denied",
-            "\"/etc/passwd\"",
-        ),
-        (
-            "echo x >| /hidden/a/b",
-            "bash: line 1: /hidden/a/b: No such file or directory",
-            "\"/hidden/a\"",
-        ),
+        ("echo x > /srv/a/b", "bash: line 1: /srv/a/b: Permission denied", "\"/srv\""),
+        ("echo x >>'/srv/f'", "bash: line 1: /srv/f: Permission denied", "\"/srv/f\""),
     ] {
         let notices = of_failure(&Facts { command, ..failed(line) });
         let wanted = format!("right to write; `bash_write` with {remedy} would");
         assert!(notices.len() == 1 && notices[0].contains(&wanted), "{line}: {notices:?}");
     }
-    let read = Facts { command: "cat /etc/a", ..failed("cat: /etc/a: Permission denied") };
-    assert!(of_failure(&read)[0].contains("right to read; `bash_read` with \"/etc/a\""));
+    let read = Facts { command: "cat /srv/f", ..failed("cat: /srv/f: Permission denied") };
+    assert!(of_failure(&read)[0].contains("right to read; `bash_read` with \"/srv/f\""));
+}
+
+/// The path in an error is whatever the command printed.
+#[test]
+fn nothing_is_advised_that_is_missing_holds_keys_or_is_the_system_s() {
+    for line in [
+        "cat: /nosuch/file: No such file or directory",
+        "ls: cannot access '/tmp/build': No such file or directory",
+        "cat: /root/.ssh/id_rsa: Permission denied",
+        "ls: cannot open directory '/etc': Permission denied",
+    ] {
+        assert_eq!(of_failure(&failed(line)), [""; 0], "{line}");
+    }
+    let write = Facts { command: "echo x >/etc/a", ..failed("bash: /etc/a: Permission denied") };
+    let notices = of_failure(&write);
+    assert!(notices[0].contains("write inside a root"), "{notices:?}");
+    assert!(!notices[0].contains("bash_write"), "{notices:?}");
+    let mode = failed("chmod: changing permissions of '/usr/bin/x': Operation not permitted");
+    assert!(of_failure(&mode)[0].contains("write inside a root"), "{:?}", of_failure(&mode));
+    let forged = Facts {
+        git_directory: Some(Path::new("/root/.ssh")),
+        ..failed("fatal: not a git repository: /root/.ssh")
+    };
+    assert_eq!(of_failure(&forged), [""; 0]);
+}
+
+#[test]
+fn a_pipeline_does_not_hide_that_the_network_was_missing() {
+    let output = "npm error network request failed: getaddrinfo EAI_AGAIN";
+    let piped = Facts {
+        status: ExitStatus::Exited(0),
+        command: "npm install x 2>&1 | tail -20",
+        ..failed(output)
+    };
+    assert!(of_failure(&piped)[0].contains("network"));
+    assert_eq!(of_failure(&Facts { command: "npm install x", ..piped }), [""; 0]);
 }
 
 #[test]
@@ -184,8 +216,11 @@ fn what_is_looked_at_is_bounded_however_much_a_command_says() {
             self.0.set(self.0.get() + 1);
             None
         }
-        fn exists(&self, _: &Path) -> Option<bool> {
-            None
+        fn outside(&self, _: &Path) -> Outside {
+            Outside::Missing
+        }
+        fn is_git_directory(&self, _: &Path) -> bool {
+            false
         }
         fn explain_network(&self) -> Option<Explanation> {
             None
@@ -201,8 +236,8 @@ fn what_is_looked_at_is_bounded_however_much_a_command_says() {
         assert!(asked.0.get() <= 3 * MOST_CANDIDATES, "asked {} times", asked.0.get());
     }
     let far = "#".repeat(100_000);
-    let command = format!("echo x >'/etc/passwd' {far}");
-    let line = "bash: line 1: /etc/passwd: Permission denied";
+    let command = format!("echo x >'/srv/f' {far}");
+    let line = "bash: line 1: /srv/f: Permission denied";
     let notices = of_failure(&Facts { command: &command, ..failed(line) });
     assert!(notices[0].contains("bash_write"), "{notices:?}");
 }
