@@ -4,9 +4,11 @@
 //! - A block marked `sh` is a script: each of its commands has to succeed.
 //! - A block marked `console` is a session: what stands behind `$ ` is run, and the lines below are
 //!   what it prints. `…` stands for any rest of a line, alone on a line for any lines.
-//! - Commands run in a small project of their own, in the order of the document, with the built
-//!   program as `provider-workspace`. `cargo run [flags] -- ARGUMENTS` is that program too; what else
-//!   cargo is asked for is run by `.ci/run`.
+//! - Commands run in a small project and a home of their own, in the order of the document, with the
+//!   built program as `provider-workspace`. `cargo run [flags] -- ARGUMENTS` is that program too, and
+//!   `cargo install` and `uninstall` put it into that home and take it out; what else cargo is asked
+//!   for is run by `.ci/run`. A release lies in the project; its archive holds links to the programs.
+//! - After a block that uninstalls, nothing of the provider may be left in the home.
 //! - The exit code of `doctor` is about the machine, not the document, so 1 passes.
 
 use std::fs::{create_dir, create_dir_all, read_to_string, write};
@@ -20,6 +22,7 @@ use crate::trials::Trial;
 pub(crate) fn trials() -> Vec<Trial> {
     trials![
         every_command_that_a_document_shows_works_as_written,
+        readme_names_the_oldest_rust_that_will_do,
         the_checks_of_sessions_see_what_they_should,
     ]
 }
@@ -40,6 +43,10 @@ fn every_command_that_a_document_shows_works_as_written() {
         let scratch = Scratch::new();
         for block in blocks(&text) {
             let location = format!("{}, line {}", document.display(), block.line);
+            let uninstalls = block.text.contains("uninstall");
+            if uninstalls {
+                scratch.use_the_provider();
+            }
             match block.language {
                 "sh" => scratch.run_script(block.text, &location),
                 "console" => scratch.run_session(block.text, &location),
@@ -47,10 +54,18 @@ fn every_command_that_a_document_shows_works_as_written() {
                 "bash" | "shell" | "zsh" => panic!("{location}: mark it sh or console"),
                 _ => continue,
             }
+            if uninstalls {
+                assert_eq!(scratch.left_in_home(), [] as [PathBuf; 0], "{location}");
+            }
             commands += 1;
         }
     }
     assert!(commands > 0, "no command was found");
+}
+
+fn readme_names_the_oldest_rust_that_will_do() {
+    let readme = read_to_string(checkout().join("README.md")).unwrap();
+    assert!(readme.contains(concat!("Rust ", env!("CARGO_PKG_RUST_VERSION"), " or later")));
 }
 
 struct Block<'a> {
@@ -88,12 +103,35 @@ struct Scratch {
 
 /// What cargo does for a reader who built the program.
 const CARGO: &str = r#"#!/bin/sh
-[ "$1" = run ] || exit 0
-for word; do
+set -eu
+case $1 in
+install)
+  mkdir -p "$HOME/.cargo/bin"
+  case $* in
+  *crates/conform) ln -sf "$PROGRAM-conform" "$HOME/.cargo/bin/provider-workspace-conform" ;;
+  *" --path ."*) ln -sf "$PROGRAM" "$HOME/.cargo/bin/provider-workspace" ;;
+  esac ;;
+uninstall)
   shift
-  [ "$word" = -- ] && exec provider-workspace "$@"
-done
-exit 0
+  for package; do rm "$HOME/.cargo/bin/$package"; done ;;
+run)
+  for word; do
+    shift
+    [ "$word" = -- ] && exec provider-workspace "$@"
+  done ;;
+esac
+"#;
+
+/// Makes a release of the programs, as `.ci/package` names its files.
+const RELEASE: &str = r#"
+name=provider-workspace_$VERSION
+directory=$(mktemp -d)
+ln -s "$PROGRAM" "$directory/provider-workspace"
+ln -s "$PROGRAM-conform" "$directory/provider-workspace-conform"
+touch "$directory/LICENSE"
+tar -czf "${name}_linux_amd64.tar.gz" -C "$directory" LICENSE provider-workspace provider-workspace-conform
+rm -r "$directory"
+{ sha256sum "${name}_linux_amd64.tar.gz"; echo "$(sha256sum </dev/null | cut -c 1-64)  ${name}_linux_arm64.tar.gz"; } >"${name}_SHA256SUMS"
 "#;
 
 /// Before each script: what `doctor` finds is the machine's affair.
@@ -126,11 +164,39 @@ impl Scratch {
         ] {
             write(project.join(name), content).unwrap();
         }
+        create_dir(scratch.home()).unwrap();
+        scratch.run_script(RELEASE, "the release");
         scratch
+    }
+
+    /// Leaves in the home what the provider leaves there.
+    fn use_the_provider(&self) {
+        self.run_script("provider-workspace call write_file b.txt --content x", "a write");
+        assert!(!self.left_in_home().is_empty());
+    }
+
+    /// What is in the home and has the provider's name.
+    fn left_in_home(&self) -> Vec<PathBuf> {
+        let mut left = Vec::new();
+        let mut directories = vec![self.home()];
+        while let Some(directory) = directories.pop() {
+            for entry in directory.read_dir().unwrap().map(Result::unwrap) {
+                if entry.file_name().to_string_lossy().contains("provider-workspace") {
+                    left.push(entry.path());
+                } else if entry.file_type().unwrap().is_dir() {
+                    directories.push(entry.path());
+                }
+            }
+        }
+        left
     }
 
     fn programs(&self) -> PathBuf {
         self.directory.path().join("bin")
+    }
+
+    fn home(&self) -> PathBuf {
+        self.directory.path().join("home")
     }
 
     fn project(&self) -> PathBuf {
@@ -140,10 +206,20 @@ impl Scratch {
     /// Runs a script with both its outputs in one; returns them and the exit code.
     fn run(&self, script: &str) -> (String, Option<i32>) {
         let path = std::env::var("PATH").unwrap();
+        let home = self.home();
+        let (programs, home) = (self.programs(), home.display());
         let output = Command::new("/bin/bash")
             .args(["-c", &format!("exec 2>&1\n{PRELUDE}\n{script}")])
             .current_dir(self.project())
-            .env("PATH", format!("{}:{path}", self.programs().display()))
+            .env("HOME", self.home())
+            .env(
+                "PATH",
+                format!("{home}/.local/bin:{home}/.cargo/bin:{}:{path}", programs.display()),
+            )
+            .env("PROGRAM", PROGRAM)
+            .env("VERSION", env!("CARGO_PKG_VERSION"))
+            .env_remove("XDG_CONFIG_HOME")
+            .env_remove("XDG_STATE_HOME")
             .env_remove("CLICOLOR_FORCE")
             .stdin(Stdio::null())
             .output()

@@ -6,7 +6,7 @@
 //! - `cargo run -p xtask -- docs` writes the reference pages of docs/; with `--check` it fails
 //!   where one is not as it would be written.
 //! - `cargo run -p xtask -- report [BENCH…]` runs the benches, stores their measurements and shows
-//!   them in README; `report --table` only shows what is stored.
+//!   them in docs/performance.md and README; `report --table` only shows what is stored.
 #![forbid(unsafe_code)]
 
 use std::error::Error;

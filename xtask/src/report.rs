@@ -1,4 +1,5 @@
-//! Runs every bench, stores what each measured, and writes README's tables from that.
+//! Runs every bench, stores what each measured, and writes the tables of docs/performance.md and the
+//! short one of README from that.
 
 mod table;
 
@@ -8,13 +9,29 @@ use std::io::{BufRead as _, BufReader, Write as _};
 use std::process::{Command, Stdio};
 
 use crate::root;
-use table::{Bench, Measurement, Report, with_tables};
+use table::{Bench, Measurement, Report, between_marks};
 
-/// The benches, in the order of README.
+/// The benches, in the order of their tables.
 const BENCHES: [&str; 5] = ["launch", "spawn", "edit", "grep", "stream"];
 
-const STORED: &str = "docs/figures.tsv";
-const README: &str = "README.md";
+/// What README shows of each.
+const CHOSEN: [(&str, &str); 5] = [
+    ("launch", "exec to handshake line, AutoMTLS"),
+    ("spawn", "jailed `bash -c true` at level full, a small parent"),
+    ("edit", "`edit_file` of a line of 1 MiB"),
+    ("grep", "grep, rare word, beside rg"),
+    ("stream", "2 GiB of `head -c 2G` to the host, plain"),
+];
+
+const STORED: &str = "docs/performance.tsv";
+
+type Show = fn(&Report) -> Result<String, String>;
+
+/// The documents that show measurements, and how.
+const DOCUMENTS: [(&str, Show); 2] = [
+    ("docs/performance.md", |report| Ok(report.tables())),
+    ("README.md", |report| report.summary(&CHOSEN)),
+];
 
 type Outcome<T> = Result<T, Box<dyn Error>>;
 
@@ -35,11 +52,16 @@ pub(crate) fn measure(names: &[&str]) -> Outcome<()> {
     write_tables()
 }
 
-/// Writes README's tables from the stored measurements.
+/// Writes the documents' tables from the stored measurements.
 pub(crate) fn write_tables() -> Outcome<()> {
-    let readme = root().join(README);
-    let text = with_tables(&fs::read_to_string(&readme)?, &stored()?)?;
-    Ok(fs::write(readme, text)?)
+    let report = stored()?;
+    for (name, show) in DOCUMENTS {
+        let document = root().join(name);
+        let text = between_marks(&fs::read_to_string(&document)?, &show(&report)?)
+            .map_err(|error| format!("{name} {error}"))?;
+        fs::write(document, text)?;
+    }
+    Ok(())
 }
 
 fn stored() -> Outcome<Report> {
@@ -122,32 +144,52 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_tables_of_readme_come_out_of_the_stored_measurements_unchanged() {
+    fn the_documents_show_the_stored_measurements() {
         let text = fs::read_to_string(root().join(STORED)).unwrap();
         let report = stored().unwrap();
         assert!(!report.benches.is_empty());
         assert_eq!(report.to_string(), text, "{STORED} was written by hand");
-        let readme = fs::read_to_string(root().join(README)).unwrap();
-        let shown = with_tables(&readme, &report).unwrap();
-        assert!(shown == readme, "README is old: cargo run -p xtask -- report --table");
+        for (name, show) in DOCUMENTS {
+            let document = fs::read_to_string(root().join(name)).unwrap();
+            let shown = between_marks(&document, &show(&report).unwrap()).unwrap();
+            assert!(shown == document, "{name} is old: cargo run -p xtask -- report --table");
+        }
     }
 
     #[test]
     fn a_measurement_that_changes_changes_the_table_and_a_goal_is_judged() {
-        let stored = |ratio: &str| {
-            let measurement = format!("figure\tstart\t2.5\tms\ta peer\t5.0\t{ratio}\tratio <= 0.5");
-            Report::parse(&format!("bench\tx\t2026-01-01\tone\tcargo bench\n{measurement}\n"))
-                .unwrap()
-        };
-        let readme = "a\n<!-- figures: written by `cargo run -p xtask -- report` -->\nold\n\
-                      <!-- figures: end -->\nb\n";
-        let met = with_tables(readme, &stored("0.50")).unwrap();
-        assert!(met.starts_with("a\n") && met.ends_with("\nb\n") && !met.contains("old"), "{met}");
+        let shown = |ratio: &str| report_of(ratio).tables();
+        let met = shown("0.50");
         assert!(met.contains("| start | 2.5 ms | a peer, 5.0 ms | 0.50 | ≤ 0.5 × |"), "{met}");
-        assert_eq!(with_tables(&met, &stored("0.50")).unwrap(), met);
-        let missed = with_tables(readme, &stored("0.51")).unwrap();
+        let missed = shown("0.51");
         assert!(missed.contains("≤ 0.5 ×, **not met** |"), "{missed}");
-        assert!(with_tables("no marks", &stored("0.5")).is_err());
+    }
+
+    #[test]
+    fn a_summary_has_the_chosen_rows_and_counts_what_is_missed() {
+        let met = report_of("0.50").summary(&[("x", "start")]).unwrap();
+        assert!(met.contains("| `x` | start | 2.5 ms | a peer, 5.0 ms | 0.50 |\n"), "{met}");
+        assert!(met.ends_with("1 of 1 goals are met.\n"), "{met}");
+        let missed = report_of("0.51").summary(&[("x", "start")]).unwrap();
+        assert!(missed.ends_with("0 of 1 goals are met.\n"), "{missed}");
+        for absent in [("y", "start"), ("x", "end")] {
+            assert!(report_of("0.5").summary(&[absent]).is_err(), "{absent:?}");
+        }
+    }
+
+    fn report_of(ratio: &str) -> Report {
+        let measurement = format!("figure\tstart\t2.5\tms\ta peer\t5.0\t{ratio}\tratio <= 0.5");
+        Report::parse(&format!("bench\tx\t2026-01-01\tone\tcargo bench\n{measurement}\n")).unwrap()
+    }
+
+    #[test]
+    fn only_what_is_between_the_marks_is_replaced() {
+        let document = "a\n<!-- figures: written by `cargo run -p xtask -- report` -->\nold\n\
+                        <!-- figures: end -->\nb\n";
+        let renewed = between_marks(document, "new\n").unwrap();
+        assert_eq!(renewed, document.replace("old", "new"));
+        assert_eq!(between_marks(&renewed, "new\n").unwrap(), renewed);
+        assert!(between_marks("no marks", "new\n").is_err());
     }
 
     #[test]

@@ -1,8 +1,8 @@
-//! The stored measurements, and README's tables of them.
+//! The stored measurements, and the documents' tables of them.
 
-use std::fmt;
+use std::fmt::{self, Write as _};
 
-/// Between these README's tables stand.
+/// Between these a document's tables stand.
 const BEGIN: &str = "<!-- figures: written by `cargo run -p xtask -- report` -->";
 const END: &str = "<!-- figures: end -->";
 
@@ -84,15 +84,42 @@ impl Report {
         Ok(report)
     }
 
-    fn tables(&self) -> String {
+    /// A table for each bench.
+    pub(crate) fn tables(&self) -> String {
         self.benches.iter().map(Bench::table).collect::<Vec<_>>().join("\n")
+    }
+
+    /// One table of the chosen measurements, each a bench's name and its own, and how many of all
+    /// the goals are met.
+    pub(crate) fn summary(&self, chosen: &[(&str, &str)]) -> Result<String, String> {
+        let mut summary =
+            "| bench | what | ours | compared with | ratio |\n|---|---|---|---|---|\n".to_owned();
+        for (bench, name) in chosen {
+            let mut measurements = self.measurements().filter(|(of, _)| of == bench);
+            let (_, measurement) = measurements
+                .find(|(_, measurement)| measurement.name == *name)
+                .ok_or_else(|| format!("{bench} has no measurement {name:?}"))?;
+            let columns = measurement.columns();
+            writeln!(summary, "| `{bench}` | {columns} |").map_err(|error| error.to_string())?;
+        }
+        let verdicts = self.measurements().filter_map(|(_, measurement)| measurement.is_goal_met());
+        let (met, missed): (Vec<bool>, Vec<bool>) = verdicts.partition(|met| *met);
+        let (met, all) = (met.len(), met.len() + missed.len());
+        Ok(format!("{summary}\n{met} of {all} goals are met.\n"))
+    }
+
+    /// All measurements, each with its bench's name.
+    fn measurements(&self) -> impl Iterator<Item = (&str, &Measurement)> {
+        self.benches.iter().flat_map(|bench| {
+            bench.measurements.iter().map(|measurement| (bench.name.as_str(), measurement))
+        })
     }
 }
 
 /// As it is stored.
 impl fmt::Display for Report {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        writeln!(f, "# Written by `cargo run -p xtask -- report`; README shows it.")?;
+        writeln!(f, "# Written by `cargo run -p xtask -- report`; docs/performance.md shows it.")?;
         for Bench { name, date, machine, command, measurements } in &self.benches {
             writeln!(f, "bench\t{name}\t{date}\t{machine}\t{command}")?;
             measurements.iter().try_for_each(|measurement| writeln!(f, "{measurement}"))?;
@@ -144,31 +171,45 @@ impl Measurement {
     }
 
     fn row(&self) -> String {
+        format!("| {} | {} |\n", self.columns(), self.verdict())
+    }
+
+    /// What was measured, ours, what it is compared with, and the ratio.
+    fn columns(&self) -> String {
         let Self { name, value, unit, peer, .. } = self;
         let compared = peer.as_ref().map_or_else(
             || "–".to_owned(),
             |Peer { name, value, .. }| format!("{name}, {value} {unit}"),
         );
         let ratio = peer.as_ref().map_or("–", |peer| peer.ratio.as_str());
-        format!("| {name} | {value} {unit} | {compared} | {ratio} | {} |\n", self.verdict())
+        format!("{name} | {value} {unit} | {compared} | {ratio}")
     }
 
     fn verdict(&self) -> String {
         let Some(goal) = &self.goal else { return "–".to_owned() };
-        let (measured, unit) = match goal.of {
-            Of::Ratio => (self.peer.as_ref().map(|peer| peer.ratio.as_str()), "×"),
-            Of::Value => (Some(self.value.as_str()), self.unit.as_str()),
+        let unit = match goal.of {
+            Of::Ratio => "×",
+            Of::Value => self.unit.as_str(),
         };
         let sign = match goal.relation {
             Relation::AtMost => "≤",
             Relation::AtLeast => "≥",
         };
-        let verdict = match measured.and_then(|measured| goal.is_met(measured)) {
+        let verdict = match self.is_goal_met() {
             Some(true) => "",
             Some(false) => ", **not met**",
             None => ", not compared",
         };
         format!("{sign} {} {unit}{verdict}", goal.bound)
+    }
+
+    /// None where there is no goal, or nothing to judge it by.
+    fn is_goal_met(&self) -> Option<bool> {
+        let goal = self.goal.as_ref()?;
+        goal.is_met(match goal.of {
+            Of::Ratio => self.peer.as_ref()?.ratio.as_str(),
+            Of::Value => self.value.as_str(),
+        })
     }
 }
 
@@ -229,10 +270,10 @@ impl fmt::Display for Goal {
     }
 }
 
-/// README with the tables of `report` between its two marks.
-pub(crate) fn with_tables(readme: &str, report: &Report) -> Result<String, String> {
-    let no_mark = |mark: &str| format!("README has no line {mark:?}");
-    let (before, rest) = readme.split_once(BEGIN).ok_or_else(|| no_mark(BEGIN))?;
+/// A document with `shown` between its two marks.
+pub(crate) fn between_marks(document: &str, shown: &str) -> Result<String, String> {
+    let no_mark = |mark: &str| format!("has no line {mark:?}");
+    let (before, rest) = document.split_once(BEGIN).ok_or_else(|| no_mark(BEGIN))?;
     let (_, after) = rest.split_once(END).ok_or_else(|| no_mark(END))?;
-    Ok(format!("{before}{BEGIN}\n{}{END}{after}", report.tables()))
+    Ok(format!("{before}{BEGIN}\n{shown}{END}{after}"))
 }
