@@ -97,9 +97,14 @@ fn refused(context: FilterContext) -> Result<Rules, seccompiler::BackendError> {
         .collect::<Result<Vec<_>, _>>()?;
     rules.insert(libc::SYS_unshare, namespaces.clone());
     rules.insert(libc::SYS_clone, namespaces);
-    let typing = [libc::TIOCSTI, libc::TIOCLINUX]
-        .map(|request| all(vec![is(1, u64::from(request as u32))?]));
-    rules.insert(libc::SYS_ioctl, typing.into_iter().collect::<Result<_, _>>()?);
+    let mut requests = vec![libc::TIOCSTI as u32, libc::TIOCLINUX as u32];
+    if context.processes == Processes::Shared {
+        // Where no mount does it, these protect files that commands may only read.
+        requests.extend(ATTRIBUTE_REQUESTS);
+        rules.insert(FILE_SETATTR, Vec::new());
+    }
+    let requests = requests.into_iter().map(|request| all(vec![is(1, request.into())?]));
+    rules.insert(libc::SYS_ioctl, requests.collect::<Result<_, _>>()?);
     // Landlock does not cover these. A pid or a "who" of zero means the caller itself. They are
     // needed at the full level too: the calls of one jail see each other and their supervisors.
     rules.insert(libc::SYS_prlimit64, vec![all(vec![is_not(0, 0)?])?]);
@@ -212,6 +217,24 @@ const SHARED_BY_KEY: [c_long; 12] = [
     libc::SYS_msgsnd,
     libc::SYS_msgrcv,
     libc::SYS_msgctl,
+];
+
+/// Sets a file's flags and project (Linux 6.17; not yet among libc's).
+const FILE_SETATTR: c_long = 469;
+
+/// Requests that change a file by a descriptor that is open for reading, so that no right of Landlock's
+/// stops them. Copying and archiving programs use the requests that get these, not those that set
+/// them.
+const ATTRIBUTE_REQUESTS: [u32; 5] = [
+    // FS_IOC_SETFLAGS, as chattr uses it, and the same of 32 bits
+    0x4008_6602,
+    0x4004_6602,
+    // FS_IOC_SETVERSION
+    0x4008_7602,
+    // FS_IOC_FSSETXATTR
+    0x401c_5820,
+    // FS_IOC_ENABLE_VERITY, after which nobody can write the file
+    0x4080_6685,
 ];
 
 /// Answered as if the kernel did not have them.

@@ -18,6 +18,8 @@ pub(crate) struct Grants {
     pub(crate) commands: Vec<Grant>,
     /// Symbolic links on the way to the grants of commands, each with its target.
     pub(crate) links: BTreeMap<PathBuf, PathBuf>,
+    /// What the policy itself names, and the links on the way there.
+    pub(crate) named: Vec<PathBuf>,
     /// The operator's home directory. `None` where there is none, or a root holds it.
     pub(crate) home: Option<PathBuf>,
 }
@@ -132,25 +134,19 @@ impl Grants {
         if !path.is_absolute() {
             return Err(GrantError::Relative { setting, path: path.to_owned() });
         }
-        self.resolved(path, rights).map_err(|source| GrantError::Unusable {
-            setting,
-            path: path.to_owned(),
-            source,
-        })
-    }
-
-    fn resolved(&mut self, path: &Path, rights: Rights) -> io::Result<Grant> {
-        let mut links = Vec::new();
-        let path = resolve(path, &mut links)?;
-        let identity = Some(identity(&path)?);
+        let unusable = |source| GrantError::Unusable { setting, path: path.to_owned(), source };
+        let (grant, links) = resolved(path, rights).map_err(unusable)?;
+        self.named.push(grant.path.clone());
+        self.named.extend(links.iter().map(|(link, _)| link.clone()));
         self.links.extend(links);
-        Ok(Grant { path, rights, identity })
+        Ok(grant)
     }
 
     /// Grants a path if it exists.
     fn optional(&mut self, path: &Path, rights: Rights) {
-        if let Ok(grant) = self.resolved(path, rights) {
+        if let Ok((grant, links)) = resolved(path, rights) {
             self.commands.push(grant);
+            self.links.extend(links);
         }
     }
 
@@ -260,6 +256,17 @@ impl Grants {
     }
 }
 
+/// Symbolic links, each with its target.
+type Links = Vec<(PathBuf, PathBuf)>;
+
+/// The grant of a path that may lead through links, and those links.
+fn resolved(path: &Path, rights: Rights) -> io::Result<(Grant, Links)> {
+    let mut links = Vec::new();
+    let path = resolve(path, &mut links)?;
+    let identity = Some(identity(&path)?);
+    Ok((Grant { path, rights, identity }, links))
+}
+
 /// Orders grants so that a path comes after those that hold it, and merges grants of one path.
 pub(crate) fn ordered(mut grants: Vec<Grant>) -> Vec<Grant> {
     grants.sort_by(|a, b| a.path.cmp(&b.path).then(b.rights.cmp(&a.rights)));
@@ -271,7 +278,7 @@ pub(crate) fn ordered(mut grants: Vec<Grant>) -> Vec<Grant> {
 const MOST_LINKS: usize = 40;
 
 /// Resolves a path as the kernel does and collects the links on the way.
-fn resolve(path: &Path, links: &mut Vec<(PathBuf, PathBuf)>) -> io::Result<PathBuf> {
+fn resolve(path: &Path, links: &mut Links) -> io::Result<PathBuf> {
     let mut at = PathBuf::from("/");
     let mut rest: Vec<PathBuf> = steps(path);
     let mut followed = 0;

@@ -5,6 +5,7 @@ use std::io;
 use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 
+use crate::approach;
 use crate::command::{Command, Running, StartError};
 use crate::enforcement::Enforcement;
 use crate::explain::{self, Access, Explanation, Granted, Setting, Subject};
@@ -344,6 +345,7 @@ fn plan(policy: &Policy, grants: &Grants, confinement: Confinement, staging: Pat
         grants: grants.commands.clone(),
         sources: Vec::new(),
         links: grants.links.clone().into_iter().collect(),
+        leading: Vec::new(),
         masks: Vec::new(),
         staging,
         processes: policy.limits.processes.unwrap_or(PROCESSES),
@@ -399,6 +401,8 @@ fn in_namespaces(
             dirs.cache()
         }
     };
+    let scratch: Vec<&Path> = plan.sources.iter().map(|(at, _)| at.as_path()).collect();
+    plan.leading = approach::leading(grants, &scratch);
     plan.grants.push(own(&dirs.spool(), Rights::Read));
     if rustix::process::geteuid().is_root() {
         plan.masks = SECRETS.map(PathBuf::from).to_vec();
@@ -456,13 +460,15 @@ fn in_place(
     Ok((plan, private))
 }
 
-/// Fills `home` with links to what the policy grants of the operator's home directory, `real`.
+/// Fills `home` with links to what the policy grants of the operator's home directory, `real`. A
+/// directory that only leads to what the policy names is a link too: there is nothing to write in it.
 fn link_home(grants: &Grants, real: &Path, home: &Path) -> io::Result<()> {
     let granted = grants.commands.iter().filter(|grant| grant.rights != Rights::List);
-    let mut paths: Vec<&Path> = granted.map(|grant| grant.path.as_path()).collect();
-    paths.extend(grants.links.keys().map(PathBuf::as_path));
+    let mut paths: Vec<PathBuf> = granted.map(|grant| grant.path.clone()).collect();
+    paths.extend(grants.links.keys().cloned());
+    paths.extend(grants.named.iter().filter_map(|path| approach::first(real, Some(real), path)));
     paths.sort();
-    for path in paths {
+    for path in &paths {
         let Ok(within) = path.strip_prefix(real) else { continue };
         let link = home.join(within);
         let linked = link.ancestors().skip(1).take_while(|dir| *dir != home);

@@ -19,6 +19,7 @@
 #[cfg(not(target_os = "linux"))]
 compile_error!("the jail uses Landlock and seccomp, which only Linux has");
 
+mod approach;
 mod command;
 mod descendants;
 mod enforcement;

@@ -87,6 +87,7 @@ fn new_root(plan: &Plan) -> Result<(), Failure> {
     root.mount("tmpfs", Path::new("/"), MountFlags::NOSUID | MountFlags::NODEV, c"mode=0755")?;
     root.own_file_systems()?;
     let mut bound: Vec<(&Path, &Path, Rights)> = Vec::new();
+    let mut leading = Leading { root: &root, ahead: &plan.leading, mounted: Vec::new() };
     for grant in &plan.grants {
         let (path, source) = (grant.path.as_path(), plan.source(&grant.path));
         // `own_file_systems` has made devices and /proc. A grant to list needs only the directory,
@@ -100,25 +101,31 @@ fn new_root(plan: &Plan) -> Result<(), Failure> {
             same && *rights >= grant.rights
         });
         if !held {
+            leading.mount_on_way_to(path)?;
             root.bind(source, path, grant.rights)?;
             bound.push((path, source, grant.rights));
         }
     }
     for (link, target) in &plan.links {
+        leading.mount_on_way_to(link)?;
         root.link(link, target)?;
     }
-    for path in &plan.masks {
-        root.mask(path)?;
-    }
+    root.mask(&plan.masks)?;
+    leading.close()?;
     chdir(&plan.staging).map_err(os("the new root"))?;
     pivot_root(".", ".").map_err(os("pivot_root"))?;
     rustix::mount::unmount(".", UnmountFlags::DETACH).map_err(os("leaving the old root"))?;
     chdir("/").map_err(os("the new root"))
 }
 
-/// Makes the new root's own directories read-only.
+/// Makes the new root's own directories read-only, and /proc: its files that belong to no process are
+/// the machine's, whose modes, owners and times every mount of it changes.
 fn close_root() -> Result<(), Failure> {
-    sys::mount_attributes(c"/", Depth::One, MOUNT_ATTR_RDONLY).map_err(failed("a read-only root"))
+    for path in [c"/", c"/proc"] {
+        sys::mount_attributes(path, Depth::One, MOUNT_ATTR_RDONLY)
+            .map_err(failed(&format!("a read-only {}", path.to_string_lossy())))?;
+    }
+    Ok(())
 }
 
 /// Limits the process ids of this namespace. The kernel does not reuse pids below 300 after the
@@ -173,7 +180,8 @@ impl Root<'_> {
         self.mount("proc", Path::new(PROC), plain, c"")?;
         for device in DEVICES.map(Path::new) {
             if device != Path::new("/dev/ptmx") && device.exists() {
-                self.bind_to(device, device, MOUNT_ATTR_NOSUID)?;
+                // Devices can be written on a read-only mount; only their nodes cannot be changed.
+                self.bind_to(device, device, MOUNT_ATTR_NOSUID | MOUNT_ATTR_RDONLY)?;
             }
         }
         let terminals = MountFlags::NOSUID | MountFlags::NOEXEC;
@@ -198,7 +206,7 @@ impl Root<'_> {
         let fixed = MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV;
         let attributes = match rights {
             Rights::ReadWrite => fixed,
-            Rights::Device => MOUNT_ATTR_NOSUID,
+            Rights::Device => MOUNT_ATTR_NOSUID | MOUNT_ATTR_RDONLY,
             Rights::List | Rights::Read | Rights::ReadExecute => fixed | MOUNT_ATTR_RDONLY,
         };
         self.bind_to(source, path, attributes)
@@ -230,16 +238,63 @@ impl Root<'_> {
         symlink(target, &staged).map_err(failed(&format!("the link {}", link.display())))
     }
 
-    fn mask(&self, path: &Path) -> Result<(), Failure> {
-        let staged = self.staged(path);
-        match fs::metadata(&staged) {
-            Err(_) => Ok(()),
-            Ok(found) if found.is_dir() => {
-                let closed = MountFlags::RDONLY | MountFlags::NOSUID | MountFlags::NODEV;
-                self.mount("tmpfs", path, closed, c"mode=0755,size=4k")
+    /// Covers each path that exists with an empty file or directory of the new root's own.
+    fn mask(&self, paths: &[PathBuf]) -> Result<(), Failure> {
+        let empty = self.staged(Path::new("/.empty"));
+        for path in paths {
+            match fs::metadata(self.staged(path)) {
+                Err(_) => {}
+                Ok(found) if found.is_dir() => {
+                    let closed = MountFlags::RDONLY | MountFlags::NOSUID | MountFlags::NODEV;
+                    self.mount("tmpfs", path, closed, c"mode=0555,size=4k")?;
+                }
+                Ok(_) => {
+                    make_file(&empty)?;
+                    let closed = MOUNT_ATTR_RDONLY | MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV;
+                    self.bind_to(&empty, path, closed)?;
+                }
             }
-            Ok(_) => self.bind_to(Path::new("/dev/null"), path, MOUNT_ATTR_NOSUID),
         }
+        // The mounts keep the file.
+        match fs::remove_file(&empty) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => {
+                Err(failed("the empty file")(error))
+            }
+            _ => Ok(()),
+        }
+    }
+}
+
+/// The directories within private ones that only lead to something.
+struct Leading<'a> {
+    root: &'a Root<'a>,
+    ahead: &'a [PathBuf],
+    mounted: Vec<&'a Path>,
+}
+
+impl<'a> Leading<'a> {
+    /// Makes a mount of each that holds `path`, which is about to be placed there.
+    fn mount_on_way_to(&mut self, path: &Path) -> Result<(), Failure> {
+        for dir in self.ahead.iter().filter(|dir| path.starts_with(dir)) {
+            if !self.mounted.contains(&dir.as_path()) {
+                let staged = self.root.staged(dir);
+                make_dirs(&staged)?;
+                rustix::mount::mount_bind(&staged, &staged)
+                    .map_err(os(&format!("{} in the new root", dir.display())))?;
+                self.mounted.push(dir);
+            }
+        }
+        Ok(())
+    }
+
+    /// Makes them read-only, once everything in them has its place.
+    fn close(self) -> Result<(), Failure> {
+        for dir in self.mounted {
+            let step = format!("a read-only {}", dir.display());
+            let staged = c_path(&self.root.staged(dir)).map_err(failed(&step))?;
+            sys::mount_attributes(&staged, Depth::One, MOUNT_ATTR_RDONLY).map_err(failed(&step))?;
+        }
+        Ok(())
     }
 }
 

@@ -25,6 +25,8 @@ pub(crate) struct Plan {
     pub(crate) sources: Vec<(PathBuf, PathBuf)>,
     /// Symbolic links on the way to granted paths, each with its target.
     pub(crate) links: Vec<(PathBuf, PathBuf)>,
+    /// Directories within private ones that only lead to what the policy names, to be read-only.
+    pub(crate) leading: Vec<PathBuf>,
     /// Files and directories within granted ones to hide by mounts, in namespaces only.
     pub(crate) masks: Vec<PathBuf>,
     /// The empty directory on which the spawner mounts the new root.
@@ -69,7 +71,9 @@ impl Plan {
                 to.os(other.as_os_str());
             });
         }
-        to.list(&self.masks, |to, path| to.os(path.as_os_str()));
+        for paths in [&self.leading, &self.masks] {
+            to.list(paths, |to, path| to.os(path.as_os_str()));
+        }
         to.os(self.staging.as_os_str());
         to.u64(self.processes);
         to.0
@@ -104,6 +108,7 @@ impl Plan {
             grants,
             sources: from.list(pair)?,
             links: from.list(pair)?,
+            leading: from.list(Reader::path)?,
             masks: from.list(Reader::path)?,
             staging: from.path()?,
             processes: from.u64()?,

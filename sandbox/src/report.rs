@@ -135,8 +135,7 @@ fn left_open(facts: &Facts) -> Vec<String> {
 
 fn without_namespaces(abi: u32, user: User, say: &mut impl FnMut(&str)) {
     say("Commands can change mode, owner, times and extended attributes of the user's files \
-         outside the roots, and the flags of those that they may read. They can see whether any \
-         path exists, and watch directories that the user may read for changes and names. Landlock \
+         outside the roots, by their names. They can see whether any path exists, and watch directories that the user may read for changes and names. Landlock \
          has no right for these.");
     say("Commands share the memory in /dev/shm and the user's terminals in /dev/pts with the \
          machine.");

@@ -6,6 +6,7 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::fs::{CWD, FileType, Mode, OFlags, fcntl_getfl, fstat, makedev, openat};
 use rustix::io::Errno;
 use rustix::process::{Resource, Signal, getpid, getrlimit, set_child_subreaper, setsid};
 
@@ -92,16 +93,34 @@ fn start(
         |error: io::Error| (Stage::Supervisor, error.raw_os_error().unwrap_or(libc::EINVAL));
     ready.map_err(failed)?;
     let request = Request::decode(message).map_err(failed)?;
+    let mut nulls = [None, None, None];
+    for (null, fd) in nulls.iter_mut().zip(stdio) {
+        *null = own_null(fd).map_err(|errno| (Stage::Stdio, errno.raw_os_error()))?;
+    }
+    let stdio: [BorrowedFd<'_>; 3] =
+        std::array::from_fn(|at| nulls[at].as_ref().unwrap_or(&stdio[at]).as_fd());
     let limits = resources(&request.limits);
     sys::launch(&Launch {
         program: &request.program,
         argv: &request.argv,
         env: &request.env,
         cwd: &request.cwd,
-        stdio: [stdio[0].as_fd(), stdio[1].as_fd(), stdio[2].as_fd()],
+        stdio,
         limits: &limits,
         domain,
     })
+}
+
+/// This jail's /dev/null in place of the provider's: by that descriptor a command could change the mode
+/// and times of the machine's device, which the jail's mount does not allow. `None` for other files.
+fn own_null(fd: &OwnedFd) -> rustix::io::Result<Option<OwnedFd>> {
+    let found = fstat(fd)?;
+    let device = FileType::from_raw_mode(found.st_mode) == FileType::CharacterDevice;
+    if !device || found.st_rdev != makedev(1, 3) {
+        return Ok(None);
+    }
+    let access = fcntl_getfl(fd)? & OFlags::RWMODE;
+    openat(CWD, "/dev/null", access | OFlags::CLOEXEC, Mode::empty()).map(Some)
 }
 
 /// The limits as resource numbers and values, none above what this process may set.

@@ -4,12 +4,14 @@ mod calls;
 mod file_jobs;
 mod hiding;
 mod kernel;
+mod leading;
 mod means;
 mod metadata;
 mod paths;
 mod processes;
 mod secrets;
 mod sockets;
+mod stock;
 
 use crate::attack;
 use crate::case::Case;
@@ -24,7 +26,9 @@ pub(crate) fn stories() -> Vec<Case> {
         calls::stories(),
         hiding::stories(),
         kernel::stories(),
+        leading::stories(),
         sockets::stories(),
+        stock::stories(),
     ]
     .concat()
 }
@@ -39,6 +43,7 @@ pub(crate) fn attacks() -> Vec<attack::Named> {
         hiding::ATTACKS,
         kernel::ATTACKS,
         sockets::ATTACKS,
+        stock::ATTACKS,
     ]
     .concat()
 }
