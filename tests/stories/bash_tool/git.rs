@@ -7,6 +7,7 @@ use crate::trials::{Need, Trial};
 
 pub(crate) fn trials() -> Vec<Trial> {
     trials![
+        git_goes_on_or_fails_at_once_where_it_would_open_an_editor needs [Need::Program("git")],
         a_worktree_needs_its_git_directory_granted_and_a_forged_pointer_grants_nothing
             needs [Need::Program("git")],
     ]
@@ -56,4 +57,24 @@ fn a_worktree_needs_its_git_directory_granted_and_a_forged_pointer_grants_nothin
     drop(denied);
     let again = Fixture::with(|settings| settings.policy.roots = vec![worktree.clone()]);
     assert_ne!(again.result_in(&worktree, &read)["exit_code"], 0);
+}
+
+/// Nobody is there to write in an editor.
+fn git_goes_on_or_fails_at_once_where_it_would_open_an_editor() {
+    let fixture = Fixture::new();
+    let prepare = "git init -q . && git config user.name t && git config user.email t@t.invalid && \
+                   for n in 1 2 3; do echo $n >f; git add f; git commit -qm $n; done; echo $?";
+    assert_eq!(fixture.result(prepare)["output"], "0\n");
+    for (command, code) in [
+        ("git commit -q --amend", 0),
+        ("git rebase -q -i HEAD~2", 0),
+        ("git commit -q --allow-empty", 1),
+        ("git log --oneline | wc -l; test \"$(git log -1 --format=%s)\" = 3", 0),
+    ] {
+        let result = fixture.result(command);
+        assert_eq!(result["exit_code"], code, "{command}: {result:?}");
+    }
+    let output = fixture.result("git config gc.autoDetach; tput cols 2>&1 | cat -v");
+    assert!(output["output"].as_str().unwrap().starts_with("false\n"), "{output:?}");
+    assert!(!output["output"].as_str().unwrap().contains("^["), "{output:?}");
 }

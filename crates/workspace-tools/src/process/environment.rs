@@ -9,19 +9,36 @@ use sandbox::Private;
 use tool_provider::Secrets;
 
 /// Names that a command inherits from our own environment, besides every `LC_*`.
-const INHERITED: [&str; 7] = ["HOME", "LANG", "LOGNAME", "PATH", "TERM", "TZ", "USER"];
+const INHERITED: [&str; 6] = ["HOME", "LANG", "LOGNAME", "PATH", "TZ", "USER"];
 
 /// What a command sees where our own environment has no such name: a host launches us with little
 /// more than PATH and HOME.
-const FALLBACKS: [(&str, &str); 3] = [
-    ("LANG", "C.UTF-8"),
-    ("PATH", "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"),
-    ("TERM", "dumb"),
-];
+const FALLBACKS: [(&str, &str); 2] =
+    [("LANG", "C.UTF-8"), ("PATH", "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin")];
 
-/// Keeps programs from waiting for a person who is not there.
-const UNATTENDED: [(&str, &str); 3] =
-    [("GIT_PAGER", "cat"), ("GIT_TERMINAL_PROMPT", "0"), ("PAGER", "cat")];
+/// Keeps programs from waiting for a person who is not there, and from drawing on a terminal that is
+/// none.
+///
+/// An editor that changes nothing lets `git commit --amend` and `git rebase -i` go on with what there
+/// is, and ends a `git commit` without a message at once. What git would do in the background it does
+/// before it ends: nothing outlives a call, and a collector that is killed leaves its lock behind.
+const UNATTENDED: [(&str, &str); 15] = [
+    ("DEBIAN_FRONTEND", "noninteractive"),
+    ("EDITOR", "true"),
+    ("GIT_CONFIG_COUNT", "2"),
+    ("GIT_CONFIG_KEY_0", "gc.autoDetach"),
+    ("GIT_CONFIG_KEY_1", "maintenance.autoDetach"),
+    ("GIT_CONFIG_VALUE_0", "false"),
+    ("GIT_CONFIG_VALUE_1", "false"),
+    ("GIT_EDITOR", "true"),
+    ("GIT_PAGER", "cat"),
+    ("GIT_SEQUENCE_EDITOR", "true"),
+    ("GIT_TERMINAL_PROMPT", "0"),
+    ("PAGER", "cat"),
+    ("TERM", "dumb"),
+    ("VISUAL", "true"),
+    ("npm_config_yes", "true"),
+];
 
 /// The name of the handshake's cookie, which is no secret but nothing for a command either.
 const COOKIE: &str = "PLUGGABLEHARNESS_AGENT_PLUGIN";
@@ -232,22 +249,25 @@ mod tests {
             ("LD_PRELOAD", "/x.so"),
             ("BASH_ENV", "/x"),
             ("EDITOR", "vi"),
+            ("TERM", "xterm-256color"),
         ]);
         let environment = Environment::choose(own, Requested::default()).unwrap();
         let expected = [
-            "GIT_PAGER=cat",
-            "GIT_TERMINAL_PROMPT=0",
             "HOME=/h",
             "LANG=C.UTF-8",
             "LC_ALL=de_DE.UTF-8",
-            "PAGER=cat",
             "PATH=/bin",
-            "TERM=dumb",
             "TMPDIR=/p/tmp",
             "USER=u",
             "XDG_CACHE_HOME=/p/cache",
         ];
-        assert_eq!(seen(&environment, &directories()), expected);
+        let seen = seen(&environment, &directories());
+        let unattended = |pair: &&String| {
+            UNATTENDED.iter().any(|(name, value)| **pair == format!("{name}={value}"))
+        };
+        assert_eq!(seen.iter().filter(unattended).count(), UNATTENDED.len());
+        let others: Vec<&String> = seen.iter().filter(|pair| !unattended(pair)).collect();
+        assert_eq!(others, expected);
     }
 
     #[test]

@@ -75,7 +75,7 @@ fn is_for_root(path: &Path) -> bool {
 
 /// What a setting can grant so that `path` can be written: what is there already, since nothing else
 /// can be granted. `None` where that is nothing to advise.
-pub(super) fn writable<'p>(at: impl Fn(&Path) -> Outside, path: &'p Path) -> Option<&'p Path> {
+pub(super) fn writable(at: impl Fn(&Path) -> Outside, path: &Path) -> Option<&Path> {
     const SYSTEM: [&str; 8] = ["/etc", "/usr", "/bin", "/sbin", "/lib", "/lib64", "/var", "/opt"];
     let there = path.ancestors().find(|ancestor| at(ancestor) != Outside::Missing)?;
     let is_system = SYSTEM.iter().any(|directory| there.starts_with(directory));
