@@ -22,6 +22,14 @@ pub struct ToolError {
     source: Option<Box<dyn Error + Send + Sync>>,
     reason: Reason,
     log: Log,
+    effect: Effect,
+}
+
+/// Whether a call can have changed something before it failed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Effect {
+    None,
+    Possible,
 }
 
 /// What a tool itself has to distinguish from other failures of the same category and kind.
@@ -151,7 +159,8 @@ impl ToolError {
     fn new(category: Category, kind: ToolErrorKind, message: impl Into<String>) -> Self {
         let message = sanitized(&message.into());
         let (details, reason) = (Map::new(), Reason::Other);
-        Self { category, kind, message, details, source: None, reason, log: Log::Owed }
+        let effect = Effect::None;
+        Self { category, kind, message, details, source: None, reason, log: Log::Owed, effect }
     }
 
     /// The arguments are wrong.
@@ -256,6 +265,14 @@ impl ToolError {
         self
     }
 
+    /// Says that the call may have changed something before it failed: it is not to be tried again as
+    /// it is, whatever the kind.
+    #[must_use]
+    pub fn after_effects(mut self) -> Self {
+        self.effect = Effect::Possible;
+        self
+    }
+
     /// Adds what the caller or the operator can do about it.
     #[must_use]
     pub fn with_hint(self, hint: impl Into<String>) -> Self {
@@ -305,10 +322,11 @@ impl ToolError {
         self.kind
     }
 
-    /// Whether the same call may be tried again; derived from the kind.
+    /// Whether the same call may be tried again: where the kind says so, and nothing can have been
+    /// changed.
     #[must_use]
     pub fn is_retryable(&self) -> bool {
-        self.kind.is_retryable()
+        self.kind.is_retryable() && self.effect == Effect::None
     }
 
     /// What went wrong, for a person or a model.

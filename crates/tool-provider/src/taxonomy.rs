@@ -52,7 +52,7 @@ pub const TAXONOMY: &[Failing] = &[
         category: Category::Timeout,
         kind: ToolErrorKind::Transient,
         when: "The call's own timeout or the host's deadline passed. A command's output so far is \
-               in the details.",
+               in the details, and it is not to be retried: it may have had effects.",
     },
     Failing {
         category: Category::ConcurrencyConflict,

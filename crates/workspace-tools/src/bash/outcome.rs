@@ -170,6 +170,7 @@ impl RunReport<'_> {
         };
         let message = format!("the command was still running at {limit} and {how}");
         ToolError::timeout(message)
+            .after_effects()
             .with_hint(hint)
             .with_so_far(report)
             .with_detail("signals_sent", signal.names())
