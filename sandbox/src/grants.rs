@@ -81,9 +81,10 @@ const SYSTEM: [&str; 11] = [
 ];
 /// Files that show how much of the machine a process may use.
 const READ: [&str; 1] = ["/sys/fs/cgroup"];
-/// Devices that commands may use, and the directories of terminals and shared memory.
-pub(crate) const DEVICES: [&str; 7] =
-    ["/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom", "/dev/tty", "/dev/ptmx"];
+/// Devices that commands may use, and the directories of terminals and shared memory. /dev/tty is no
+/// terminal of its own, but the name of the one that a session has.
+pub(crate) const DEVICES: [&str; 6] =
+    ["/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom", "/dev/tty"];
 pub(crate) const TERMINALS: &str = "/dev/pts";
 pub(crate) const SHARED_MEMORY: &str = "/dev/shm";
 pub(crate) const PROC: &str = "/proc";

@@ -179,7 +179,7 @@ impl Root<'_> {
         let plain = MountFlags::NOSUID | MountFlags::NODEV | MountFlags::NOEXEC;
         self.mount("proc", Path::new(PROC), plain, c"")?;
         for device in DEVICES.map(Path::new) {
-            if device != Path::new("/dev/ptmx") && device.exists() {
+            if device.exists() {
                 // Devices can be written on a read-only mount; only their nodes cannot be changed.
                 self.bind_to(device, device, MOUNT_ATTR_NOSUID | MOUNT_ATTR_RDONLY)?;
             }

@@ -137,8 +137,11 @@ fn without_namespaces(abi: u32, user: User, say: &mut impl FnMut(&str)) {
     say("Commands can change mode, owner, times and extended attributes of the user's files \
          outside the roots, by their names. They can see whether any path exists, and watch directories that the user may read for changes and names. Landlock \
          has no right for these.");
-    say("Commands share the memory in /dev/shm and the user's terminals in /dev/pts with the \
-         machine.");
+    say("Commands share the memory in /dev/shm with the machine.");
+    say(
+        "Commands have no terminals: those in /dev/pts are the machine's. Programs that make one of \
+         their own, such as script and tmux, do not work.",
+    );
     say("Commands can see the command lines of all processes, and choose the processors on which \
          the user's other processes run.");
     if abi < 3 {

@@ -163,9 +163,10 @@ fn landlock(
     let own = |path: &'static str, rights| Grant { path: path.into(), rights, identity: None };
     grants.push(own(PROC, Rights::Read));
     grants.extend(DEVICES.map(|path| own(path, Rights::Device)));
-    grants.push(own(TERMINALS, Rights::Device));
     grants.push(own(SHARED_MEMORY, Rights::ReadWrite));
     if processes == Processes::Own {
+        // Without namespaces this directory holds the terminals of the user's other programs.
+        grants.push(own(TERMINALS, Rights::Device));
         // The new root holds only what is granted, so commands may see its names.
         grants.push(own("/", Rights::List));
     }

@@ -7,7 +7,8 @@
 use std::collections::BTreeMap;
 use std::fmt;
 use std::io::{self, Write};
-use std::process::ExitCode;
+use std::os::fd::OwnedFd;
+use std::process::{ExitCode, Stdio};
 
 use crate::fixture::{Call, Fixture, Outcome, this_program};
 
@@ -75,6 +76,17 @@ impl Fixture {
         fates(&self.run(&line))
     }
 
+    /// Runs an attack inside the jail whose standard input is a descriptor of the story's.
+    pub(crate) fn attack_on<S: AsRef<str>>(
+        &self,
+        stdin: OwnedFd,
+        name: &str,
+        arguments: &[S],
+    ) -> Fates {
+        let line = self.command(&self.dirs.root, &words(name, arguments));
+        fates(&self.run_on(&line, stdin))
+    }
+
     /// Starts an attack inside the jail, to run beside the story.
     pub(crate) fn start_attack(&self, name: &str) -> Call {
         self.start_attack_with(name, &[])
@@ -87,8 +99,18 @@ impl Fixture {
 
 /// Runs an attack without any jail.
 pub(crate) fn unjailed<S: AsRef<str>>(name: &str, arguments: &[S]) -> Fates {
+    unjailed_on(Stdio::null(), name, arguments)
+}
+
+/// The same with a standard input.
+pub(crate) fn unjailed_on<S: AsRef<str>>(
+    stdin: impl Into<Stdio>,
+    name: &str,
+    arguments: &[S],
+) -> Fates {
     let words = words(name, arguments);
-    let output = std::process::Command::new(&words[0]).args(&words[1..]).output().unwrap();
+    let mut command = std::process::Command::new(&words[0]);
+    let output = command.args(&words[1..]).stdin(stdin).output().unwrap();
     assert!(output.status.success(), "{output:?}");
     parsed(&String::from_utf8(output.stdout).unwrap())
 }

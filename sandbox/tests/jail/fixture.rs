@@ -177,12 +177,28 @@ impl Fixture {
         line: &CommandLine,
         [stdout, stderr]: [OwnedFd; 2],
     ) -> Result<Running, StartError> {
+        self.start_on(line, [File::open("/dev/null").unwrap().into(), stdout, stderr])
+    }
+
+    /// Runs a command to its end, with a descriptor of the story's as its standard input.
+    pub(crate) fn run_on(&self, line: &CommandLine, stdin: OwnedFd) -> Outcome {
+        let (stdout, out) = std::io::pipe().unwrap();
+        let (stderr, err) = std::io::pipe().unwrap();
+        let running = self.start_on(line, [stdin, out.into(), err.into()]).unwrap();
+        Call { running, stdout: BufReader::new(stdout), stderr: collected(stderr) }.outcome()
+    }
+
+    fn start_on(
+        &self,
+        line: &CommandLine,
+        [stdin, stdout, stderr]: [OwnedFd; 3],
+    ) -> Result<Running, StartError> {
         self.jail.start(Command {
             program: PathBuf::from(&line.argv[0]),
             argv: line.argv.clone(),
             env: line.env.clone(),
             cwd: line.cwd.clone(),
-            stdin: File::open("/dev/null").unwrap().into(),
+            stdin,
             stdout,
             stderr,
             limits: line.limits,

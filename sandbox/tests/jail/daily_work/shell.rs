@@ -24,7 +24,7 @@ pub(crate) fn stories() -> Vec<Case> {
         a_project_in_the_home_directory,
         a_root_reached_by_a_link,
         directories_with_unusual_names,
-        a_terminal needs [Need::Program("script")],
+        a_terminal needs [Need::Program("script"), Need::Program("python3")],
         jobs_and_signals needs [Need::Program("timeout")],
         small_programs,
         python_multiprocessing needs [Need::Program("python3")],
@@ -163,10 +163,22 @@ fn directories_with_unusual_names(level: Level) {
     }
 }
 
+/// Only the full level has terminals of its own; below it the shell learns that there are none.
 fn a_terminal(level: Level) {
     let inner = "test -t 0 && test -t 1 && stty size >/dev/null && tty >/dev/null && echo typed";
     let script = format!("script -qec '{inner}' /dev/null");
-    assert_eq!(Fixture::new(level).succeeds(&script).trim_end(), "typed");
+    let spawn = "python3 -c 'import pty; raise SystemExit(pty.spawn([\"true\"]))'";
+    let fixture = Fixture::new(level);
+    if level == Level::Full {
+        assert_eq!(fixture.succeeds(&script).trim_end(), "typed");
+        fixture.succeeds(spawn);
+    } else {
+        for (program, said) in [(script.as_str(), "pseudo-terminal"), (spawn, "pty devices")] {
+            let outcome = fixture.bash(program);
+            assert_eq!(outcome.report.status.shell_code(), 1, "{outcome:?}");
+            assert!(outcome.stderr.contains(said), "{outcome:?}");
+        }
+    }
 }
 
 fn jobs_and_signals(level: Level) {
@@ -207,7 +219,6 @@ fn small_programs(level: Level) {
         "xargs -n 1 -P 4 echo <<<'a b c d'",
         "python3 -c 'import tempfile; tempfile.TemporaryFile().write(b\"x\")'",
         "python3 -m venv --without-pip venv && venv/bin/python -c 1",
-        "python3 -c 'import pty; pty.spawn([\"true\"])'",
         "python3 -c 'import mmap, os; os.memfd_create(\"m\"); mmap.mmap(-1, 4096)'",
         "sqlite3 db 'create table t(a); insert into t values(1); select * from t'",
         "npm --version",

@@ -2,7 +2,6 @@
 
 use std::io;
 use std::os::fd::AsRawFd;
-use std::os::unix::fs::OpenOptionsExt;
 
 use sandbox::{ExitStatus, Level};
 
@@ -16,7 +15,6 @@ pub(crate) fn stories() -> Vec<Case> {
         what_no_command_needs_is_refused,
         new_namespaces_are_refused,
         other_calling_conventions_are_no_way_around,
-        nothing_is_typed_into_a_terminal,
         message_queues_and_shared_memory_of_others_are_out_of_reach,
     ]
 }
@@ -26,7 +24,6 @@ pub(crate) const ATTACKS: &[Named] = &[
     ("namespaces", make_namespaces),
     ("32 bit", call_by_interrupt),
     ("x32", call_by_x32_number),
-    ("terminal", use_a_terminal),
     ("ipc", use_ipc),
 ];
 
@@ -63,18 +60,6 @@ fn other_calling_conventions_are_no_way_around(level: Level) {
     }
     // The same program with calls of its own kind.
     assert_eq!(fixture.succeeds("echo 64 bit"), "64 bit\n");
-}
-
-fn nothing_is_typed_into_a_terminal(level: Level) {
-    let fates = Fixture::new(level).attack("terminal", &[""]);
-    let expected = [
-        ("type", Denied(libc::EPERM)),
-        ("type, with a longer number", Denied(libc::EPERM)),
-        ("paste", Denied(libc::EPERM)),
-        ("ask for its size", Allowed),
-        ("write", Allowed),
-    ];
-    crate::attack::assert_fates(&fates, &expected);
 }
 
 fn message_queues_and_shared_memory_of_others_are_out_of_reach(level: Level) {
@@ -217,30 +202,6 @@ fn call_by_x32_number(attempts: &mut Attempts, _: &[String]) {
     attempts.make("unshare", || {
         call(X32 | libc::SYS_unshare, &mut [Word::Number(libc::CLONE_NEWUSER.into())])
     });
-}
-
-fn use_a_terminal(attempts: &mut Attempts, _: &[String]) {
-    let control = std::fs::File::options().read(true).write(true).open("/dev/ptmx").unwrap();
-    let ioctl = |fd: &std::fs::File, request: i64, bytes: &mut [u8]| -> io::Result<i64> {
-        let fd = Word::Number(fd.as_raw_fd().into());
-        call(libc::SYS_ioctl, &mut [fd, Word::Number(request), Word::Bytes(bytes)])
-    };
-    let [unlock, number, size] =
-        [libc::TIOCSPTLCK, libc::TIOCGPTN, libc::TIOCGWINSZ].map(|r| r.cast_signed());
-    ioctl(&control, unlock, &mut [0; 4]).unwrap();
-    let mut which = [0; 4];
-    ioctl(&control, number, &mut which).unwrap();
-    let path = format!("/dev/pts/{}", u32::from_ne_bytes(which));
-    let mut options = std::fs::File::options();
-    let terminal = options.read(true).write(true).custom_flags(libc::O_NOCTTY).open(path).unwrap();
-    let typed = libc::TIOCSTI.cast_signed();
-    attempts.make("ask for its size", || ioctl(&terminal, size, &mut [0; 8]));
-    attempts.make("write", || io::Write::write(&mut &terminal, b"x"));
-    attempts.make("type", || ioctl(&terminal, typed, &mut [b'x']));
-    attempts.make("type, with a longer number", || {
-        ioctl(&terminal, typed | 0x7_0000_0000, &mut [b'x'])
-    });
-    attempts.make("paste", || ioctl(&terminal, libc::TIOCLINUX.cast_signed(), &mut [3; 8]));
 }
 
 /// Shared memory and a message queue that belong to nobody's jail.

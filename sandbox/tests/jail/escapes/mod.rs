@@ -12,6 +12,7 @@ mod processes;
 mod secrets;
 mod sockets;
 mod stock;
+mod terminals;
 
 use crate::attack;
 use crate::case::Case;
@@ -29,6 +30,7 @@ pub(crate) fn stories() -> Vec<Case> {
         leading::stories(),
         sockets::stories(),
         stock::stories(),
+        terminals::stories(),
     ]
     .concat()
 }
@@ -44,6 +46,7 @@ pub(crate) fn attacks() -> Vec<attack::Named> {
         kernel::ATTACKS,
         sockets::ATTACKS,
         stock::ATTACKS,
+        terminals::ATTACKS,
     ]
     .concat()
 }
