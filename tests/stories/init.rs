@@ -41,11 +41,11 @@ fn a_file_is_written_once_and_again_by_force_alone() {
 
     write(&agent, "mine\n").unwrap();
     let refused = shell.run(&["init", "--write"]);
-    let printed = text(&refused.stderr);
+    let refusal = text(&refused.stderr);
     assert_eq!(refused.status.code(), Some(2));
     assert!(
-        printed.contains("agent.hcl exists already") && printed.contains("--force"),
-        "{printed}"
+        refusal.contains("agent.hcl exists already") && refusal.contains("--force"),
+        "{refusal}"
     );
     assert_eq!(read_to_string(&agent).unwrap(), "mine\n");
 
