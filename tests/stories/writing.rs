@@ -9,11 +9,12 @@ use serde_json::{Value, json};
 use tool_provider::Payload;
 
 use crate::environment::{hand_over, unprivileged};
-use crate::harness::{Fixture, names};
+use crate::harness::{Fixture, call, names};
 use crate::trials::{Need, Trial};
 
 pub(crate) fn trials() -> Vec<Trial> {
     trials![
+        what_is_most_likely_no_path_makes_nothing,
         mode_attributes_and_access_list_stay needs [Need::Attributes],
         a_foreign_owner_stays_too needs [Need::Root, Need::Attributes],
         new_files_and_directories_have_what_the_umask_leaves,
@@ -394,5 +395,27 @@ async fn nothing_but_writes_reaches_the_state_directory() {
         assert!(failure.message.contains("outside the roots"), "{tool}: {}", failure.message);
     }
     assert_eq!(fixture.journals().len(), 1);
+    fixture.end().await;
+}
+
+/// A directory called `~` is one that somebody removes with `rm -rf ~`.
+async fn what_is_most_likely_no_path_makes_nothing() {
+    let mut fixture = Fixture::configured().await;
+    for path in
+        ["~/notes.md", "file:///x/a.txt", "$HOME/x", "`a.txt`", "a.txt\n", " a.txt", "C:\\x"]
+    {
+        let arguments = json!({"path": path, "content": "x"});
+        let failure = fixture.failure("write_file", arguments.clone()).await;
+        assert_eq!(failure.category, "invalid_arguments", "{path:?}: {failure:?}");
+        let preview = fixture.client.preview(call("write_file", arguments)).await.unwrap();
+        assert!(format!("{preview:?}").contains("would fail"), "{path:?}: {preview:?}");
+    }
+    assert!(names(&fixture.path("")).is_empty());
+    for path in ["@src/q.md", "a b/c d.txt", "backup~", "\" a.txt\""] {
+        fixture.result("write_file", json!({"path": path, "content": "x"})).await;
+    }
+    std::fs::create_dir(fixture.path("~")).unwrap();
+    fixture.result("write_file", json!({"path": "~/notes.md", "content": "x"})).await;
+    assert!(fixture.path("~/notes.md").exists() && fixture.path(" a.txt").exists());
     fixture.end().await;
 }

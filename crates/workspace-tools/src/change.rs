@@ -1,6 +1,7 @@
 //! What `edit_file` and `write_file` have in common: the file as it is, its lock and its replacement;
 //! and, in `show`, how the change is shown.
 
+mod name_check;
 mod show;
 
 use crate::classify::Classify as _;
@@ -179,7 +180,10 @@ impl<'w> Destination<'w> {
     ) -> Result<Self, ToolError> {
         resolved.check_writable(&context.state.workspace, path).classified()?;
         let current = match resolved.target {
-            Target::Missing { .. } => None,
+            Target::Missing { ref directories, .. } => {
+                name_check::check(path, directories)?;
+                None
+            }
             Target::Found { .. } => {
                 Some(resolved.open(path, Action::Write, AccessTime::Keep).classified()?)
             }
