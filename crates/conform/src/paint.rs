@@ -1,6 +1,7 @@
 //! The report for a person.
 
 use clap::builder::styling::{AnsiColor, Effects, Style};
+use serde_json::Value;
 
 use super::checks::Check;
 use super::report::{Finding, Report, Verdict};
@@ -105,10 +106,33 @@ fn escape(said: &str) -> String {
     shown
 }
 
+/// JSON in which what cannot be seen is escaped, so that it is safe on a terminal too.
+pub(crate) fn json(value: &Value) -> String {
+    let mut shown = String::new();
+    for c in format!("{value:#}").chars() {
+        if c.is_ascii() && c != '\u{7f}' || c.escape_debug().len() == 1 {
+            shown.push(c);
+        } else {
+            for unit in c.encode_utf16(&mut [0; 2]) {
+                shown.push_str(&format!("\\u{unit:04x}"));
+            }
+        }
+    }
+    shown
+}
+
 #[cfg(test)]
 mod tests {
     use super::super::report::Selection;
     use super::*;
+
+    #[test]
+    fn json_shows_what_hides_and_means_the_same() {
+        let value = serde_json::json!({"é": "a\u{202e}\u{e0041}\u{1b}"});
+        let shown = json(&value);
+        assert_eq!(shown, "{\n  \"é\": \"a\\u202e\\udb40\\udc41\\u001b\"\n}");
+        assert_eq!(serde_json::from_str::<Value>(&shown).unwrap(), value);
+    }
 
     #[test]
     fn a_report_says_what_was_seen_and_what_was_expected() {

@@ -51,7 +51,7 @@ pub(crate) async fn run(options: &Options) -> ExitCode {
 fn print_report(report: &Report, options: &Options) -> io::Result<()> {
     if options.json {
         let binary = options.binary.display().to_string();
-        writeln!(io::stdout(), "{:#}", report.as_json(&binary))
+        writeln!(io::stdout(), "{}", paint::json(&report.as_json(&binary)))
     } else {
         anstream::stdout().write_all(paint::text(report).as_bytes())
     }
@@ -60,7 +60,8 @@ fn print_report(report: &Report, options: &Options) -> io::Result<()> {
 fn print_untestable(why: &str, options: &Options) -> io::Result<()> {
     if options.json {
         let binary = options.binary.display().to_string();
-        writeln!(io::stdout(), "{:#}", json!({"binary": binary, "untestable": why}))
+        let report = json!({"binary": binary, "untestable": why});
+        writeln!(io::stdout(), "{}", paint::json(&report))
     } else {
         anstream::stderr().write_all(paint::untestable(why).as_bytes())
     }
