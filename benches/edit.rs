@@ -211,7 +211,7 @@ impl Ours {
         let state = StateDirectory::at(directory.join("state")).unwrap();
         let workspace = workspace.with_journal(Journal::begin(state).unwrap());
         let files = Files::new(Arc::new(workspace), Level::Off);
-        Self { files, tool: EditFile::new() }
+        Self { files, tool: EditFile::default() }
     }
 
     fn edit(&self, old: &str, new: &str) {

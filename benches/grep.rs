@@ -279,8 +279,8 @@ impl Ours {
         let files = self.files.clone();
         let arguments = call.as_object().unwrap().clone();
         let tool: Box<dyn Tool<Files>> = match tool {
-            "glob" => Box::new(Glob::new()),
-            _ => Box::new(Grep::new()),
+            "glob" => Box::new(Glob::default()),
+            _ => Box::new(Grep::default()),
         };
         let (say, hear) = mpsc::channel();
         let start = Instant::now();

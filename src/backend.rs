@@ -204,11 +204,11 @@ fn journal(state: Result<StateDirectory, StateError>, jail: &Jail) -> Result<Jou
 
 fn tools(overwrite: Overwrite, bash: Bash) -> Vec<Arc<dyn Tool<Files>>> {
     vec![
-        Arc::new(ReadFile::new()),
+        Arc::new(ReadFile::default()),
         Arc::new(WriteFile::new(overwrite)),
-        Arc::new(EditFile::new()),
-        Arc::new(Grep::new()),
-        Arc::new(Glob::new()),
+        Arc::new(EditFile::default()),
+        Arc::new(Grep::default()),
+        Arc::new(Glob::default()),
         Arc::new(bash),
     ]
 }

@@ -1,7 +1,4 @@
-//! A provider as a plugin: the handshake's constants, logging, and everything put together.
-//!
-//! A provider of one's own is a [`Provider`] of one's own tools and one call of [`main`];
-//! `examples/minimal_provider.rs` is one.
+//! The provider as a plugin: the handshake's constants, logging, and everything put together.
 
 use std::io::{self, Write as _};
 use std::process::ExitCode;
@@ -13,7 +10,7 @@ use tool_provider::grpc::{HostLog, ToolService, handshake};
 use tool_provider::{Provider, State};
 use tracing::level_filters::LevelFilter;
 use tracing_subscriber::Layer as _;
-use tracing_subscriber::filter::{FilterExt as _, Targets};
+use tracing_subscriber::filter::FilterExt as _;
 use tracing_subscriber::layer::SubscriberExt as _;
 use tracing_subscriber::util::SubscriberInitExt as _;
 
@@ -45,36 +42,11 @@ pub enum PluginError {
     Serve(#[from] ServeError),
 }
 
-/// What a program decides about how it serves.
-#[derive(Clone, Debug)]
-pub struct ServeOptions {
-    /// Which targets are logged, and how much of each; the level that the operator chooses
-    /// ([`LOG_VARIABLE`]) bounds them all. By default every target is logged, except that the
-    /// crates that carry the connection are heard from WARN up ([`hclog::targets`]).
-    pub log_targets: Targets,
-}
-
-impl Default for ServeOptions {
-    fn default() -> Self {
-        Self { log_targets: hclog::targets() }
-    }
-}
-
-/// A provider's whole `main`: it is started as the helper of a jail, by a host, or by hand. It is
-/// [`main_with`] and the default options.
-pub fn main<S: State>(
-    provider: impl FnOnce() -> Provider<S>,
-    by_hand: impl FnOnce() -> ExitCode,
-) -> ExitCode {
-    main_with(ServeOptions::default, provider, by_hand)
-}
-
-/// [`main`] of a program that decides more.
+/// A provider's whole `main`: it is started as the helper of a jail, by a host, or by hand.
 ///
 /// Nothing may come before it: a helper has no use for anything, and what another process of the
 /// user should not see may be read only after this process is closed to others.
-pub fn main_with<S: State>(
-    options: impl FnOnce() -> ServeOptions,
+pub fn main<S: State>(
     provider: impl FnOnce() -> Provider<S>,
     by_hand: impl FnOnce() -> ExitCode,
 ) -> ExitCode {
@@ -88,7 +60,7 @@ pub fn main_with<S: State>(
     }
     let environment = HandshakeEnvironment::from_process(&COOKIE);
     match environment.launched_by_host(&COOKIE) {
-        CookieCheck::Launched => match run(environment, options(), provider()) {
+        CookieCheck::Launched => match run(environment, provider()) {
             Ok(()) => ExitCode::SUCCESS,
             // The host has been told.
             Err(_) => ExitCode::FAILURE,
@@ -97,32 +69,18 @@ pub fn main_with<S: State>(
     }
 }
 
-/// What a program that is nothing but a plugin does by hand: it says so on standard error, and that
-/// it is no success.
-#[must_use]
-pub fn only_for_hosts() -> ExitCode {
-    // Where standard error is gone, too, the exit code has to do.
-    let _ = writeln!(
-        io::stderr(),
-        "This program is a plugin: a coding agent (its host) launches it and speaks gRPC with it. \
-         `provider-workspace conform PROGRAM` does so to check it."
-    );
-    ExitCode::FAILURE
-}
-
 /// Serves a host until it or a signal ends us. Logs go to standard error as the host wants them.
 ///
 /// # Errors
 /// [`PluginError`].
 pub fn run<S: State>(
     environment: HandshakeEnvironment,
-    options: ServeOptions,
     provider: Provider<S>,
 ) -> Result<(), PluginError> {
     let identity = provider.describe();
     let (telemetry, warnings) =
         telemetry::of_environment(identity, |name| std::env::var(name).ok());
-    let host_log = log_to_host(identity.name, options.log_targets, telemetry.as_ref())?;
+    let host_log = log_to_host(identity.name, telemetry.as_ref())?;
     for warning in warnings {
         tracing::warn!("{warning}");
     }
@@ -173,11 +131,7 @@ async fn serve_provider<S: State>(
     .await
 }
 
-fn log_to_host(
-    name: &'static str,
-    targets: Targets,
-    telemetry: Option<&Telemetry>,
-) -> Result<HostLog, PluginError> {
+fn log_to_host(name: &'static str, telemetry: Option<&Telemetry>) -> Result<HostLog, PluginError> {
     let sink = hclog::Sink::stderr()
         .map_err(|source| PluginError::Setup { what: "standard error", source })?;
     hclog::install_panic_hook(sink.clone(), name);
@@ -192,7 +146,7 @@ fn log_to_host(
             fields: &record.fields,
         });
     });
-    let entries = host_log.layer();
+    let (entries, targets) = (host_log.layer(), hclog::targets());
     let registry = tracing_subscriber::registry();
     let installed = match telemetry {
         // One level for all: what is below it costs a look at one number.

@@ -1,6 +1,6 @@
 //! Starts the checker of providers, a separate program beside this one.
 
-use std::ffi::{OsStr, OsString};
+use std::ffi::OsString;
 use std::os::unix::process::CommandExt as _;
 
 use clap::ValueEnum as _;
@@ -31,8 +31,7 @@ pub(crate) fn exec(color: ColorChoice, arguments: &[OsString]) -> CliError {
     CliError::NoChecker { path: checker, source }
 }
 
-/// Whether the checker is asked for JSON.
+/// Whether a command line, the checker's or a wrong one, asks for JSON.
 pub(crate) fn prints_json(arguments: &[OsString]) -> bool {
-    let options = arguments.iter().take_while(|argument| *argument != "--");
-    options.map(OsString::as_os_str).any(|argument| argument == OsStr::new("--json"))
+    arguments.iter().take_while(|argument| *argument != "--").any(|argument| argument == "--json")
 }

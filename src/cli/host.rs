@@ -14,7 +14,7 @@ use super::files::Source;
 use super::output::Output;
 use super::paint::Ink;
 use crate::backend;
-use crate::plugin::{self, COOKIE, LOG_VARIABLE, PROTOCOL_VERSION, ServeOptions};
+use crate::plugin::{self, COOKIE, LOG_VARIABLE, PROTOCOL_VERSION};
 use goplugin::Signals;
 use goplugin::host::{Launch, LogLine, Plugin};
 use goplugin::server::HandshakeEnvironment;
@@ -99,7 +99,7 @@ fn show_log_line(output: Output, line: &LogLine, least: Level) {
 /// Serves as a plugin although no host launched this process.
 pub(crate) fn serve() -> Result<ExitCode, CliError> {
     let environment = HandshakeEnvironment::from_process(&COOKIE);
-    plugin::run(environment, ServeOptions::default(), backend::provider())?;
+    plugin::run(environment, backend::provider())?;
     Ok(ExitCode::SUCCESS)
 }
 

@@ -9,9 +9,9 @@ use serde_json::{Value, json};
 
 use super::CliError;
 use super::args::ColorChoice;
-use super::exit;
 use super::output::Output;
 use super::paint::Ink;
+use super::{checker, exit};
 use tool_provider::Category;
 
 /// What `--color` says, on a command line that may be wrong.
@@ -51,9 +51,7 @@ fn answer(error: &clap::Error, arguments: &[OsString], output: Output) -> ExitCo
             Err(error) => output.failure(&error),
         };
     }
-    let is_for_programs =
-        arguments.iter().take_while(|text| *text != "--").any(|text| text == "--json");
-    if is_for_programs {
+    if checker::prints_json(arguments) {
         return match output.print_json(&as_json(error).to_string()) {
             Err(error @ CliError::OutputClosed) => exit::of_error(&error),
             _ => ExitCode::from(exit::USAGE),

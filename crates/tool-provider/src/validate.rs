@@ -168,7 +168,7 @@ impl FieldPath<'_> {
     }
 }
 
-fn wanted(kind: &Kind) -> String {
+pub(crate) fn wanted(kind: &Kind) -> String {
     match kind {
         Kind::Object(_) | Kind::StringMap => "an object".to_owned(),
         Kind::String([]) => "a string".to_owned(),

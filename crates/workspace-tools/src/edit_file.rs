@@ -26,17 +26,9 @@ pub struct EditFile {
     spec: ToolSpec,
 }
 
-impl EditFile {
-    /// The tool, ready to be registered.
-    #[must_use]
-    pub fn new() -> Self {
-        Self { spec: spec::spec() }
-    }
-}
-
 impl Default for EditFile {
     fn default() -> Self {
-        Self::new()
+        Self { spec: spec::spec() }
     }
 }
 

@@ -5,6 +5,9 @@ use serde_json::Value;
 
 use tool_provider::Payload;
 use tool_provider::schema::{Kind, Presence, Property, Schema};
+use tool_provider::shorten::shorten;
+use workspace_fs::text::hidden::one_line;
+use workspace_fs::text::name;
 
 /// A field whose values have the shape `S`.
 #[derive(Clone, Copy, Debug)]
@@ -196,6 +199,19 @@ pub(crate) fn as_whole(value: &Value) -> Option<i64> {
 /// The path that an item of a list names: the item itself, or its field `path`.
 pub fn path_of(item: &Value) -> Option<&str> {
     item.as_str().or_else(|| PATH.get(item.as_object()?))
+}
+
+/// How much of a pattern is shown, in bytes.
+const MOST_PATTERN: usize = 200;
+
+/// `needle in src`: what a search looks for, and where.
+pub(crate) fn asked(payload: &Payload, pattern: &Field<Text>) -> String {
+    let pattern = shorten(pattern.get(payload).unwrap_or("files"), MOST_PATTERN);
+    let pattern = one_line(&pattern);
+    match PATH.get(payload) {
+        Some(path) => format!("{pattern} in {}", name::shown(path)),
+        None => pattern.into_owned(),
+    }
 }
 
 impl Shape for Text {

@@ -26,17 +26,9 @@ pub struct Glob {
     spec: ToolSpec,
 }
 
-impl Glob {
-    /// The tool, ready to be registered.
-    #[must_use]
-    pub fn new() -> Self {
-        Self { spec: spec::spec() }
-    }
-}
-
 impl Default for Glob {
     fn default() -> Self {
-        Self::new()
+        Self { spec: spec::spec() }
     }
 }
 

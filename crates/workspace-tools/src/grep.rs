@@ -40,17 +40,9 @@ pub struct Grep {
     spec: ToolSpec,
 }
 
-impl Grep {
-    /// The tool, ready to be registered.
-    #[must_use]
-    pub fn new() -> Self {
-        Self { spec: spec::spec() }
-    }
-}
-
 impl Default for Grep {
     fn default() -> Self {
-        Self::new()
+        Self { spec: spec::spec() }
     }
 }
 

@@ -26,17 +26,9 @@ pub struct ReadFile {
     spec: ToolSpec,
 }
 
-impl ReadFile {
-    /// The tool, ready to be registered.
-    #[must_use]
-    pub fn new() -> Self {
-        Self { spec: spec::spec() }
-    }
-}
-
 impl Default for ReadFile {
     fn default() -> Self {
-        Self::new()
+        Self { spec: spec::spec() }
     }
 }
 

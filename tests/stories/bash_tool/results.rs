@@ -165,7 +165,7 @@ fn long_output_keeps_head_and_tail_and_a_file_with_all_of_it() {
     assert_eq!(result["stdout_bytes"], all.len());
     // read_file reads it, and nothing else there is to be found by it.
     let read_file = |path: &str| {
-        fixture.other(Box::new(ReadFile::new()), json!({"path": path, "offset": 99_999}))
+        fixture.other(Box::new(ReadFile::default()), json!({"path": path, "offset": 99_999}))
     };
     let file = result["full_output_path"].as_str().unwrap();
     let window = read_file(file).unwrap();

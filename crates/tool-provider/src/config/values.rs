@@ -9,6 +9,7 @@ use super::Fault;
 use crate::Payload;
 use crate::nearest::suggestion;
 use crate::schema::{Kind, Presence, Property};
+use crate::validate;
 
 /// The values that fit, defaults included, by their path such as `limits.open_files`. What has a
 /// fault is absent.
@@ -152,14 +153,9 @@ fn fits(path: &str, value: &Value, kind: &Kind, faults: &mut Vec<Fault>) -> bool
 fn wanted(kind: &Kind) -> String {
     match kind {
         Kind::String([]) => "a text that is not empty".to_owned(),
-        Kind::String(words) => format!("one of {}", words.join(", ")),
-        Kind::Number => "a number".to_owned(),
-        Kind::Whole { min } => format!("a whole number from {min} on"),
-        Kind::Range { min, max } => format!("a whole number from {min} to {max}"),
-        Kind::Boolean => "true or false".to_owned(),
         Kind::Array(_) => "a list of texts".to_owned(),
         Kind::StringMap => "texts by name".to_owned(),
-        Kind::Object(_) => "an object".to_owned(),
+        kind => validate::wanted(kind),
     }
 }
 

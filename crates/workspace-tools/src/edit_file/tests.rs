@@ -54,7 +54,7 @@ impl Fixture {
             phase: &phase,
             secrets: &Secrets::default(),
         };
-        act(&EditFile::new(), &context)
+        act(&EditFile::default(), &context)
     }
 
     fn call(&self, arguments: &Value) -> Result<Payload, ToolError> {
@@ -191,13 +191,13 @@ fn a_diff_in_a_result_has_its_limits_and_can_be_shown_again() {
     let diff = result["diff"].as_str().unwrap();
     assert!(diff.len() < 64 * 1024 && diff.lines().count() < 250, "{}", diff.len());
     assert!(result["notice"].as_str().unwrap().contains("more changed lines"));
-    let rendered = EditFile::new().render_result(&result);
+    let rendered = EditFile::default().render_result(&result);
     assert_eq!(hunks(&rendered), 1);
 }
 
 #[test]
 fn a_call_is_shown_from_its_arguments_and_a_result_from_what_is_there() {
-    let tool = EditFile::new();
+    let tool = EditFile::default();
     let arguments = json!({"path": "a.rs", "old_string": "one\ntwo", "new_string": "one\n2"});
     let View::Group(views) = tool.render_call(arguments.as_object().unwrap()) else { panic!() };
     let View::Group(asked) = &views[1] else { panic!("{views:?}") };

@@ -3,19 +3,14 @@
 use serde_json::Value;
 
 use super::spec;
-use crate::field::{NOTICE, path_of};
+use crate::field::{NOTICE, asked, path_of};
 use tool_provider::Payload;
-use tool_provider::shorten::shorten;
 use tool_provider::view::{ListOrder, Style, View};
-use workspace_fs::text::hidden::one_line;
 use workspace_fs::text::name;
-
-/// How much of a pattern is shown, in bytes.
-const MOST_PATTERN: usize = 200;
 
 /// One line that says what is looked for.
 pub(super) fn call(arguments: &Payload) -> View {
-    let mut line = format!("Find {}", asked(arguments));
+    let mut line = format!("Find {}", asked(arguments, &spec::PATTERN));
     if spec::SORT.get(arguments) == Some("modified") {
         line.push_str(", newest first");
     }
@@ -36,7 +31,8 @@ pub(super) fn result(payload: &Payload) -> View {
         (count, false) => format!("{count} paths"),
         (count, true) => format!("{count} paths and more"),
     };
-    let mut views = vec![View::text(format!("{} · {count}", asked(payload)), Style::Bold)];
+    let mut views =
+        vec![View::text(format!("{} · {count}", asked(payload, &spec::PATTERN)), Style::Bold)];
     if !paths.is_empty() {
         views.push(View::List { items: paths, order: ListOrder::Unordered });
     }
@@ -44,16 +40,6 @@ pub(super) fn result(payload: &Payload) -> View {
         views.push(View::text(notice, Style::Warning));
     }
     View::Group(views)
-}
-
-/// `*.rs in src`.
-fn asked(payload: &Payload) -> String {
-    let pattern = shorten(spec::PATTERN.get(payload).unwrap_or("files"), MOST_PATTERN);
-    let pattern = one_line(&pattern);
-    match spec::START.get(payload) {
-        Some(path) => format!("{pattern} in {}", name::shown(path)),
-        None => pattern.into_owned(),
-    }
 }
 
 fn path(item: &Value) -> Option<View> {

@@ -83,7 +83,7 @@ impl Fixture {
             phase: &phase,
             secrets: &Secrets::default(),
         };
-        act(&Glob::new(), &context)
+        act(&Glob::default(), &context)
     }
 
     fn call(&self, arguments: &Value) -> Result<Payload, ToolError> {

@@ -6,9 +6,8 @@ use std::collections::BTreeMap;
 use serde_json::Value;
 
 use super::spec::{self, COUNTS, FILES, MATCHES, text_of};
-use crate::field::{Field, List, NOTICE, PATH, as_whole, path_of};
+use crate::field::{Field, List, NOTICE, PATH, as_whole, asked, path_of};
 use tool_provider::Payload;
-use tool_provider::shorten::shorten;
 use tool_provider::view::{Fold, ListOrder, Style, View};
 use workspace_fs::text::hidden::{one_line, visible};
 use workspace_fs::text::name;
@@ -16,12 +15,9 @@ use workspace_fs::text::name;
 /// What stands around a match. A view has no node for a part of a line.
 const MARKS: [char; 2] = ['»', '«'];
 
-/// How much of a pattern is shown, in bytes.
-const MOST_PATTERN: usize = 200;
-
 /// One line that says what is searched.
 pub(super) fn call(arguments: &Payload) -> View {
-    let mut line = format!("Search {}", asked(arguments));
+    let mut line = format!("Search {}", asked(arguments, &spec::PATTERN));
     for (field, said) in [(spec::GLOB, "files"), (spec::TYPE, "type")] {
         if let Some(value) = field.get(arguments) {
             line.push_str(&format!(", {said} {}", one_line(value)));
@@ -62,22 +58,15 @@ pub(super) fn result(payload: &Payload) -> View {
         (count, files.into_iter().map(File::view).collect())
     };
     let more = if spec::TRUNCATED.get(payload) == Some(true) { " and more" } else { "" };
-    let mut views = vec![View::text(format!("{} · {count}{more}", asked(payload)), Style::Bold)];
+    let mut views = vec![View::text(
+        format!("{} · {count}{more}", asked(payload, &spec::PATTERN)),
+        Style::Bold,
+    )];
     views.extend(body);
     if let Some(notice) = NOTICE.get(payload) {
         views.push(View::text(notice, Style::Warning));
     }
     View::Group(views)
-}
-
-/// `needle in src`.
-fn asked(payload: &Payload) -> String {
-    let pattern = shorten(spec::PATTERN.get(payload).unwrap_or("files"), MOST_PATTERN);
-    let pattern = one_line(&pattern);
-    match spec::START.get(payload) {
-        Some(path) => format!("{pattern} in {}", name::shown(path)),
-        None => pattern.into_owned(),
-    }
 }
 
 fn counted(count: usize, one: &str, many: &str) -> String {

@@ -75,7 +75,7 @@ impl Fixture {
             phase: &phase,
             secrets: &self.secrets,
         };
-        Grep::new().run(&arguments, &context)
+        Grep::default().run(&arguments, &context)
     }
 
     fn call(&self, arguments: Value) -> Result<Payload, ToolError> {

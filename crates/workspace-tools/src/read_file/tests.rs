@@ -60,7 +60,7 @@ impl Fixture {
             phase: &phase,
             secrets: &Secrets::default(),
         };
-        act(&ReadFile::new(), &context)
+        act(&ReadFile::default(), &context)
     }
 
     fn call(&self, arguments: Value) -> Result<Payload, ToolError> {

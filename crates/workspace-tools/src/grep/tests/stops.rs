@@ -58,7 +58,7 @@ fn a_search_ends_in_the_middle_of_a_huge_file() {
             phase: &phase,
             secrets: &Secrets::default(),
         };
-        let outcome = Grep::new().run(&arguments, &context);
+        let outcome = Grep::default().run(&arguments, &context);
         match cancel {
             // It may have been quick enough all the same.
             None => assert_eq!(outcome.unwrap()["matches"].as_array().unwrap().len(), 1),
