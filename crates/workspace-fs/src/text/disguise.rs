@@ -17,6 +17,8 @@ const MOST_NAMED: usize = 5;
 pub fn warnings<'a>(lines: impl IntoIterator<Item = (usize, &'a str)>) -> Vec<String> {
     let (mut hidden, mut alike) = (Found::default(), Found::default());
     for (number, line) in lines {
+        // The CR of a CR LF is no part of what a reader sees.
+        let line = line.strip_suffix('\r').unwrap_or(line);
         if line.is_ascii() && !line.contains(|c: char| c.is_ascii_control() && c != '\t') {
             continue;
         }
