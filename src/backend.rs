@@ -370,6 +370,7 @@ fn policy(config: &Config, workspace: &Workspace) -> Policy {
     Policy {
         roots: paths(Access::ReadWrite),
         read_only_roots: paths(Access::ReadOnly),
+        spellings: workspace.roots().iter().flat_map(|root| root.spellings()).cloned().collect(),
         command_read: config.bash_read.clone(),
         command_write: config.bash_write.clone(),
         mode: config.sandbox,

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::ffi::OsStr;
 use std::fs;
 use std::io;
+use std::os::unix::ffi::OsStrExt;
 use std::path::{Component, Path, PathBuf};
 
 use crate::policy::{Network, Policy};
@@ -66,7 +67,7 @@ pub enum GrantError {
 }
 
 /// System directories that commands may read and execute. All are optional.
-const SYSTEM: [&str; 11] = [
+const SYSTEM: [&str; 10] = [
     "/usr",
     "/bin",
     "/sbin",
@@ -75,10 +76,11 @@ const SYSTEM: [&str; 11] = [
     "/lib64",
     "/libx32",
     "/opt",
-    "/etc",
     "/nix",
     "/sys/devices/system/cpu",
 ];
+/// Settings of the system, among them what only root may read.
+const SETTINGS: &str = "/etc";
 /// Files that show how much of the machine a process may use.
 const READ: [&str; 1] = ["/sys/fs/cgroup"];
 /// Devices that commands may use, and the directories of terminals and shared memory. /dev/tty is no
@@ -89,9 +91,26 @@ pub(crate) const TERMINALS: &str = "/dev/pts";
 pub(crate) const SHARED_MEMORY: &str = "/dev/shm";
 pub(crate) const PROC: &str = "/proc";
 /// Parts of the operator's home: toolchains, and git's settings.
-const HOME: [&str; 6] = [".cargo", ".rustup", ".pyenv", ".nvm", ".gitconfig", ".config/git"];
-/// Files in them that stay hidden: tokens of registries and of git's credential store.
-const TOKENS: [&str; 3] = ["credentials", "credentials.toml", ".netrc"];
+const HOME: [(&str, Part); 6] = [
+    (".cargo", Part::Entries),
+    (".rustup", Part::Whole),
+    (".pyenv", Part::Whole),
+    (".nvm", Part::Whole),
+    (".gitconfig", Part::Whole),
+    (".config/git", Part::Entries),
+];
+/// How the names of files begin that stay hidden: tokens of registries and of git's credential store.
+const TOKENS: [&[u8]; 5] =
+    [b"credentials", b".credentials", b".git-credentials", b".netrc", b"token"];
+
+/// How much of a part of the home directory is granted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Part {
+    /// All of it, also what is made later, as long as it holds no tokens.
+    Whole,
+    /// The entries that are there, since programs may put tokens beside them.
+    Entries,
+}
 
 impl Grants {
     /// Resolves the paths that `policy` names and adds what commands need besides.
@@ -112,6 +131,7 @@ impl Grants {
             }
         }
         grants.refuse_read_only_in_root()?;
+        grants.spellings(policy);
         for path in &policy.command_write {
             let grant = grants.name("bash_write", path, Rights::ReadWrite)?;
             grants.commands.push(grant);
@@ -143,6 +163,18 @@ impl Grants {
         Ok(grant)
     }
 
+    /// Shows the links by which the policy's roots are known too, if that is where they lead.
+    fn spellings(&mut self, policy: &Policy) {
+        for path in policy.spellings.iter().filter(|path| path.is_absolute()) {
+            let mut links = Links::new();
+            let root = resolve(path, &mut links);
+            if root.is_ok_and(|root| self.files.iter().any(|grant| grant.path == root)) {
+                self.named.extend(links.iter().map(|(link, _)| link.clone()));
+                self.links.extend(links);
+            }
+        }
+    }
+
     /// Grants a path if it exists.
     fn optional(&mut self, path: &Path, rights: Rights) {
         if let Ok((grant, links)) = resolved(path, rights) {
@@ -167,6 +199,10 @@ impl Grants {
         for path in SYSTEM {
             self.optional(Path::new(path), Rights::ReadExecute);
         }
+        // From other users the modes keep what they are not to read.
+        let root = rustix::process::geteuid().is_root();
+        let rights = if root { Rights::AsOthers } else { Rights::ReadExecute };
+        self.optional(Path::new(SETTINGS), rights);
         for path in READ {
             self.optional(Path::new(path), Rights::Read);
         }
@@ -184,26 +220,24 @@ impl Grants {
         if home.parent().is_none() || !home.is_dir() || self.holds(&home) {
             return;
         }
-        for part in HOME {
-            self.without_tokens(&named.join(part));
+        for (path, part) in HOME {
+            self.without_tokens(&named.join(path), part);
         }
         self.links.extend(links);
         self.home = Some(home);
     }
 
-    /// Grants a part of the home directory. Where it holds tokens, this grants each of its other
-    /// entries, so entries that appear later are not granted.
-    fn without_tokens(&mut self, path: &Path) {
-        let holds_tokens = TOKENS.iter().any(|name| path.join(name).symlink_metadata().is_ok());
-        if !holds_tokens {
+    /// Grants a part of the home directory without the tokens in it.
+    fn without_tokens(&mut self, path: &Path, part: Part) {
+        let names: Vec<_> =
+            fs::read_dir(path).into_iter().flatten().flatten().map(|e| e.file_name()).collect();
+        if part == Part::Whole && !names.iter().any(|name| is_token(name)) {
             self.optional(path, Rights::ReadExecute);
             return;
         }
         self.optional(path, Rights::List);
-        for entry in fs::read_dir(path).into_iter().flatten().flatten() {
-            if !TOKENS.iter().any(|name| entry.file_name() == OsStr::new(name)) {
-                self.optional(&entry.path(), Rights::ReadExecute);
-            }
+        for name in names.iter().filter(|name| !is_token(name)) {
+            self.optional(&path.join(name), Rights::ReadExecute);
         }
     }
 
@@ -266,6 +300,10 @@ fn resolved(path: &Path, rights: Rights) -> io::Result<(Grant, Links)> {
     let path = resolve(path, &mut links)?;
     let identity = Some(identity(&path)?);
     Ok((Grant { path, rights, identity }, links))
+}
+
+fn is_token(name: &OsStr) -> bool {
+    TOKENS.iter().any(|token| name.as_bytes().starts_with(token))
 }
 
 /// Orders grants so that a path comes after those that hold it, and merges grants of one path.
@@ -398,7 +436,8 @@ mod tests {
         let plain = |path| reachable(&|_| (), path);
         assert_eq!(plain("home/.local/state"), None);
         assert_eq!(plain("root/state"), Some(base.join("root")));
-        assert_eq!(plain("home/.cargo/bin/x"), Some(base.join("home/.cargo")));
+        assert_eq!(plain("home/.cargo/bin/x"), Some(base.join("home/.cargo/bin")));
+        assert_eq!(plain("home/.cargo/credentials.toml"), None);
         assert_eq!(reachable(&|_| (), "/dev/shm/x"), Some(SHARED_MEMORY.into()));
         let read = |policy: &mut Policy| policy.command_read.push(base.join("read"));
         assert_eq!(reachable(&read, "read/x"), Some(base.join("read")));

@@ -404,25 +404,10 @@ fn in_namespaces(
     let scratch: Vec<&Path> = plan.sources.iter().map(|(at, _)| at.as_path()).collect();
     plan.leading = approach::leading(grants, &scratch);
     plan.grants.push(own(&dirs.spool(), Rights::Read));
-    if rustix::process::geteuid().is_root() {
-        plan.masks = SECRETS.map(PathBuf::from).to_vec();
-    }
     plan.grants = ordered(plan.grants);
     let private = Private { tmp, cache, home: grants.home.clone(), spool: dirs.spool() };
     Ok((plan, private))
 }
-
-/// Paths in the granted system directories that only root may read.
-const SECRETS: [&str; 8] = [
-    "/etc/shadow",
-    "/etc/shadow-",
-    "/etc/gshadow",
-    "/etc/gshadow-",
-    "/etc/ssh",
-    "/etc/ssl/private",
-    "/etc/sudoers",
-    "/etc/sudoers.d",
-];
 
 /// The plan for a spawner without namespaces: commands see the private directories at their own
 /// paths, and the home directory holds links.

@@ -29,6 +29,7 @@ mod grants;
 mod jail;
 mod launcher;
 mod namespaces;
+mod others;
 mod plan;
 mod policy;
 mod private;

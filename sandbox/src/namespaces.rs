@@ -15,7 +15,8 @@ use rustix::mount::{MountFlags, MountPropagationFlags, UnmountFlags};
 use rustix::process::{Signal, chdir, getgid, getuid, pivot_root};
 
 use crate::grants::{DEVICES, PROC, SHARED_MEMORY, TERMINALS};
-use crate::plan::{Plan, c_path};
+use crate::others::{self, Narrowed};
+use crate::plan::{Confinement, Plan, c_path};
 use crate::policy::Network;
 use crate::rights::Rights;
 use crate::sys::{self, Depth, Fork};
@@ -38,6 +39,7 @@ pub(crate) enum Side {
     Inside {
         /// Whether the limit of processes binds root too.
         pid_limit: bool,
+        narrowed: Narrowed,
     },
 }
 
@@ -61,10 +63,10 @@ pub(crate) fn enter(plan: &Plan) -> Result<Side, Failure> {
         Fork::Child => {
             rustix::process::set_parent_process_death_signal(Some(Signal::KILL))
                 .map_err(os("the death signal"))?;
-            new_root(plan)?;
+            let narrowed = new_root(plan)?;
             let pid_limit = limit_processes(plan.processes).is_ok();
             close_root()?;
-            Ok(Side::Inside { pid_limit })
+            Ok(Side::Inside { pid_limit, narrowed })
         }
     }
 }
@@ -80,13 +82,15 @@ fn own_user_namespace(flags: libc::c_int) -> Result<(), Failure> {
 }
 
 /// Builds the new root and makes it the root of this process.
-fn new_root(plan: &Plan) -> Result<(), Failure> {
+fn new_root(plan: &Plan) -> Result<Narrowed, Failure> {
     let private = MountPropagationFlags::PRIVATE | MountPropagationFlags::REC;
     rustix::mount::mount_change("/", private).map_err(os("private mounts"))?;
     let root = Root { at: &plan.staging };
     root.mount("tmpfs", Path::new("/"), MountFlags::NOSUID | MountFlags::NODEV, c"mode=0755")?;
     root.own_file_systems()?;
     let mut bound: Vec<(&Path, &Path, Rights)> = Vec::new();
+    let mut masks = plan.masks.clone();
+    let mut narrowed = Narrowed::ByMount;
     let mut leading = Leading { root: &root, ahead: &plan.leading, mounted: Vec::new() };
     for grant in &plan.grants {
         let (path, source) = (grant.path.as_path(), plan.source(&grant.path));
@@ -102,7 +106,13 @@ fn new_root(plan: &Plan) -> Result<(), Failure> {
         });
         if !held {
             leading.mount_on_way_to(path)?;
-            root.bind(source, path, grant.rights)?;
+            if grant.rights != Rights::AsOthers {
+                root.bind(source, path, grant.rights)?;
+            } else if root.mount_as_others(source, path).is_err() {
+                root.bind(source, path, grant.rights)?;
+                masks.extend(unnamed(plan, others::entries(path).hidden));
+                narrowed = Narrowed::ByEntry;
+            }
             bound.push((path, source, grant.rights));
         }
     }
@@ -110,12 +120,24 @@ fn new_root(plan: &Plan) -> Result<(), Failure> {
         leading.mount_on_way_to(link)?;
         root.link(link, target)?;
     }
-    root.mask(&plan.masks)?;
+    root.mask(&masks)?;
     leading.close()?;
     chdir(&plan.staging).map_err(os("the new root"))?;
     pivot_root(".", ".").map_err(os("pivot_root"))?;
     rustix::mount::unmount(".", UnmountFlags::DETACH).map_err(os("leaving the old root"))?;
-    chdir("/").map_err(os("the new root"))
+    chdir("/").map_err(os("the new root"))?;
+    Ok(narrowed)
+}
+
+/// What a mount has to hide of `hidden`: nothing that the policy names, and no file that Landlock hides.
+fn unnamed(plan: &Plan, hidden: Vec<PathBuf>) -> impl Iterator<Item = PathBuf> {
+    let named = |path: &Path| {
+        let mut others = plan.grants.iter().filter(|grant| grant.rights != Rights::AsOthers);
+        others.any(|grant| grant.path.starts_with(path) || path.starts_with(&grant.path))
+    };
+    hidden.into_iter().filter(move |path| {
+        !named(path) && (plan.confinement != Confinement::Whole || path.is_dir())
+    })
 }
 
 /// Makes the new root's own directories read-only, and /proc: its files that belong to no process are
@@ -207,9 +229,19 @@ impl Root<'_> {
         let attributes = match rights {
             Rights::ReadWrite => fixed,
             Rights::Device => MOUNT_ATTR_NOSUID | MOUNT_ATTR_RDONLY,
-            Rights::List | Rights::Read | Rights::ReadExecute => fixed | MOUNT_ATTR_RDONLY,
+            Rights::List | Rights::AsOthers | Rights::Read | Rights::ReadExecute => {
+                fixed | MOUNT_ATTR_RDONLY
+            }
         };
         self.bind_to(source, path, attributes)
+    }
+
+    /// Mounts a directory as strangers see it, where the machine can.
+    fn mount_as_others(&self, source: &Path, path: &Path) -> Result<(), Failure> {
+        let staged = self.staged(path);
+        make_dirs(&staged)?;
+        others::mount(source, &staged, &self.staged(Path::new(PROC)))
+            .map_err(failed(&format!("{} in the new root", path.display())))
     }
 
     fn bind_to(&self, source: &Path, path: &Path, attributes: u64) -> Result<(), Failure> {

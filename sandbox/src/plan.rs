@@ -117,7 +117,14 @@ impl Plan {
 }
 
 fn rights(number: u64) -> io::Result<Rights> {
-    let all = [Rights::List, Rights::Read, Rights::ReadExecute, Rights::Device, Rights::ReadWrite];
+    let all = [
+        Rights::List,
+        Rights::AsOthers,
+        Rights::Read,
+        Rights::ReadExecute,
+        Rights::Device,
+        Rights::ReadWrite,
+    ];
     all.into_iter().find(|rights| *rights as u64 == number).ok_or_else(malformed)
 }
 

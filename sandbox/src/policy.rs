@@ -10,6 +10,9 @@ pub struct Policy {
     pub roots: Vec<PathBuf>,
     /// Directories that file jobs and commands may read.
     pub read_only_roots: Vec<PathBuf>,
+    /// Other paths of the same roots, as they were written: through links. Commands find them under
+    /// these too. They grant nothing by themselves: a path that leads elsewhere by now is ignored.
+    pub spellings: Vec<PathBuf>,
     /// More directories or files that commands, but not file jobs, may read and execute.
     pub command_read: Vec<PathBuf>,
     /// More directories or files that commands, but not file jobs, may read, execute and write.

@@ -135,8 +135,8 @@ fn left_open(facts: &Facts) -> Vec<String> {
 
 fn without_namespaces(abi: u32, user: User, say: &mut impl FnMut(&str)) {
     say("Commands can change mode, owner, times and extended attributes of the user's files \
-         outside the roots, by their names. They can see whether any path exists, and watch directories that the user may read for changes and names. Landlock \
-         has no right for these.");
+         outside the roots, by their names. They can see whether any path exists, and watch \
+         directories that the user may read for changes and names. Landlock has no right for these.");
     say("Commands share the memory in /dev/shm with the machine.");
     say(
         "Commands have no terminals: those in /dev/pts are the machine's. Programs that make one of \
@@ -156,8 +156,9 @@ fn without_namespaces(abi: u32, user: User, say: &mut impl FnMut(&str)) {
         );
     }
     if user == User::Root {
-        say("Commands run as root: they can read what only root may read in the granted system \
-             directories, such as /etc/shadow, and a limit on processes does not bind them.");
+        say("Commands run as root: they can read what only root may read in /usr and /opt, and a \
+             limit on processes does not bind them. Of /etc they may read what others may, as it was \
+             when the jail was built: a file that is replaced or added since is out of reach.");
     }
 }
 

@@ -20,6 +20,8 @@ const NEWEST: ABI = ABI::V10;
 pub(crate) enum Rights {
     /// List directories only.
     List,
+    /// Read and execute what others may, and nothing that only the owner or a group may.
+    AsOthers,
     /// Read.
     Read,
     /// Read and execute.
@@ -156,8 +158,8 @@ fn bits(subject: Subject, rights: Rights) -> BitFlags<AccessFs> {
     let nodes = make_bitflags!(AccessFs::{MakeBlock | MakeChar | IoctlDev});
     match (rights, subject) {
         (Rights::List, _) => AccessFs::ReadDir.into(),
-        (Rights::Read, _) | (Rights::ReadExecute, Subject::FileJob) => read,
-        (Rights::ReadExecute, Subject::Command) => read | AccessFs::Execute,
+        (Rights::Read, _) | (Rights::AsOthers | Rights::ReadExecute, Subject::FileJob) => read,
+        (Rights::AsOthers | Rights::ReadExecute, Subject::Command) => read | AccessFs::Execute,
         (Rights::Device, _) => read | device,
         (Rights::ReadWrite, Subject::Command) => AccessFs::from_all(NEWEST) & !nodes,
         (Rights::ReadWrite, Subject::FileJob) => {

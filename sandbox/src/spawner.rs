@@ -27,6 +27,7 @@ use crate::explain::Subject;
 use crate::filter::{self, FilterContext, Processes, Sockets, Tracing};
 use crate::grants::{DEVICES, PROC, SHARED_MEMORY, TERMINALS};
 use crate::namespaces::{self, Failure, Side, failed};
+use crate::others::{self, Narrowed};
 use crate::plan::{Confinement, Plan, Ready, Setup};
 use crate::policy::{Mode as PolicyMode, Namespaces, Network};
 use crate::rights::{Grant, Rights, Tcp, call_domain, domain};
@@ -104,18 +105,19 @@ enum Role {
 
 fn set_up(plan: &Plan) -> Result<Role, Failure> {
     let (mut pid_limit, mut processes) = (false, Processes::Shared);
+    let mut narrowed = Narrowed::ByEntry;
     if plan.namespaces == Namespaces::Auto {
         match namespaces::enter(plan)? {
             Side::Outside => return Ok(Role::Waiting),
-            Side::Inside { pid_limit: limited } => {
-                (pid_limit, processes) = (limited, Processes::Own);
+            Side::Inside { pid_limit: limited, narrowed: by } => {
+                (pid_limit, processes, narrowed) = (limited, Processes::Own, by);
             }
         }
     }
     // The processes that a dead supervisor leaves behind become children of this one, which kills
     // them.
     set_child_subreaper(Some(getpid())).map_err(|e| failed("a subreaper")(e.into()))?;
-    let Confined { call, unfiltered } = confine(plan, processes)?;
+    let Confined { call, unfiltered } = confine(plan, processes, narrowed)?;
     let setup = Setup::Ready(Ready { pid_limit, unfiltered });
     Ok(Role::Serving { setup, domain: call })
 }
@@ -129,7 +131,7 @@ struct Confined {
 }
 
 /// Takes every right that is not granted from this process, and so from all commands.
-fn confine(plan: &Plan, processes: Processes) -> Result<Confined, Failure> {
+fn confine(plan: &Plan, processes: Processes, narrowed: Narrowed) -> Result<Confined, Failure> {
     let mut confined = Confined::default();
     if plan.confinement == Confinement::None {
         return Ok(confined);
@@ -139,8 +141,8 @@ fn confine(plan: &Plan, processes: Processes) -> Result<Confined, Failure> {
     set_no_new_privs(true).map_err(step("no_new_privs"))?;
     let mut tracing = Tracing::Refused;
     if plan.confinement == Confinement::Whole {
-        confined.call =
-            landlock(plan, processes).map_err(|error| failed("Landlock")(chain(&error)))?;
+        confined.call = landlock(plan, processes, narrowed)
+            .map_err(|error| failed("Landlock")(chain(&error)))?;
         tracing = Tracing::Allowed;
     }
     drop_capabilities().map_err(failed("dropping capabilities"))?;
@@ -157,9 +159,13 @@ fn confine(plan: &Plan, processes: Processes) -> Result<Confined, Failure> {
 fn landlock(
     plan: &Plan,
     processes: Processes,
+    narrowed: Narrowed,
 ) -> Result<Option<OwnedFd>, crate::rights::DomainError> {
     let call = call_domain()?;
     let mut grants = plan.grants.clone();
+    if narrowed == Narrowed::ByEntry {
+        grants = grants.into_iter().flat_map(by_mode).collect();
+    }
     let own = |path: &'static str, rights| Grant { path: path.into(), rights, identity: None };
     grants.push(own(PROC, Rights::Read));
     grants.extend(DEVICES.map(|path| own(path, Rights::Device)));
@@ -177,6 +183,16 @@ fn landlock(
         if plan.network == Network::Deny && !own_network { Tcp::Handled } else { Tcp::Untouched };
     domain(Subject::Command, &grants, tcp)?.restrict_self()?;
     Ok(call)
+}
+
+/// The grants in place of one that no mount narrows to what others may read.
+fn by_mode(grant: Grant) -> Vec<Grant> {
+    if grant.rights != Rights::AsOthers {
+        return vec![grant];
+    }
+    let mut grants = others::entries(&grant.path).shown;
+    grants.push(Grant { rights: Rights::List, ..grant });
+    grants
 }
 
 /// An error and its causes in one line, because it travels as text.

@@ -388,6 +388,34 @@ pub(crate) fn mount_attributes(path: &CStr, depth: Depth, add: u64) -> io::Resul
     checked(done)
 }
 
+/// Adds attributes to mounts that have no place yet, and gives the files of them the owners that the user
+/// namespace `owners` maps theirs to.
+pub(crate) fn map_owners(
+    mounts: BorrowedFd<'_>,
+    add: u64,
+    owners: BorrowedFd<'_>,
+) -> io::Result<()> {
+    let attributes = libc::mount_attr {
+        attr_set: add | libc::MOUNT_ATTR_IDMAP,
+        attr_clr: 0,
+        propagation: 0,
+        userns_fd: owners.as_raw_fd() as u64,
+    };
+    // SAFETY: the path is empty and NUL-terminated, both descriptors are open, and the attributes live
+    // here and are passed with their size.
+    let done = unsafe {
+        libc::syscall(
+            libc::SYS_mount_setattr,
+            mounts.as_raw_fd(),
+            c"".as_ptr(),
+            libc::AT_EMPTY_PATH | libc::AT_RECURSIVE,
+            &raw const attributes,
+            size_of::<libc::mount_attr>(),
+        )
+    };
+    checked(done)
+}
+
 /// Replaces descriptor `target` (0, 1 or 2) by a copy of `fd`.
 pub(crate) fn replace_stdio(fd: impl AsFd, target: RawFd) -> io::Result<()> {
     // SAFETY: no Rust object owns 0, 1 or 2.

@@ -23,6 +23,7 @@ pub(crate) fn trials() -> Vec<Trial> {
         a_call_whose_time_is_up_ends_with_124,
         whoever_reads_json_gets_failures_as_json_too,
         doctor_reports_the_configuration_as_it_is,
+        bash_finds_what_was_written_through_a_link_under_both_names,
         flags_stand_for_the_schema_and_a_bare_word_for_its_first_argument,
         what_is_applied_is_what_was_shown,
         colours_into_a_pipe_come_only_when_forced_and_then_alone,
@@ -246,6 +247,35 @@ fn doctor_reports_the_configuration_as_it_is() {
     }
     assert_eq!(printed.matches("does not exist").count(), 3, "{printed}");
     assert!(!printed.contains("fails"), "{printed}");
+}
+
+fn bash_finds_what_was_written_through_a_link_under_both_names() {
+    let shell = Shell::new();
+    let base = shell.path().canonicalize().unwrap();
+    for kind in ["root", "fixed", "read", "write"] {
+        std::fs::create_dir_all(base.join("real").join(kind)).unwrap();
+        std::fs::write(base.join("real").join(kind).join("file"), kind).unwrap();
+    }
+    std::os::unix::fs::symlink(base.join("real"), base.join("link")).unwrap();
+    let through = |kind: &str| base.join("link").join(kind);
+    let config = json!({
+        "read_only_roots": [through("fixed")],
+        "bash_read": [through("read")],
+        "bash_write": [through("write")],
+    });
+    let script = format!(
+        "cd {0} && cat {{link,real}}/{{root,fixed,read,write}}/file && cd link/root && pwd -P",
+        base.display()
+    );
+    let arguments = json!({ "command": script, "cwd": through("root") });
+    let output = shell
+        .command(&["call", "bash", &arguments.to_string(), "--config", &config.to_string()])
+        .args(["--root", through("root").to_str().unwrap()])
+        .output()
+        .unwrap();
+    let printed = text(&output.stdout);
+    let expected = format!("{0}{0}{1}", "rootfixedreadwrite", base.join("real/root").display());
+    assert!(printed.contains(&expected), "{printed}{}", text(&output.stderr));
 }
 
 fn flags_stand_for_the_schema_and_a_bare_word_for_its_first_argument() {

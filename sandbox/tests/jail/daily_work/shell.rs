@@ -4,7 +4,7 @@ use std::ffi::OsStr;
 use std::fs;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{MetadataExt, symlink};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use sandbox::Level;
 
@@ -23,6 +23,7 @@ pub(crate) fn stories() -> Vec<Case> {
         a_script_that_writes_to_the_cache,
         a_project_in_the_home_directory,
         a_root_reached_by_a_link,
+        grants_written_through_links,
         directories_with_unusual_names,
         a_terminal needs [Need::Program("script"), Need::Program("python3")],
         jobs_and_signals needs [Need::Program("timeout")],
@@ -146,6 +147,54 @@ fn a_root_reached_by_a_link(level: Level) {
         );
         assert_eq!(fixture.bash_in(cwd, &script).succeeded(&script), "ownownownx\n");
     }
+}
+
+/// What the operator wrote through links works under the link and under the real path, for every kind of
+/// grant, also as the directory to start in.
+fn grants_written_through_links(level: Level) {
+    let mut links = PathBuf::new();
+    let fixture = Fixture::with(level, |dirs, policy| {
+        let base = dirs.root.parent().unwrap();
+        links = base.join("links/deep");
+        fs::create_dir_all(&links).unwrap();
+        for kind in ["root", "fixed", "read", "write", "spelled"] {
+            fs::create_dir_all(base.join("real").join(kind).join("sub")).unwrap();
+            fs::write(base.join("real").join(kind).join("sub/file"), kind).unwrap();
+        }
+        // One that is absolute, and a chain of relative ones.
+        symlink(base.join("real"), links.join("absolute")).unwrap();
+        symlink("deep/relative", base.join("links/chain")).unwrap();
+        symlink("../../real", links.join("relative")).unwrap();
+        let chain = base.join("links/chain");
+        policy.roots = vec![links.join("absolute/root"), base.join("real/spelled")];
+        policy.spellings = vec![chain.join("spelled"), chain.join("elsewhere"), dirs.secret()];
+        policy.read_only_roots = vec![chain.join("fixed")];
+        policy.command_read.push(links.join("relative/read"));
+        policy.command_write.push(links.join("absolute/write"));
+    });
+    let base = fixture.dirs.root.parent().unwrap().to_owned();
+    let spellings = [
+        ("root", links.join("absolute/root"), true),
+        ("spelled", base.join("links/chain/spelled"), true),
+        ("fixed", base.join("links/chain/fixed"), false),
+        ("read", links.join("relative/read"), false),
+        ("write", links.join("absolute/write"), true),
+    ];
+    for (kind, link, writable) in spellings {
+        for path in [link, base.join("real").join(kind)] {
+            for cwd in [&path, &path.join("sub"), &base.join("real/root")] {
+                let script = format!("cat {0}/sub/file && ls {0} && pwd -P", path.display());
+                let text = fixture.bash_in(cwd, &script).succeeded(&script);
+                assert!(text.starts_with(&format!("{kind}sub\n")), "{text}");
+            }
+            let write = format!("echo x > {0}/new && rm {0}/new", path.display());
+            let code = fixture.bash_in(&base.join("real/root"), &write).report.status.shell_code();
+            assert_eq!(code == 0, writable, "{path:?}");
+        }
+    }
+    let script =
+        format!("cat {} {}/links/chain/elsewhere", fixture.dirs.secret().display(), base.display());
+    assert_eq!(fixture.bash_in(&base.join("real/root"), &script).report.status.shell_code(), 1);
 }
 
 fn directories_with_unusual_names(level: Level) {
