@@ -131,7 +131,7 @@ impl Temp {
     }
 
     /// A file that has a temporary name, where none can be made without.
-    pub(super) fn with_name(site: Site<'_>, mode: u32) -> rustix::io::Result<Self> {
+    fn with_name(site: Site<'_>, mode: u32) -> rustix::io::Result<Self> {
         for _ in 0..ATTEMPTS {
             let number = fresh_number();
             let mut slot = site.journal.and_then(Journal::slot);
