@@ -1,5 +1,5 @@
 //! A jail's private directories. They live as long as the jail. Those that a killed provider left
-//! behind are removed when the next jail is built.
+//! behind are removed in the background, from when the next jail is built.
 //!
 //! `BASE/provider-workspace-UID/` belongs to the user alone. In it each jail has a directory with a
 //! `lock` file, which the provider keeps locked while it lives: a lock that can be taken means a
@@ -10,21 +10,26 @@
 //! own, and none follows a link.
 
 use std::collections::hash_map::RandomState;
-use std::ffi::CStr;
-use std::fs::{DirBuilder, Permissions, set_permissions};
+use std::fs::DirBuilder;
 use std::hash::{BuildHasher, Hasher};
 use std::io;
-use std::os::fd::{AsFd, AsRawFd, OwnedFd};
-use std::os::unix::fs::{DirBuilderExt, PermissionsExt};
+use std::os::fd::{AsFd, OwnedFd};
+use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
+use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
+use std::sync::{Mutex, PoisonError};
 use std::thread;
 use std::time::Duration;
 
 use rustix::fs::{
-    AtFlags, CWD, Dir, FileType, FlockOperation, Mode, OFlags, Stat, flock, fstat, mkdirat, openat,
-    renameat, statat, unlinkat,
+    AtFlags, CWD, FileType, FlockOperation, Mode, OFlags, Stat, flock, fstat, mkdirat, openat,
+    statat, unlinkat,
 };
 use rustix::io::Errno;
+
+use remove::{each, empty, remove_dead, set_aside};
+
+mod remove;
 
 /// The paths of a jail's private directories, as commands and file jobs name them.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -52,6 +57,8 @@ pub(crate) struct PrivateDirs {
     handle: OwnedFd,
     at: PathBuf,
     _lock: OwnedFd,
+    /// Disconnects when what dead providers left is removed.
+    removal: Mutex<Receiver<()>>,
 }
 
 /// A private directory could not be made.
@@ -68,29 +75,56 @@ pub struct PrivateError {
 const LOCK: &str = "lock";
 const PRIVATE: Mode = Mode::RWXU;
 
-/// How often to try the order lock, 10 ms apart. Others hold it while they remove directories; a
-/// holder that never releases it must not keep a jail from being built for ever.
+/// How often to try the order lock, 10 ms apart. Others hold it for a moment; a holder that never
+/// releases it must not keep a jail from being built for ever.
 const TRIES: usize = 1000;
 
+/// How long the end waits for the removal of what dead providers left. A longer one is continued by the
+/// next provider.
+const REMOVAL: Duration = Duration::from_millis(500);
+
+/// Removes what dead providers left.
+type Removal = Box<dyn FnOnce() + Send>;
+
 impl PrivateDirs {
-    /// Makes the directories in `base` and removes those that dead providers left there.
+    /// Makes the directories in `base` and starts to remove those that dead providers left there, which
+    /// may be hundreds of thousands of files.
     pub(crate) fn make(base: &Path) -> Result<Self, PrivateError> {
+        Self::make_and(base, |removal| {
+            let thread = thread::Builder::new().name("private-removal".to_owned());
+            // Where no thread is to be had, it is left to the next provider.
+            drop(thread.stack_size(128 * 1024).spawn(removal));
+        })
+    }
+
+    /// [`Self::make`], with a way to run the removal.
+    fn make_and(base: &Path, run: impl FnOnce(Removal)) -> Result<Self, PrivateError> {
         let failed = |path: &Path| {
             let path = path.to_owned();
             move |source: Errno| PrivateError { path, source: source.into() }
         };
         let (own, path, order) = enter_in_order(base)?;
-        remove_abandoned(&own);
+        let dead = set_aside(&own);
         let name = format!("jail-{:016x}", random());
         let at = path.join(&name);
         let handle = make_in(&own, &name).map_err(failed(&at))?;
         let lock = open_lock(&handle).map_err(failed(&at))?;
         flock(&lock, FlockOperation::NonBlockingLockExclusive).map_err(failed(&at))?;
-        let dirs = Self { own, own_at: path, name, handle, at, _lock: lock };
+        let (removing, removal) = sync_channel(0);
+        let removal = Mutex::new(removal);
+        let dirs = Self { own, own_at: path, name, handle, at, _lock: lock, removal };
         for name in ["tmp", "cache", "home", "spool", "root"] {
             make_in(&dirs.handle, name).map_err(failed(&dirs.at.join(name)))?;
         }
         drop(order);
+        // What is left out here is the next provider's.
+        if let (false, Ok(own), at) = (dead.is_empty(), dirs.own.try_clone(), dirs.own_at.clone()) {
+            run(Box::new(move || {
+                remove_dead(&own, &dead);
+                let _ = remove_if_last(&own, &at);
+                drop::<SyncSender<()>>(removing);
+            }));
+        }
         Ok(dirs)
     }
 
@@ -125,9 +159,11 @@ impl PrivateDirs {
 impl Drop for PrivateDirs {
     fn drop(&mut self) {
         // The next provider removes what this one cannot.
-        let _ = empty(&self.handle)
-            .and_then(|()| unlinkat(&self.own, &self.name, AtFlags::REMOVEDIR))
-            .and_then(|()| remove_if_last(&self.own, &self.own_at));
+        let removed =
+            empty(&self.handle).and_then(|()| unlinkat(&self.own, &self.name, AtFlags::REMOVEDIR));
+        let removal = self.removal.get_mut().unwrap_or_else(PoisonError::into_inner);
+        let _ = removal.recv_timeout(REMOVAL);
+        let _ = removed.and_then(|()| remove_if_last(&self.own, &self.own_at));
     }
 }
 
@@ -240,208 +276,10 @@ fn take(order: &OwnedFd) -> rustix::io::Result<()> {
     }
 }
 
-/// Removes the directories of dead providers. The caller holds the order lock, so a directory
-/// without a lock file is not one that another provider is making.
-fn remove_abandoned(own: &OwnedFd) {
-    let _ = each(own, |name| {
-        if name.to_bytes().starts_with(b"jail-") {
-            let _ = remove_if_abandoned(own, name);
-        }
-        Ok(())
-    });
-}
-
-fn remove_if_abandoned(own: &OwnedFd, name: &CStr) -> rustix::io::Result<()> {
-    let dir = match opened_up(own, name) {
-        // Not a directory, so no jail made it.
-        Err(Errno::NOTDIR | Errno::LOOP) => return unlinkat(own, name, AtFlags::empty()),
-        other => other?,
-    };
-    let lock = open_lock(&dir)?;
-    flock(&lock, FlockOperation::NonBlockingLockExclusive)?;
-    empty(&dir)?;
-    unlinkat(own, name, AtFlags::REMOVEDIR)
-}
-
-/// Opens a directory that belongs to the user, even one that a command left without permissions.
-fn opened_up(at: &OwnedFd, name: &CStr) -> rustix::io::Result<OwnedFd> {
-    let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-    let handle = openat(at, name, flags, Mode::empty())?;
-    if is_own(&handle).is_ok_and(|found| found.st_mode & 0o700 != 0o700) {
-        // This path leads to the open directory, wherever it lies now.
-        let path = format!("/proc/self/fd/{}", handle.as_raw_fd());
-        set_permissions(path, Permissions::from_mode(0o700))
-            .map_err(|error| Errno::from_io_error(&error).unwrap_or(Errno::ACCESS))?;
-    }
-    enter(&handle, c".")
-}
-
-/// Removes everything in a directory. The tree may be too deep for recursion or for the limit of
-/// open descriptors, so directories in a subdirectory of `top` that are not empty move up into
-/// `top`.
-fn empty(top: &OwnedFd) -> rustix::io::Result<()> {
-    loop {
-        let mut found = false;
-        each(top, |name| {
-            found = true;
-            match unlinkat(top, name, AtFlags::empty()) {
-                Err(Errno::ISDIR) => flatten(top, name),
-                other => other,
-            }
-        })?;
-        if !found {
-            return Ok(());
-        }
-    }
-}
-
-/// Removes a subdirectory of `top`, or leaves it for the next round if an entry of it was missed.
-fn flatten(top: &OwnedFd, name: &CStr) -> rustix::io::Result<()> {
-    let dir = opened_up(top, name)?;
-    each(&dir, |inner| {
-        match unlinkat(&dir, inner, AtFlags::empty()) {
-            Err(Errno::ISDIR) => {}
-            other => return other,
-        }
-        match unlinkat(&dir, inner, AtFlags::REMOVEDIR) {
-            Err(Errno::NOTEMPTY) => {
-                // A directory without permissions cannot be moved.
-                opened_up(&dir, inner)?;
-                renameat(&dir, inner, top, format!("moved-{:016x}", random()))
-            }
-            other => other,
-        }
-    })?;
-    match unlinkat(top, name, AtFlags::REMOVEDIR) {
-        Err(Errno::NOTEMPTY) => Ok(()),
-        other => other,
-    }
-}
-
-/// Visits the names in a directory. It may miss names that are added or removed meanwhile.
-fn each(
-    dir: &OwnedFd,
-    mut visit: impl FnMut(&CStr) -> rustix::io::Result<()>,
-) -> rustix::io::Result<()> {
-    for entry in Dir::read_from(dir)? {
-        let entry = entry?;
-        if ![c".", c".."].contains(&entry.file_name()) {
-            visit(entry.file_name())?;
-        }
-    }
-    Ok(())
-}
-
 /// Sixty-four random bits: std seeds its hashers from the system.
 fn random() -> u64 {
     RandomState::new().build_hasher().finish()
 }
 
 #[cfg(test)]
-mod tests {
-    use std::fs;
-    use std::os::unix::fs::symlink;
-
-    use super::*;
-
-    #[test]
-    fn the_directories_are_removed_with_their_owner() {
-        let base = tempfile::tempdir().unwrap();
-        let dirs = PrivateDirs::make(base.path()).unwrap();
-        fs::create_dir_all(dirs.tmp().join("a/b/c/d")).unwrap();
-        fs::write(dirs.tmp().join("a/b/c/file"), "").unwrap();
-        for dir in ["a/b/c", "a/b", "a"] {
-            let closed = Permissions::from_mode(0o000);
-            fs::set_permissions(dirs.tmp().join(dir), closed).unwrap();
-        }
-        let second = PrivateDirs::make(base.path()).unwrap();
-        let at = dirs.at.clone();
-        drop(dirs);
-        assert!(!at.exists() && second.at.exists());
-        drop(second);
-        assert_eq!(fs::read_dir(base.path()).unwrap().count(), 0, "the last one leaves nothing");
-        drop(PrivateDirs::make(base.path()).unwrap());
-    }
-
-    #[test]
-    fn providers_that_come_and_go_at_once_do_not_disturb_one_another() {
-        let base = tempfile::tempdir().unwrap();
-        thread::scope(|scope| {
-            for _ in 0..4 {
-                scope.spawn(|| {
-                    for _ in 0..50 {
-                        let dirs = PrivateDirs::make(base.path()).unwrap();
-                        fs::write(dirs.tmp().join("file"), "").unwrap();
-                    }
-                });
-            }
-        });
-        assert_eq!(fs::read_dir(base.path()).unwrap().count(), 0);
-    }
-
-    #[test]
-    fn a_very_deep_tree_is_removed_and_what_it_links_to_stays() {
-        let base = tempfile::tempdir().unwrap();
-        let elsewhere = base.path().join("elsewhere");
-        fs::create_dir(&elsewhere).unwrap();
-        fs::write(elsewhere.join("file"), "").unwrap();
-        let dirs = PrivateDirs::make(base.path()).unwrap();
-        let mut deepest = enter(CWD, dirs.tmp()).unwrap();
-        for _ in 0..5000 {
-            rustix::fs::symlinkat(&elsewhere, &deepest, "link").unwrap();
-            deepest = make_in(&deepest, "directory").unwrap();
-        }
-        let at = dirs.at.clone();
-        drop(dirs);
-        assert!(!at.exists());
-        assert!(elsewhere.join("file").exists());
-    }
-
-    #[test]
-    fn directories_of_a_dead_owner_are_removed_and_those_of_a_living_one_stay() {
-        let base = tempfile::tempdir().unwrap();
-        let living = PrivateDirs::make(base.path()).unwrap();
-        let own = living.at.parent().unwrap().to_owned();
-        fs::create_dir_all(own.join("jail-dead/tmp")).unwrap();
-        fs::write(own.join("jail-dead/lock"), "").unwrap();
-        let next = PrivateDirs::make(base.path()).unwrap();
-        assert!(!own.join("jail-dead").exists());
-        assert!(living.spool().is_dir() && next.spool().is_dir());
-    }
-
-    #[test]
-    fn planted_links_and_pipes_have_no_effect() {
-        let base = tempfile::tempdir().unwrap();
-        let elsewhere = base.path().join("elsewhere");
-        fs::create_dir(&elsewhere).unwrap();
-        fs::write(elsewhere.join("file"), "").unwrap();
-        fs::set_permissions(&elsewhere, Permissions::from_mode(0o750)).unwrap();
-        let own = user_dir_path(base.path());
-        DirBuilder::new().mode(0o700).create(&own).unwrap();
-        symlink(&elsewhere, own.join("jail-link")).unwrap();
-        for name in ["jail-lock", "jail-inner", "jail-pipe"] {
-            fs::create_dir(own.join(name)).unwrap();
-        }
-        symlink(elsewhere.join("made"), own.join("jail-lock/lock")).unwrap();
-        symlink(&elsewhere, own.join("jail-inner/tmp")).unwrap();
-        let pipe = own.join("jail-pipe/lock");
-        rustix::fs::mknodat(CWD, &pipe, FileType::Fifo, PRIVATE, 0).unwrap();
-        drop(PrivateDirs::make(base.path()).unwrap());
-        assert_eq!(fs::read_dir(&elsewhere).unwrap().count(), 1);
-        assert_eq!(fs::metadata(&elsewhere).unwrap().permissions().mode() & 0o777, 0o750);
-        assert!(own.join("jail-link").symlink_metadata().is_err());
-        assert!(!own.join("jail-inner").exists());
-    }
-
-    #[test]
-    fn a_directory_that_someone_else_prepared_is_not_used() {
-        let base = tempfile::tempdir().unwrap();
-        let trap = user_dir_path(base.path());
-        let elsewhere = base.path().join("elsewhere");
-        fs::create_dir(&elsewhere).unwrap();
-        symlink(&elsewhere, &trap).unwrap();
-        let dirs = PrivateDirs::make(base.path()).unwrap();
-        assert_eq!(fs::read_dir(&elsewhere).unwrap().count(), 0);
-        assert!(!dirs.at.starts_with(&trap));
-    }
-}
+mod tests;
