@@ -102,7 +102,7 @@ pub fn properties() -> Vec<Property> {
             "limits",
             Kind::Object(limits()),
             "{}",
-            "Resource limits of each bash call.",
+            "Resource limits of bash calls.",
         ),
         Property::with_default(
             "max_concurrent_calls",
@@ -129,7 +129,9 @@ fn limits() -> Vec<Property> {
         Property::optional(
             "processes",
             Kind::Range { min: 1, max: EXACT },
-            "Number of processes and threads.",
+            "Number of processes and threads. All bash calls share it, at the level kernel with \
+             everything else that the user runs; there it does not bind root. Unset means 8192 at \
+             the level full.",
         ),
         Property::optional(
             "file_size_bytes",

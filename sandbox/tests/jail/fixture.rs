@@ -150,6 +150,13 @@ impl Fixture {
         self.run(&self.command(cwd, &["/bin/bash", "-c", script]))
     }
 
+    /// Runs a script in the root, if it can be started at all.
+    pub(crate) fn try_bash(&self, script: &str) -> Option<Outcome> {
+        let line = self.command(&self.dirs.root, &["/bin/bash", "-c", script]);
+        let null = || OwnedFd::from(File::open("/dev/null").unwrap());
+        Some(self.try_on(&line, null()).ok()?.outcome())
+    }
+
     /// Runs a script that is to succeed, and returns what it printed.
     pub(crate) fn succeeds(&self, script: &str) -> String {
         self.bash(script).succeeded(script)
@@ -182,10 +189,14 @@ impl Fixture {
 
     /// Runs a command to its end, with a descriptor of the story's as its standard input.
     pub(crate) fn run_on(&self, line: &CommandLine, stdin: OwnedFd) -> Outcome {
+        self.try_on(line, stdin).unwrap().outcome()
+    }
+
+    fn try_on(&self, line: &CommandLine, stdin: OwnedFd) -> Result<Call, StartError> {
         let (stdout, out) = std::io::pipe().unwrap();
         let (stderr, err) = std::io::pipe().unwrap();
-        let running = self.start_on(line, [stdin, out.into(), err.into()]).unwrap();
-        Call { running, stdout: BufReader::new(stdout), stderr: collected(stderr) }.outcome()
+        let running = self.start_on(line, [stdin, out.into(), err.into()])?;
+        Ok(Call { running, stdout: BufReader::new(stdout), stderr: collected(stderr) })
     }
 
     fn start_on(

@@ -11,6 +11,7 @@ pub(crate) fn stories() -> Vec<Case> {
     stories!["escapes::calls":
         processes_without_end_meet_a_limit,
         a_fork_bomb_ends_with_its_call,
+        one_call_can_take_the_processes_of_another,
     ]
 }
 
@@ -69,6 +70,20 @@ fn a_fork_bomb_ends_with_its_call(level: Level) {
     let outcome = call.killed();
     assert!(outcome.report.processes_killed > 0, "{outcome:?}");
     assert_eq!(fixture.succeeds("echo served"), "served\n");
+}
+
+/// What stays open: the limit is the jail's, or the user's, and not each call's.
+fn one_call_can_take_the_processes_of_another(level: Level) {
+    let Some((fixture, _)) = limited(level) else { return };
+    let mut greedy = fixture.start_attack("multiply");
+    greedy.line();
+    assert_eq!(greedy.line(), format!("refused\t{}", libc::EAGAIN));
+    // Unlike bash, sh does not try again for seconds.
+    let script = "exec sh -c 'true & wait $! && echo more'";
+    let starved = fixture.try_bash(script);
+    assert!(starved.is_none_or(|outcome| outcome.stdout.is_empty()), "the limit is shared");
+    greedy.killed();
+    assert_eq!(fixture.succeeds(script), "more\n");
 }
 
 fn multiply(attempts: &mut Attempts, _: &[String]) {
