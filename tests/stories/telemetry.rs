@@ -328,7 +328,7 @@ async fn failures_previews_and_metrics_are_exported_and_a_caller_that_does_not_r
     fixture.client = recorded;
     fixture.client.preview(call("read_file", json!({"path": "file.txt"}))).await.unwrap();
 
-    // They come in as many messages as the machine's pace makes of them.
+    // They come in as many messages as the machine's speed makes of them.
     let mut spans = Vec::new();
     let mut metrics = Vec::new();
     let points = |metrics: &[otlp::Metric], name: &str| {

@@ -84,8 +84,8 @@ pub(crate) fn configuration(
 }
 
 fn setting(attribute: &ObservedAttribute, directory: &str, secret: &str) -> Value {
-    let is_place = matches!(role(&attribute.name), Role::Directory | Role::File);
-    let text = match (attribute.sensitive, is_place) {
+    let is_path = matches!(role(&attribute.name), Role::Directory | Role::File);
+    let text = match (attribute.sensitive, is_path) {
         (true, _) => secret,
         (false, true) => directory,
         (false, false) => "conform",

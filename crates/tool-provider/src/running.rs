@@ -218,8 +218,8 @@ impl Admission {
     /// before its turn came; what would have begun the call ends its stream when it is dropped.
     pub(crate) fn withdraw(&self) -> Option<(ToolError, Begin)> {
         let mut inner = self.running.lock();
-        let place = inner.queue.iter().position(|call| call.number == self.number)?;
-        let call = inner.queue.remove(place)?;
+        let position = inner.queue.iter().position(|call| call.number == self.number)?;
+        let call = inner.queue.remove(position)?;
         let running = inner.calls.len();
         drop(inner);
         let error = ToolError::too_many_calls(format!(

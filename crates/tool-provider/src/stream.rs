@@ -154,7 +154,7 @@ impl State {
         matches!(self.reader, Reader::Gone) || !matches!(self.terminal, Terminal::Pending)
     }
 
-    fn has_room(&self, cost: usize) -> bool {
+    fn fits(&self, cost: usize) -> bool {
         self.queue.is_empty() || (self.bytes + cost <= MOST_BYTES && self.queue.len() < MOST_EVENTS)
     }
 
@@ -372,7 +372,7 @@ impl EventSink for Producer {
             if state.is_closed() {
                 return Err(EmitError::Closed);
             }
-            if state.has_room(cost) {
+            if state.fits(cost) {
                 break;
             }
             let left = deadline.map(|deadline| deadline.saturating_duration_since(Instant::now()));

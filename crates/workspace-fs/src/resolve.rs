@@ -113,7 +113,7 @@ impl Workspace {
     ///
     /// # Errors
     /// As [`Workspace::locate`] and [`LockTable::lock`](super::LockTable::lock).
-    pub fn lock_place(
+    pub fn lock_path(
         &self,
         path: PathArgument<'_>,
         action: Action,

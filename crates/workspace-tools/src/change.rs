@@ -233,7 +233,7 @@ pub(super) fn begin<'w>(context: &'w Context<'w>, path: &str) -> Result<Writing<
     let workspace = &context.state.workspace;
     let argument = argument(context, path);
     let (resolved, lock) = waiting(context, |wait| {
-        workspace.lock_place(argument, Action::Write, Mode::Exclusive, wait)
+        workspace.lock_path(argument, Action::Write, Mode::Exclusive, wait)
     })?;
     Ok(Writing { destination: Destination::open(context, resolved, path)?, lock })
 }

@@ -191,8 +191,8 @@ fn refused(path: &str, error: &EditError, content: Content) -> ToolError {
     let new = if error.of > 1 { new.with_detail("edit", error.index) } else { new };
     match &error.reason {
         Refusal::NotFound(diagnosis) => {
-            let place = diagnosis.nearest.as_ref().map(|near| (near.first_line, near.last_line));
-            let new = match place {
+            let lines = diagnosis.nearest.as_ref().map(|near| (near.first_line, near.last_line));
+            let new = match lines {
                 Some((first, last)) => new
                     .with_detail("nearest_first_line", first)
                     .with_detail("nearest_last_line", last),

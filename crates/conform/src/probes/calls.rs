@@ -222,7 +222,7 @@ pub(super) async fn confinement(trial: &mut Trial, session: &Session, operations
     let _ = trial.fixture.reset();
     let directory = trial.directory();
     let inner = format!("{directory}/{INNER}");
-    let mut found_place = false;
+    let mut found_path = false;
     let mut found_order = false;
     for operation in operations {
         let Some((good, _)) = &operation.good else { continue };
@@ -236,7 +236,7 @@ pub(super) async fn confinement(trial: &mut Trial, session: &Session, operations
             command => command,
         };
         if let Some(arguments) = relative {
-            found_place = true;
+            found_path = true;
             let run = session.run(call(name, &arguments, &inner), None, trial.limit).await;
             let what = format!("{name} {} in {inner}", shown(&arguments));
             trial.judge(&what, Some(operation), &run);
@@ -256,7 +256,7 @@ pub(super) async fn confinement(trial: &mut Trial, session: &Session, operations
             judge_order(trial, name, &run);
         }
     }
-    if !found_place {
+    if !found_path {
         let why = "no operation is known to take a path or a command";
         trial.report.not_reached(Check::WorkingDirectory, why);
     }

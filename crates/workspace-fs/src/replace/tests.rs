@@ -45,7 +45,7 @@ impl Fixture {
     ) -> Result<Written, WorkspaceError> {
         let path = PathArgument { text, working_directory: None };
         let (resolved, _lock) =
-            self.workspace.lock_place(path, Action::Write, LockMode::Exclusive, WAIT)?;
+            self.workspace.lock_path(path, Action::Write, LockMode::Exclusive, WAIT)?;
         let base = match &resolved.target {
             Target::Found { .. } => Some(resolved.open(text, Action::Write, AccessTime::Touch)?),
             Target::Missing { .. } => None,

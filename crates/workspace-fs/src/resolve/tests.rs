@@ -561,7 +561,7 @@ fn one_lock_for_every_spelling_of_a_file() {
     let wait = Wait { limit: std::time::Duration::from_millis(1), should_stop: &|| false };
     let lock = |text: &str, mode| {
         let argument = PathArgument { text, working_directory: None };
-        fixture.workspace.lock_place(argument, Action::Write, mode, wait)
+        fixture.workspace.lock_path(argument, Action::Write, mode, wait)
     };
     let held = lock("in/b", LockMode::Exclusive).unwrap();
     for text in ["link", "./in/../in/b", &fixture.path("two/hard"), "../two/hard"] {
@@ -583,7 +583,7 @@ fn a_lock_follows_the_file_that_replaced_the_one_waited_for() {
     let argument = PathArgument { text: "a", working_directory: None };
     let lock = || {
         let wait = Wait { limit: std::time::Duration::from_secs(60), should_stop: &|| false };
-        fixture.workspace.lock_place(argument, Action::Write, LockMode::Exclusive, wait)
+        fixture.workspace.lock_path(argument, Action::Write, LockMode::Exclusive, wait)
     };
     let (before, guard) = lock().unwrap();
     std::thread::scope(|scope| {

@@ -154,11 +154,11 @@ impl<'a> Pages<'a> {
             }
         }
         let skip = before.saturating_sub(hits.first);
-        let mut has_room = true;
+        let mut fits = true;
         let mut put = 0;
         for hit in hits.kept.into_iter().skip(skip) {
-            has_room = self.put(hit.weight() + shown.len(), || entry(shown, hit), counts);
-            if !has_room {
+            fits = self.put(hit.weight() + shown.len(), || entry(shown, hit), counts);
+            if !fits {
                 return false;
             }
             put += 1;
@@ -166,9 +166,9 @@ impl<'a> Pages<'a> {
         if before + put < hits.count {
             // What was only counted does not fit either.
             self.listed.full = Some(Full { counts, by: FullBy::Bytes });
-            has_room = false;
+            fits = false;
         }
-        has_room
+        fits
     }
 
     /// Reports the entries that were not reported yet. If nobody takes them, they are not listed
@@ -193,15 +193,15 @@ impl<'a> Pages<'a> {
 
 impl Report<Hits> for Pages<'_> {
     fn found(&mut self, batch: Vec<Found<Hits>>) -> ControlFlow<()> {
-        let mut has_room = self.listed.full.is_none();
+        let mut fits = self.listed.full.is_none();
         for found in batch {
-            if !has_room {
+            if !fits {
                 break;
             }
-            has_room = self.take(found);
+            fits = self.take(found);
         }
         self.emit_new()?;
-        if has_room { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
+        if fits { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
     }
 
     fn progress(&mut self, visited: u64) {

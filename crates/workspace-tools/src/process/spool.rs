@@ -85,7 +85,7 @@ impl Spool {
             .open_with(&name, OpenOptions::new().write(true).create_new(true).mode(0o600))?;
         let mut kept = self.lock();
         kept.open += 1;
-        kept.make_room(0, self);
+        kept.free_space(0, self);
         drop(kept);
         let fate = Fate::Removed;
         Ok(SpoolFile { spool: self.clone(), name, file, written: 0, asked: 0, fate })
@@ -94,7 +94,7 @@ impl Spool {
     /// Reserves up to `wanted` bytes, and returns how many there are.
     fn claim(&self, wanted: u64) -> u64 {
         let mut kept = self.lock();
-        kept.make_room(wanted, self);
+        kept.free_space(wanted, self);
         let granted = wanted.min(self.bounds.bytes.saturating_sub(kept.bytes));
         kept.bytes += granted;
         granted
@@ -113,7 +113,7 @@ impl Spool {
 impl Kept {
     /// Removes the oldest files until `wanted` more bytes fit, as far as that is possible: what is
     /// being written stays.
-    fn make_room(&mut self, wanted: u64, spool: &Spool) {
+    fn free_space(&mut self, wanted: u64, spool: &Spool) {
         let bounds = spool.bounds;
         while (self.bytes + wanted > bounds.bytes || self.open + self.finished.len() > bounds.files)
             && let Some((oldest, bytes)) = self.finished.pop_front()
