@@ -30,9 +30,9 @@ pub fn properties() -> Vec<Property> {
             "sandbox",
             Kind::String(&["full", "enforce", "best_effort", "off"]),
             r#""enforce""#,
-            "full: fail where the machine does not grant namespaces. enforce: fail where the kernel \
-             cannot enforce file rights. best_effort: enforce what there is and say what is missing. \
-             off: no jail.",
+            "full: fail where the machine does not grant namespaces. enforce: fail where the Linux \
+             kernel cannot enforce file rights. best_effort: enforce what the machine can, and \
+             report what is missing. off: no jail.",
         ),
         Property::with_default(
             "network",
@@ -44,21 +44,21 @@ pub fn properties() -> Vec<Property> {
             "bash_read",
             texts(),
             "[]",
-            "Further directories or files that bash, but not the file tools, may read: a toolchain, a \
+            "More directories or files that bash, but not the file tools, may read: a toolchain, a \
              git directory outside the roots.",
         ),
         Property::with_default(
             "bash_write",
             texts(),
             "[]",
-            "Further directories or files that bash, but not the file tools, may write: a cache.",
+            "More directories or files that bash, but not the file tools, may write: a cache.",
         ),
         Property::with_default(
             "shell",
             Kind::String(&[]),
             r#""/bin/bash""#,
-            "The shell that runs commands, as an absolute path. Where the default is missing \
-             /bin/sh is used, with a notice; another one must be there.",
+            "The shell that runs commands, as an absolute path. Where the default is missing, \
+             /bin/sh is used, with a notice; any other shell must exist.",
         ),
         Property::with_default(
             "env",
@@ -76,8 +76,8 @@ pub fn properties() -> Vec<Property> {
             "secret_env",
             texts(),
             "[]",
-            "Like env_passthrough, and their values never appear in an event, a log or an error: \
-             [NAME] stands in their place, also for each line of 12 bytes or more of a value of \
+            "Like env_passthrough, but the values never appear in an event, a log or an error: [NAME] \
+             stands in their place, and in that of each line of 12 bytes or more of a value with \
              several lines. Each must be set.",
         ),
         Property::with_default(
@@ -90,7 +90,7 @@ pub fn properties() -> Vec<Property> {
             "bash_max_timeout_ms",
             Kind::Range { min: 1, max: HOUR_MS },
             "600000",
-            "The longest timeout that a call may name, in milliseconds; at most an hour.",
+            "The longest timeout that a call may name, in milliseconds; at most one hour.",
         ),
         Property::with_default(
             "bash_output_bytes",
@@ -108,7 +108,8 @@ pub fn properties() -> Vec<Property> {
             "max_concurrent_calls",
             Kind::Range { min: 1, max: 1024 },
             "64",
-            "How many calls run at once. Further ones wait, in order, until their deadline.",
+            "How many calls run at once. More calls wait, in order; one that still waits at its \
+             deadline fails with concurrency_conflict.",
         ),
         Property::with_default(
             "read_before_write",

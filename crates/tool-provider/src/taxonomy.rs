@@ -36,7 +36,7 @@ pub const TAXONOMY: &[Failing] = &[
         category: Category::ExecutionFailed,
         kind: ToolErrorKind::Permanent,
         when: "The target is of the wrong kind (a directory, a binary file, a pipe, a device), or the \
-               system failed and would again (EIO, say).",
+               system failed and would fail again (such as EIO).",
     },
     Failing {
         category: Category::ExecutionFailed,
@@ -57,7 +57,7 @@ pub const TAXONOMY: &[Failing] = &[
     Failing {
         category: Category::ConcurrencyConflict,
         kind: ToolErrorKind::RateLimit,
-        when: "max_concurrent_calls others ran until the call's time was up.",
+        when: "The call waited for its turn until its deadline, because max_concurrent_calls others ran.",
     },
     Failing {
         category: Category::ConcurrencyConflict,
@@ -67,7 +67,7 @@ pub const TAXONOMY: &[Failing] = &[
     Failing {
         category: Category::ConcurrencyConflict,
         kind: ToolErrorKind::Validation,
-        when: "The file is not at the expected version, or was changed since the session read it. \
+        when: "The file does not have the expected version, or was changed since the session read it. \
                The details have the current version.",
     },
     Failing {

@@ -52,16 +52,16 @@ pub struct List(fn() -> Schema);
 pub struct Object(fn() -> Schema);
 
 /// The path of the file that a result is about.
-pub const PATH: Field<Text> = text("path", "The path as it was asked for.").required();
+pub const PATH: Field<Text> = text("path", "The path, as the call named it.").required();
 
 /// The argument that names the file of a file tool.
 pub const FILE: Field<Text> = PATH.described(
     "The file: an absolute path, or one relative to the working directory. A name that a result \
-     shows in double quotes is given back just so, quotes and escapes included.",
+     shows in double quotes is given back unchanged, quotes and escapes included.",
 );
 
 /// What a result says beside its other fields.
-pub const NOTICE: Field<Text> = text("notice", "What else to know.");
+pub const NOTICE: Field<Text> = text("notice", "What else is worth knowing.");
 
 /// A text that may be left out.
 #[must_use]

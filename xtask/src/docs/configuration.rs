@@ -9,7 +9,7 @@ use tool_provider::schema::Presence;
 
 pub(super) fn page() -> String {
     let presence = |presence| match presence {
-        Presence::Required => "must be written".to_owned(),
+        Presence::Required => "required".to_owned(),
         Presence::Default(json) => code(json),
         Presence::Optional => "unset".to_owned(),
     };

@@ -10,7 +10,8 @@ use tool_provider::{Concurrency, RiskClass, ToolKind, ToolSpec};
 const AFTER_TIMEOUT: Duration = Duration::from_secs(15);
 
 pub const COMMAND: Field<Text> =
-    text("command", "What the shell runs; several lines and here-documents are fine.").required();
+    text("command", "What the shell runs; it may have several lines and here-documents.")
+        .required();
 pub const TIMEOUT_MS: Field<Whole> = whole(
     "timeout_ms",
     1,
@@ -19,8 +20,8 @@ pub const TIMEOUT_MS: Field<Whole> = whole(
 );
 pub const CWD: Field<Text> = text(
     "cwd",
-    "The directory to run in, inside the configured directories; relative to the working directory, and \
-     as any path it may be quoted as results quote it. Default: the working directory.",
+    "The directory to run in, inside the configured directories: an absolute path, or one relative to the \
+     working directory, which is the default. It may be quoted as results quote paths.",
 );
 pub const STDIN: Field<Text> =
     text("stdin", "Text that the command reads from its standard input; nothing by default.");
@@ -38,9 +39,9 @@ pub const OUTPUT: Field<Text> = text(
 )
 .required();
 pub const STDOUT_BYTES: Field<Whole> =
-    whole("stdout_bytes", 0, "How much went to standard output.").required();
+    whole("stdout_bytes", 0, "How many bytes went to standard output.").required();
 pub const STDERR_BYTES: Field<Whole> =
-    whole("stderr_bytes", 0, "How much went to standard error.").required();
+    whole("stderr_bytes", 0, "How many bytes went to standard error.").required();
 pub const TRUNCATED: Field<Flag> =
     flag("truncated", "Whether output leaves something out.").required();
 pub const FULL_OUTPUT_PATH: Field<Text> = text(
@@ -49,7 +50,7 @@ pub const FULL_OUTPUT_PATH: Field<Text> = text(
      read it.",
 );
 pub const DURATION_MS: Field<Whole> =
-    whole("duration_ms", 0, "How long everything took.").required();
+    whole("duration_ms", 0, "How long the call took, in milliseconds.").required();
 pub const PROCESSES_KILLED: Field<Whole> = whole(
     "processes_killed",
     0,
@@ -81,7 +82,7 @@ pub(super) fn spec() -> ToolSpec {
                 &DURATION_MS,
                 &CWD.required().described("The directory that the command ran in."),
                 &PROCESSES_KILLED,
-                &NOTICE.described("What else there is to know."),
+                &NOTICE,
             ],
         ),
         streaming: true,

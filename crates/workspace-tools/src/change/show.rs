@@ -27,8 +27,9 @@ pub const EXPECTED_VERSION: Field<Text> = text(
      nothing is changed.",
 );
 
-const LINES_ADDED: Field<Whole> = whole("lines_added", 0, "How many lines came.").required();
-const LINES_REMOVED: Field<Whole> = whole("lines_removed", 0, "How many lines went.").required();
+const LINES_ADDED: Field<Whole> = whole("lines_added", 0, "How many lines were added.").required();
+const LINES_REMOVED: Field<Whole> =
+    whole("lines_removed", 0, "How many lines were removed.").required();
 const FIRST_CHANGED_LINE: Field<Whole> =
     whole("first_changed_line", 1, "The first line that is different now.");
 const DIFF: Field<Text> = text(

@@ -13,9 +13,9 @@ Finds files, directories and links by their names, or lists a directory. Use it 
 grep to find files by what is in them, and read_file to look into one.\n\
 \n\
 - ** stands for any directories, * for anything within a name, ? for one character, [a-c] for one of \
-several, {rs,toml} for alternatives; a backslash takes a wildcard's meaning away. Case counts.\n\
-- A pattern without a slash is about names in any directory: *.rs finds every Rust file. With a slash \
-it is about paths from the start: src/*.rs finds those directly in src, src/**/*.rs those in any \
+several, {rs,toml} for alternatives; a backslash makes a wildcard an ordinary character. Case matters.\n\
+- A pattern without a slash matches names in any directory: *.rs finds every Rust file. With a slash \
+it matches paths from the start: src/*.rs finds those directly in src, src/**/*.rs those in any \
 directory beneath it, ./*.rs those in the start itself. * alone lists the start, ** everything beneath \
 it. A slash at the end finds directories only: */.\n\
 - The start is path, else the working directory. A pattern may also lead there itself, with .. or \
@@ -42,11 +42,8 @@ pub const START: Field<Text> = PATH
     .optional();
 pub const LIMIT: Field<Whole> =
     whole("limit", 1, "How many paths to return at most. Default 100, at most 10000.");
-pub const OFFSET: Field<Whole> = whole(
-    "offset",
-    0,
-    "How many paths to leave out at the beginning, as next_offset says. Default 0.",
-);
+pub const OFFSET: Field<Whole> =
+    whole("offset", 0, "How many paths to skip: next_offset of the call before. Default 0.");
 pub const SORT: Field<Text> =
     text("sort", "By path (the default), or by the time of the last change, newest first.")
         .one_of(&["path", "modified"]);
@@ -69,7 +66,7 @@ pub const PATHS: Field<List> = list(
 pub const TRUNCATED: Field<Flag> =
     flag("truncated", "Whether there is more, or may be.").required();
 pub const NEXT_OFFSET: Field<Whole> =
-    whole("next_offset", 0, "The offset to go on with, where there is more.");
+    whole("next_offset", 0, "The offset for the next call, where there is more.");
 
 pub const KIND: Field<Text> = text("kind", "What is there; other is a pipe, a socket or a device.")
     .one_of(&["file", "folder", "link", "other"])
@@ -90,8 +87,8 @@ pub(super) fn spec() -> ToolSpec {
         output: field::result(
             &[NAME],
             &[
-                &PATTERN.described("The pattern as it was asked for."),
-                &START.described("The directory to start from, as it was asked for."),
+                &PATTERN.described("The pattern, as the call named it."),
+                &START.described("The directory where the search started, as the call named it."),
                 &PATHS,
                 &TRUNCATED,
                 &NEXT_OFFSET,

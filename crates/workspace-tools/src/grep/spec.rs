@@ -21,7 +21,7 @@ read_file to look at one.\n\
 \n\
 - pattern is a Rust regex (like RE2: no look-around, no backreferences), case-sensitive, matched \
 line by line; a leading dash is nothing special. fixed_strings takes it literally; multiline lets it \
-match over several lines (\\n; . still stops at a line's end unless it starts with (?s)).\n\
+match across several lines (\\n; . still stops at a line's end unless it starts with (?s)).\n\
 - mode content (default) lists matching lines with path, line and column; files lists paths of files \
 with a match; count how many lines match in each. Results are in the order of path and line, the same \
 every time; where there is more than limit, truncated is true and offset: next_offset goes on.\n\
@@ -61,26 +61,23 @@ pub const BEFORE: Field<Whole> =
     whole("before", 0, "Lines to show before each match, at most 100.");
 pub const AFTER: Field<Whole> = whole("after", 0, "Lines to show after each match, at most 100.");
 pub const CONTEXT: Field<Whole> = whole("context", 0, "Lines to show before and after each match.");
-pub const IGNORE_CASE: Field<Flag> = flag("ignore_case", "Whether case makes no difference.");
+pub const IGNORE_CASE: Field<Flag> = flag("ignore_case", "Whether to ignore case.");
 pub const FIXED_STRINGS: Field<Flag> =
-    flag("fixed_strings", "Whether pattern is plain text, no regex.");
+    flag("fixed_strings", "Whether pattern is plain text and not a regex.");
 pub const MULTILINE: Field<Flag> = flag(
     "multiline",
-    "Whether a match may go over several lines. Files over 16 MiB are skipped then.",
+    "Whether a match may span several lines. Files over 16 MiB are skipped then.",
 );
 pub const WORD: Field<Flag> = flag("word", "Whether only whole words match.");
 pub const INCLUDE_IGNORED: Field<Flag> =
-    flag("include_ignored", "Whether ignore files do not count.");
+    flag("include_ignored", "Whether to search what ignore files leave out, too.");
 pub const LIMIT: Field<Whole> = whole(
     "limit",
     1,
     "How many matches, files or counts to list at most. Default 100, at most 10000.",
 );
-pub const OFFSET: Field<Whole> = whole(
-    "offset",
-    0,
-    "How many of them to pass over first: next_offset of the call before. Default 0.",
-);
+pub const OFFSET: Field<Whole> =
+    whole("offset", 0, "How many of them to skip: next_offset of the call before. Default 0.");
 
 pub const MATCHES: Field<List> = list(
     "matches",
@@ -105,7 +102,7 @@ pub const COUNTS: Field<List> = list(
 );
 pub const TRUNCATED: Field<Flag> =
     flag("truncated", "Whether there is more than is listed, or may be.").required();
-pub const NEXT_OFFSET: Field<Whole> = whole("next_offset", 0, "The offset to go on with.");
+pub const NEXT_OFFSET: Field<Whole> = whole("next_offset", 0, "The offset for the next call.");
 pub const TOTAL_MATCHES: Field<Whole> = whole(
     "total_matches",
     0,
@@ -122,8 +119,9 @@ pub const SKIPPED: Field<Object> = object(
 pub const BINARY: Field<Whole> =
     whole("binary", 0, "Searched up to the first NUL byte only.").required();
 pub const TOO_LARGE: Field<Whole> =
-    whole("too_large", 0, "Files, or lines in them, too large.").required();
-pub const UNREADABLE: Field<Whole> = whole("unreadable", 0, "Files and directories.").required();
+    whole("too_large", 0, "Files that are too large, or have a line that is.").required();
+pub const UNREADABLE: Field<Whole> =
+    whole("unreadable", 0, "Files and directories that cannot be read.").required();
 
 pub const LINE: Field<Whole> = whole("line", 1, "The number of the line.").required();
 pub const COLUMN: Field<Whole> = whole(
@@ -172,8 +170,8 @@ pub(super) fn spec() -> ToolSpec {
         output: field::result(
             &[NAME],
             &[
-                &PATTERN.described("The pattern as it was asked for."),
-                &START.described("Where the search started, as it was asked for."),
+                &PATTERN.described("The pattern, as the call named it."),
+                &START.described("Where the search started, as the call named it."),
                 &MATCHES,
                 &FILES,
                 &COUNTS,

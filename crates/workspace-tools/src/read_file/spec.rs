@@ -47,7 +47,7 @@ pub const TOTAL_LINES: Field<Whole> =
     whole("total_lines", 0, "How many lines the file has, where its end was seen.");
 pub const TRUNCATED: Field<Flag> = flag("truncated", "Whether more lines follow.").required();
 pub const NEXT_OFFSET: Field<Whole> =
-    whole("next_offset", i64::MIN, "The offset to go on with, where more lines follow.");
+    whole("next_offset", i64::MIN, "The offset for the next call, where more lines follow.");
 pub const ENCODING: Field<Text> =
     text("encoding", "utf-8, utf-8-bom, utf-16le, utf-16be, or a legacy encoding's name.")
         .required();

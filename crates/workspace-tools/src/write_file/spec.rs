@@ -23,7 +23,7 @@ it again. expected_version makes that certain for any file.\n\
 \n\
 Example: {\"path\": \"docs/notes.md\", \"content\": \"# Notes\\n\"}";
 
-pub const CONTENT: Field<Text> = text("content", "All that the file shall hold.").required();
+pub const CONTENT: Field<Text> = text("content", "The whole content of the file.").required();
 
 pub const CREATED: Field<Flag> = flag("created", "Whether the file is new.").required();
 pub const BYTES_WRITTEN: Field<Whole> =
