@@ -81,8 +81,6 @@ const SYSTEM: [&str; 10] = [
 ];
 /// Settings of the system, among them what only root may read.
 const SETTINGS: &str = "/etc";
-/// Files that show how much of the machine a process may use.
-const READ: [&str; 1] = ["/sys/fs/cgroup"];
 /// Devices that commands may use, and the directories of terminals and shared memory. /dev/tty is no
 /// terminal of its own, but the name of the one that a session has.
 pub(crate) const DEVICES: [&str; 6] =
@@ -203,9 +201,6 @@ impl Grants {
         let root = rustix::process::geteuid().is_root();
         let rights = if root { Rights::AsOthers } else { Rights::ReadExecute };
         self.optional(Path::new(SETTINGS), rights);
-        for path in READ {
-            self.optional(Path::new(path), Rights::Read);
-        }
         // A network needs this file to look up names; it is often a link to /run.
         if policy.network == Network::Allow {
             self.optional(Path::new("/etc/resolv.conf"), Rights::Read);

@@ -6,11 +6,13 @@ use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 
 use crate::approach;
+use crate::cgroup;
 use crate::command::{Command, Running, StartError};
 use crate::enforcement::Enforcement;
 use crate::explain::{self, Access, Explanation, Granted, Setting, Subject};
 use crate::grants::{GrantError, Grants, PROC, ordered};
 use crate::launcher::{Spawner, SpawnerError};
+use crate::masks;
 use crate::plan::{Confinement, Plan, Ready};
 use crate::policy::{Commands, Limits, Mode, Namespaces, Network, Policy};
 use crate::private::{Private, PrivateDirs, PrivateError, user_dir_path};
@@ -404,6 +406,7 @@ fn in_namespaces(
     let scratch: Vec<&Path> = plan.sources.iter().map(|(at, _)| at.as_path()).collect();
     plan.leading = approach::leading(grants, &scratch);
     plan.grants.push(own(&dirs.spool(), Rights::Read));
+    plan.masks = masks::of_proc();
     plan.grants = ordered(plan.grants);
     let private = Private { tmp, cache, home: grants.home.clone(), spool: dirs.spool() };
     Ok((plan, private))
@@ -418,6 +421,7 @@ fn in_place(
     dirs: &PrivateDirs,
 ) -> Result<(Plan, Private), PrivateError> {
     let mut plan = plan(policy, grants, confinement, dirs.staging());
+    plan.grants.extend(cgroup::limits());
     let mut home = None;
     let mut cache = dirs.cache();
     if let (Some(real), false) = (&grants.home, confinement == Confinement::None) {

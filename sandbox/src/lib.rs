@@ -20,6 +20,7 @@
 compile_error!("the jail uses Landlock and seccomp, which only Linux has");
 
 mod approach;
+mod cgroup;
 mod command;
 mod descendants;
 mod enforcement;
@@ -28,6 +29,7 @@ mod filter;
 mod grants;
 mod jail;
 mod launcher;
+mod masks;
 mod namespaces;
 mod others;
 mod plan;

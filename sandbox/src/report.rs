@@ -142,6 +142,10 @@ fn without_namespaces(abi: u32, user: User, say: &mut impl FnMut(&str)) {
         "Commands have no terminals: those in /dev/pts are the machine's. Programs that make one of \
          their own, such as script and tmux, do not work.",
     );
+    say(
+        "Commands can read what /proc shows of the machine, such as the user's keys in /proc/keys, as far \
+         as the modes of its files allow.",
+    );
     say("Commands can see the command lines of all processes, and choose the processors on which \
          the user's other processes run.");
     if abi < 3 {

@@ -5,11 +5,13 @@ mod file_jobs;
 mod hiding;
 mod kernel;
 mod leading;
+mod machine;
 mod means;
 mod metadata;
 mod paths;
 mod processes;
 mod secrets;
+mod settings;
 mod sockets;
 mod stock;
 mod terminals;
@@ -28,6 +30,8 @@ pub(crate) fn stories() -> Vec<Case> {
         hiding::stories(),
         kernel::stories(),
         leading::stories(),
+        machine::stories(),
+        settings::stories(),
         sockets::stories(),
         stock::stories(),
         terminals::stories(),

@@ -1,6 +1,5 @@
 //! What the operator's home directory and the system hold beside what commands need.
 
-use std::ffi::OsStr;
 use std::fs::{self, File};
 use std::io;
 use std::os::unix::fs::{DirBuilderExt, PermissionsExt, symlink};
@@ -12,32 +11,23 @@ use sandbox::{Jail, JailError, Level, Policy};
 use crate::attack::{
     Allowed, Attempts, Denied, Named, assert_all, assert_denied, assert_fates, unjailed,
 };
-use crate::case::{Case, Need, stories, tests};
+use crate::case::{Case, stories};
 use crate::escapes::paths::{c_path, out_of_reach};
-use crate::fixture::{Directories, Fixture, SECRET, this_program};
-use crate::provider::{Provider, provider, provider_under};
+use crate::fixture::{Directories, Fixture, SECRET};
+use crate::provider::{Provider, provider};
 use crate::raw::{Word, call};
 
 pub(crate) fn stories() -> Vec<Case> {
-    let at_each_level = stories!["escapes::secrets":
+    stories!["escapes::secrets":
         most_of_the_home_directory_is_out_of_reach,
         tokens_that_are_made_later_are_out_of_reach,
         a_directory_of_the_search_path_does_not_bring_its_secrets,
-        what_only_root_may_read_is_hidden needs [Need::Root],
-        what_the_policy_names_is_granted_though_only_root_may_read_it needs [Need::Root],
-        what_others_may_not_read_is_hidden_from_ordinary_users,
-        devices_of_the_machine_are_out_of_reach,
-        the_kernels_settings_are_not_written,
         what_can_be_learnt_of_outside_files_is_said,
         traps_in_private_directories_are_no_way_out,
         private_directories_in_a_root_are_no_way_out,
         private_directories_are_not_where_commands_write,
         private_directories_that_were_closed_are_no_way_out,
-    ];
-    let once = tests!["escapes::secrets":
-        where_no_mount_can_hide_it_entries_do needs [Need::Root, Need::Program("unshare")],
-    ];
-    [at_each_level, once].concat()
+    ]
 }
 
 pub(crate) const ATTACKS: &[Named] =
@@ -124,158 +114,6 @@ fn a_directory_of_the_search_path_does_not_bring_its_secrets(level: Level) {
     assert_all(&fixture.attack("read", &[of_home(".ssh/key")]), out_of_reach(level));
     let secret = fixture.dirs.secret().display().to_string();
     assert_all(&fixture.attack("read", &[secret]), out_of_reach(level));
-}
-
-/// Files of a directory in /etc, where root's commands are to be as good as strangers. Removed in the end.
-struct Settings(PathBuf);
-
-impl Settings {
-    fn new(level: &str) -> Self {
-        let name = format!("jail-story-{level}-{}", std::process::id());
-        let settings = Self(Path::new("/etc").join(name));
-        fs::create_dir(&settings.0).unwrap();
-        settings.furnish("first");
-        settings
-    }
-
-    fn furnish(&self, when: &str) {
-        for (name, mode) in [("shown", 0o644), ("secret", 0o600), ("group", 0o640)] {
-            self.write(&format!("{when}-{name}"), mode);
-        }
-        let directory = self.0.join(format!("{when}-closed"));
-        fs::DirBuilder::new().mode(0o700).create(&directory).unwrap();
-        self.write(&format!("{when}-closed/inner"), 0o644);
-        // Not the provider's own, whom modes do not bind.
-        std::os::unix::fs::chown(self.0.join(format!("{when}-group")), Some(1), Some(1)).unwrap();
-    }
-
-    fn write(&self, name: &str, mode: u32) {
-        let path = self.0.join(name);
-        fs::write(&path, SECRET).unwrap();
-        fs::set_permissions(path, PermissionsExt::from_mode(mode)).unwrap();
-    }
-
-    fn paths(&self, names: &[&str]) -> Vec<String> {
-        names.iter().map(|name| self.0.join(name).display().to_string()).collect()
-    }
-}
-
-impl Drop for Settings {
-    fn drop(&mut self) {
-        let _ = fs::remove_dir_all(&self.0);
-    }
-}
-
-/// By permission, whatever its name: also what is added or replaced while the jail stands.
-fn what_only_root_may_read_is_hidden(level: Level) {
-    let settings = Settings::new(level.name());
-    let fixture = Fixture::new(level);
-    let hidden =
-        |when: &str| ["secret", "group", "closed/inner"].map(|name| format!("{when}-{name}"));
-    let read = |names: &[&str]| fixture.attack("read", &settings.paths(names));
-    let refused = [libc::EACCES, libc::ENOENT];
-    assert_denied(&read(&hidden("first").each_ref().map(String::as_str)), &refused);
-    assert_denied(&fixture.attack("read", &["/etc/shadow", "/etc/gshadow"]), &refused);
-    assert_all(&read(&["first-shown"]), Allowed);
-    assert!(fixture.succeeds("cat /etc/passwd; ls /etc; ls /etc/passwd").starts_with("root:"));
-
-    settings.furnish("later");
-    settings.write("next", 0o600);
-    fs::rename(settings.0.join("next"), settings.0.join("first-secret")).unwrap();
-    settings.write("next", 0o644);
-    fs::rename(settings.0.join("next"), settings.0.join("first-shown")).unwrap();
-    for when in ["first", "later"] {
-        assert_denied(&read(&hidden(when).each_ref().map(String::as_str)), &refused);
-    }
-    // Rules on entries keep the rest out of reach until the next jail; a mount does not.
-    let kept = if level == Level::Full { Allowed } else { Denied(libc::EACCES) };
-    assert_all(&read(&["first-shown", "later-shown"]), kept);
-    let said = fixture.jail.enforcement().left_open.iter().any(|text| text.contains("/etc"));
-    assert_eq!(said, level == Level::Kernel);
-    drop(fixture);
-    let next = Fixture::new(level);
-    let shown = settings.paths(&["first-shown", "later-shown"]);
-    assert_all(&next.attack("read", &shown), Allowed);
-}
-
-/// Root without rights over the file system, as in a container: no owner can be taken from a mount.
-fn where_no_mount_can_hide_it_entries_do() {
-    let base = tempfile::tempdir().unwrap();
-    let settings = Settings::new("container");
-    let script = format!(
-        "cd {}; for name in first-shown first-secret first-closed/inner; do
-         cat $name >/dev/null 2>&1 && echo $name; done; cat /etc/shadow 2>/dev/null
-         ls first-closed 2>/dev/null; echo done",
-        settings.0.display()
-    );
-    // Landlock lets all directories of one be listed, or none: names show without mounts.
-    for (namespaces, names) in [("auto", ""), ("never", "inner\n")] {
-        let this = this_program();
-        let arguments = ["--user", "--map-root-user"].map(OsStr::new);
-        let arguments = [&arguments[..], &[this.as_os_str()]].concat();
-        let mut command = provider_under(OsStr::new("unshare"), &arguments, base.path());
-        command.env("JAILED_NAMESPACES", namespaces).args(["/bin/bash", "-c", &script]);
-        let output = command.output().unwrap();
-        let said = String::from_utf8_lossy(&output.stdout).into_owned();
-        assert_eq!(said, format!("first-shown\n{names}done\n"), "{namespaces}: {output:?}");
-    }
-}
-
-/// An operator who names a path has granted it.
-fn what_the_policy_names_is_granted_though_only_root_may_read_it(level: Level) {
-    let settings = Settings::new(&format!("named-{level}"));
-    let fixture = Fixture::with(level, |_, policy| {
-        policy.command_read.push(settings.0.join("first-closed"));
-        policy.command_read.push(settings.0.join("first-secret"));
-    });
-    let read = |names: &[&str]| fixture.attack("read", &settings.paths(names));
-    assert_all(&read(&["first-secret", "first-closed/inner", "first-shown"]), Allowed);
-    assert_denied(&read(&["first-group"]), &[libc::EACCES]);
-}
-
-/// The modes alone keep it from them.
-fn what_others_may_not_read_is_hidden_from_ordinary_users(level: Level) {
-    let fixture = Fixture::new(level);
-    assert_denied(&fixture.attack("read", &["/etc/shadow"]), &[libc::EACCES]);
-    assert_all(&fixture.attack("read", &["/etc/passwd"]), Allowed);
-}
-
-fn devices_of_the_machine_are_out_of_reach(level: Level) {
-    let mut devices: Vec<String> = fs::read_dir("/sys/class/block")
-        .into_iter()
-        .flatten()
-        .flatten()
-        .map(|entry| format!("/dev/{}", entry.file_name().display()))
-        .collect();
-    let others = ["mem", "kmsg", "kvm", "fuse", "loop-control", "net/tun", "uinput", "console"];
-    devices.extend(others.map(|name| format!("/dev/{name}")));
-    devices.extend(["/proc/kcore", "/proc/kmsg", "/proc/1/environ"].map(str::to_owned));
-    devices.retain(|path| Path::new(path).exists());
-    let fixture = Fixture::new(level);
-    // /proc/1 is the spawner where processes have numbers of their own.
-    let refused = [libc::EACCES, libc::EPERM, libc::ENOENT];
-    assert_denied(&fixture.attack("read", &devices), &refused);
-    assert_all(&fixture.attack("read", &["/dev/null", "/proc/cpuinfo"]), Allowed);
-}
-
-fn the_kernels_settings_are_not_written(level: Level) {
-    const SETTINGS: &[&str] = &[
-        "/proc/sys/kernel/core_pattern",
-        "/proc/sys/kernel/hostname",
-        "/proc/sys/kernel/pid_max",
-        "/proc/sys/kernel/ns_last_pid",
-        "/proc/sys/kernel/modprobe",
-        "/proc/sys/vm/overcommit_memory",
-        "/proc/sys/net/ipv4/ip_forward",
-        "/proc/sysrq-trigger",
-        "/proc/self/oom_score_adj",
-        "/proc/self/uid_map",
-        "/proc/self/mem",
-    ];
-    let fixture = Fixture::new(level);
-    let refused = [libc::EACCES, libc::EROFS, libc::ENOENT];
-    assert_denied(&fixture.attack("open for writing", SETTINGS), &refused);
-    assert_all(&fixture.attack("open for writing", &["/dev/null", "own"]), Allowed);
 }
 
 /// Landlock guards what is in files and directories, and no more.
