@@ -295,7 +295,7 @@ fn isolated(spawner: Spawner, ready: Ready, plan: &Plan, private: Private) -> St
         private,
         dirs: None,
         commands,
-        namespaces: Ok(Isolation { pid_limit: ready.pid_limit }),
+        namespaces: Ok(Isolation { pid_limit: ready.pid_limit, narrowed: ready.narrowed }),
         unfiltered: ready.unfiltered,
     }
 }
@@ -477,7 +477,7 @@ fn link_home(grants: &Grants, real: &Path, home: &Path) -> io::Result<()> {
 
 /// What confines a thread to `files`.
 fn in_domain(files: &[Grant]) -> Result<Confine, DomainError> {
-    let domain = domain(Subject::FileJob, files, Tcp::Handled)?;
+    let domain = domain(Subject::FileJob, files, &[], Tcp::Handled)?;
     Ok(Box::new(move || {
         domain.try_clone()?.restrict_self().map_err(io::Error::other)?;
         Ok(())

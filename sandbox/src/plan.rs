@@ -5,6 +5,7 @@ use std::io;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
+use crate::others::Narrowed;
 use crate::policy::{Mode, Namespaces, Network};
 use crate::rights::{Grant, Rights};
 use crate::wire::{Reader, Writer, malformed};
@@ -144,6 +145,8 @@ pub(crate) enum Setup {
 pub(crate) struct Ready {
     /// Whether the limit of processes binds root too.
     pub(crate) pid_limit: bool,
+    /// Whether mounts hide what others may not read, and not rules on entries.
+    pub(crate) narrowed: Narrowed,
     /// Why system calls are not filtered, where the plan's mode allows that.
     pub(crate) unfiltered: Option<String>,
 }
@@ -152,9 +155,10 @@ impl Setup {
     pub(crate) fn encode(&self) -> Vec<u8> {
         let mut to = Writer::default();
         match self {
-            Setup::Ready(Ready { pid_limit, unfiltered }) => {
+            Setup::Ready(Ready { pid_limit, narrowed, unfiltered }) => {
                 to.u64(0);
                 to.u64(u64::from(*pid_limit));
+                to.u64(u64::from(*narrowed == Narrowed::ByMount));
                 to.bytes(unfiltered.as_deref().unwrap_or_default().as_bytes());
             }
             Setup::Failed { step, errno } => {
@@ -171,9 +175,11 @@ impl Setup {
         Ok(match from.u64()? {
             0 => {
                 let pid_limit = from.u64()? != 0;
+                let by_mount = from.u64()? != 0;
+                let narrowed = if by_mount { Narrowed::ByMount } else { Narrowed::ByEntry };
                 let why = String::from_utf8_lossy(from.bytes()?).into_owned();
                 let unfiltered = Some(why).filter(|why| !why.is_empty());
-                Setup::Ready(Ready { pid_limit, unfiltered })
+                Setup::Ready(Ready { pid_limit, narrowed, unfiltered })
             }
             _ => Setup::Failed {
                 step: String::from_utf8_lossy(from.bytes()?).into_owned(),

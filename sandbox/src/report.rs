@@ -1,6 +1,7 @@
 //! Turns what was set up into an enforcement report.
 
 use crate::enforcement::{Channel, Channels, Enforcement, Level};
+use crate::others::Narrowed;
 use crate::policy::{Mode, Network};
 use crate::rights;
 
@@ -22,6 +23,7 @@ pub(crate) struct Facts {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Isolation {
     pub(crate) pid_limit: bool,
+    pub(crate) narrowed: Narrowed,
 }
 
 /// Who commands run as.
@@ -120,6 +122,9 @@ fn left_open(facts: &Facts) -> Vec<String> {
                 say("Unix sockets in directories that commands may only read stay reachable: \
                      closing them needs Landlock ABI 9.");
             }
+            if isolation.narrowed == Narrowed::ByEntry && facts.user == User::Root {
+                say(SETTINGS_BY_ENTRY);
+            }
             if !isolation.pid_limit {
                 say("The number of processes is not limited for root: this Linux kernel has no \
                      such limit for a namespace (Linux 6.14 has).");
@@ -132,6 +137,9 @@ fn left_open(facts: &Facts) -> Vec<String> {
     }
     open
 }
+
+const SETTINGS_BY_ENTRY: &str = "Commands may read what others may in /etc, as it was when the jail was \
+     built: a file that is replaced or added since is out of reach until the next jail.";
 
 fn without_namespaces(abi: u32, user: User, say: &mut impl FnMut(&str)) {
     say("Commands can change mode, owner, times and extended attributes of the user's files \
@@ -160,9 +168,11 @@ fn without_namespaces(abi: u32, user: User, say: &mut impl FnMut(&str)) {
         );
     }
     if user == User::Root {
-        say("Commands run as root: they can read what only root may read in /usr and /opt, and a \
-             limit on processes does not bind them. Of /etc they may read what others may, as it was \
-             when the jail was built: a file that is replaced or added since is out of reach.");
+        say(
+            "Commands run as root: they can read what only root may read in /usr and /opt, list all \
+             directories in /etc, and a limit on processes does not bind them.",
+        );
+        say(SETTINGS_BY_ENTRY);
     }
 }
 
@@ -170,12 +180,14 @@ fn without_namespaces(abi: u32, user: User, say: &mut impl FnMut(&str)) {
 mod tests {
     use super::*;
 
+    const ISOLATION: Isolation = Isolation { pid_limit: true, narrowed: Narrowed::ByMount };
+
     fn facts() -> Facts {
         Facts {
             mode: Mode::Enforce,
             network: Network::Deny,
             landlock: Ok(7),
-            namespaces: Ok(Isolation { pid_limit: true }),
+            namespaces: Ok(ISOLATION),
             unfiltered: None,
             user: User::Ordinary,
         }
@@ -186,7 +198,7 @@ mod tests {
         assert_eq!(enforcement(&facts()).level, Level::Full);
         let without = Facts { namespaces: Err("refused".to_owned()), ..facts() };
         assert_eq!(enforcement(&without).level, Level::Kernel);
-        for namespaces in [Err("refused".to_owned()), Ok(Isolation { pid_limit: true })] {
+        for namespaces in [Err("refused".to_owned()), Ok(ISOLATION)] {
             let landlock = Err("not enabled".to_owned());
             let partial = enforcement(&Facts { landlock, namespaces, ..facts() });
             assert_eq!(partial.level, Level::Partial);
@@ -209,7 +221,7 @@ mod tests {
 
     #[test]
     fn without_filters_the_level_is_partial() {
-        for namespaces in [Err("refused".to_owned()), Ok(Isolation { pid_limit: true })] {
+        for namespaces in [Err("refused".to_owned()), Ok(ISOLATION)] {
             let unfiltered = Some("not built in".to_owned());
             let own = namespaces.is_ok();
             let without = enforcement(&Facts { unfiltered, namespaces, ..facts() });
@@ -232,7 +244,7 @@ mod tests {
 
     #[test]
     fn no_channel_leads_out_unless_the_policy_opens_it() {
-        for namespaces in [Err("refused".to_owned()), Ok(Isolation { pid_limit: true })] {
+        for namespaces in [Err("refused".to_owned()), Ok(ISOLATION)] {
             let closed = enforcement(&Facts { namespaces: namespaces.clone(), ..facts() });
             assert!(closed.channels.states.iter().all(|(_, state)| *state != Channel::Open));
             let network = Network::Allow;

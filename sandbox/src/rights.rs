@@ -74,11 +74,12 @@ pub enum DomainError {
     Landlock(#[from] RulesetError),
 }
 
-/// A domain that allows `grants` and forbids every other file right that the kernel knows. Fails
-/// where the kernel has no Landlock.
+/// A domain that allows `grants` and forbids every other file right that the kernel knows. Those of
+/// `entries` that are gone or were replaced since are left out. Fails where the kernel has no Landlock.
 pub(crate) fn domain(
     subject: Subject,
     grants: &[Grant],
+    entries: &[Grant],
     tcp: Tcp,
 ) -> Result<RulesetCreated, DomainError> {
     let mut rules = ruleset(AccessFs::from_all(NEWEST))?;
@@ -88,7 +89,12 @@ pub(crate) fn domain(
     }
     let mut domain = rules.scope(Scope::from_all(NEWEST))?.create()?;
     for grant in grants {
-        domain = add(domain, subject, grant)?;
+        domain = add(domain, subject, grant.rights, open(grant)?)?;
+    }
+    for entry in entries {
+        if let Ok(fd) = open(entry) {
+            domain = add(domain, subject, entry.rights, fd)?;
+        }
     }
     Ok(domain)
 }
@@ -122,13 +128,13 @@ fn ruleset(access: BitFlags<AccessFs>) -> Result<Ruleset, RulesetError> {
 fn add(
     domain: RulesetCreated,
     subject: Subject,
-    grant: &Grant,
+    rights: Rights,
+    fd: OwnedFd,
 ) -> Result<RulesetCreated, DomainError> {
-    let fd = open(grant)?;
     let file = rustix::fs::fstat(&fd)
         .map(|found| rustix::fs::FileType::from_raw_mode(found.st_mode))
         .is_ok_and(|kind| kind != rustix::fs::FileType::Directory);
-    let mut rights = bits(subject, grant.rights);
+    let mut rights = bits(subject, rights);
     if file {
         rights &= AccessFs::from_file(NEWEST);
     }

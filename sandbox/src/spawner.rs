@@ -118,7 +118,7 @@ fn set_up(plan: &Plan) -> Result<Role, Failure> {
     // them.
     set_child_subreaper(Some(getpid())).map_err(|e| failed("a subreaper")(e.into()))?;
     let Confined { call, unfiltered } = confine(plan, processes, narrowed)?;
-    let setup = Setup::Ready(Ready { pid_limit, unfiltered });
+    let setup = Setup::Ready(Ready { pid_limit, narrowed, unfiltered });
     Ok(Role::Serving { setup, domain: call })
 }
 
@@ -163,8 +163,12 @@ fn landlock(
 ) -> Result<Option<OwnedFd>, crate::rights::DomainError> {
     let call = call_domain()?;
     let mut grants = plan.grants.clone();
+    let mut entries = Vec::new();
     if narrowed == Narrowed::ByEntry {
-        grants = grants.into_iter().flat_map(by_mode).collect();
+        for grant in grants.iter_mut().filter(|grant| grant.rights == Rights::AsOthers) {
+            entries.extend(others::entries(&grant.path).shown);
+            grant.rights = Rights::List;
+        }
     }
     let own = |path: &'static str, rights| Grant { path: path.into(), rights, identity: None };
     grants.push(own(PROC, Rights::Read));
@@ -181,18 +185,8 @@ fn landlock(
     let own_network = processes == Processes::Own;
     let tcp =
         if plan.network == Network::Deny && !own_network { Tcp::Handled } else { Tcp::Untouched };
-    domain(Subject::Command, &grants, tcp)?.restrict_self()?;
+    domain(Subject::Command, &grants, &entries, tcp)?.restrict_self()?;
     Ok(call)
-}
-
-/// The grants in place of one that no mount narrows to what others may read.
-fn by_mode(grant: Grant) -> Vec<Grant> {
-    if grant.rights != Rights::AsOthers {
-        return vec![grant];
-    }
-    let mut grants = others::entries(&grant.path).shown;
-    grants.push(Grant { rights: Rights::List, ..grant });
-    grants
 }
 
 /// An error and its causes in one line, because it travels as text.
