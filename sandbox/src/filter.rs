@@ -91,12 +91,16 @@ fn refused(context: FilterContext) -> Result<Rules, seccompiler::BackendError> {
     if context.processes == Processes::Shared {
         rules.extend(SHARED_BY_KEY.iter().map(|call| (*call, Vec::new())));
     }
-    let namespaces = NAMESPACES
-        .iter()
-        .map(|flag| all(vec![bits(0, *flag, *flag)?]))
-        .collect::<Result<Vec<_>, _>>()?;
-    rules.insert(libc::SYS_unshare, namespaces.clone());
-    rules.insert(libc::SYS_clone, namespaces);
+    let with_any = |flags: &mut dyn Iterator<Item = &u64>| {
+        flags.map(|flag| all(vec![bits(0, *flag, *flag)?])).collect::<Result<Vec<_>, _>>()
+    };
+    // A supervisor takes an IPC namespace for its call. Commands lack the capability that this needs,
+    // and the user namespace in which they would have it is refused.
+    let own_ipc =
+        |flag: &&u64| context.processes == Processes::Own && **flag == libc::CLONE_NEWIPC as u64;
+    rules
+        .insert(libc::SYS_unshare, with_any(&mut NAMESPACES.iter().filter(|flag| !own_ipc(flag)))?);
+    rules.insert(libc::SYS_clone, with_any(&mut NAMESPACES.iter())?);
     let mut requests = vec![libc::TIOCSTI as u32, libc::TIOCLINUX as u32];
     if context.processes == Processes::Shared {
         // Where no mount does it, these protect files that commands may only read.
@@ -202,9 +206,10 @@ const NAMESPACES: [u64; 8] = [
     0x80,
 ];
 
-/// System V shared memory, semaphores and queues, which any process of the user reaches by number.
-/// The POSIX ones are files, which Landlock covers.
-const SHARED_BY_KEY: [c_long; 12] = [
+/// System V shared memory, semaphores and queues, which any process of the user reaches by number, and
+/// the names of POSIX queues: Landlock covers opening one, but not making and removing. Other POSIX
+/// ones are files in /dev/shm.
+const SHARED_BY_KEY: [c_long; 14] = [
     libc::SYS_shmget,
     libc::SYS_shmat,
     libc::SYS_shmctl,
@@ -217,6 +222,8 @@ const SHARED_BY_KEY: [c_long; 12] = [
     libc::SYS_msgsnd,
     libc::SYS_msgrcv,
     libc::SYS_msgctl,
+    libc::SYS_mq_open,
+    libc::SYS_mq_unlink,
 ];
 
 /// Sets a file's flags and project (Linux 6.17; not yet among libc's).

@@ -116,8 +116,14 @@ fn left_open(facts: &Facts) -> Vec<String> {
             without_namespaces(abi, facts.user, &mut say);
         }
         Ok(isolation) => {
-            say("A command can choose the processors on which the jail's other commands and its \
-                 spawner run: threads use the same system call to choose their own.");
+            say(
+                "A command can choose the processors on which the jail's other commands and their \
+                 supervisors run: threads use the same system call to choose their own.",
+            );
+            say(
+                "The calls of one jail share its loopback, its terminals and the files in /dev/shm, \
+                 as they share /tmp and the roots.",
+            );
             if abi < 9 {
                 say("Unix sockets in directories that commands may only read stay reachable: \
                      closing them needs Landlock ABI 9.");
@@ -214,9 +220,10 @@ mod tests {
     fn even_the_full_level_leaves_something_open() {
         let left = |abi| enforcement(&Facts { landlock: Ok(abi), ..facts() }).left_open;
         assert!(left(9)[0].contains("processors"), "{:?}", left(9));
-        assert_eq!(left(9).len(), 1);
-        assert!(left(8)[1].contains("sockets"), "{:?}", left(8));
-        assert_eq!(left(8).len(), 2);
+        assert!(left(9)[1].contains("share"), "{:?}", left(9));
+        assert_eq!(left(9).len(), 2);
+        assert!(left(8)[2].contains("sockets"), "{:?}", left(8));
+        assert_eq!(left(8).len(), 3);
     }
 
     #[test]

@@ -31,7 +31,7 @@ use crate::others::{self, Narrowed};
 use crate::plan::{Confinement, Plan, Ready, Setup};
 use crate::policy::{Mode as PolicyMode, Namespaces, Network};
 use crate::rights::{Grant, Rights, Tcp, call_domain, domain};
-use crate::supervisor::{Call, prepare, supervise};
+use crate::supervisor::{Call, CallIsolation, prepare, supervise};
 use crate::sys::{self, Fork, Wait};
 use crate::wire::{self, Blocking, StartReport};
 
@@ -67,9 +67,9 @@ fn serve(socket: OwnedFd) -> io::Result<()> {
             drop(socket);
             wait_outside()
         }
-        Ok(Role::Serving { setup, domain }) => {
+        Ok(Role::Serving { setup, domain, isolation }) => {
             wire::send(&socket, &setup.encode(), &[])?;
-            answer_calls(socket, domain.as_ref())
+            answer_calls(socket, domain.as_ref(), isolation)
         }
         Err(Failure { step, source }) => {
             let errno = source.raw_os_error();
@@ -100,6 +100,7 @@ enum Role {
     Serving {
         setup: Setup,
         domain: Option<OwnedFd>,
+        isolation: CallIsolation,
     },
 }
 
@@ -119,7 +120,11 @@ fn set_up(plan: &Plan) -> Result<Role, Failure> {
     set_child_subreaper(Some(getpid())).map_err(|e| failed("a subreaper")(e.into()))?;
     let Confined { call, unfiltered } = confine(plan, processes, narrowed)?;
     let setup = Setup::Ready(Ready { pid_limit, narrowed, unfiltered });
-    Ok(Role::Serving { setup, domain: call })
+    let isolation = match (processes, plan.confinement) {
+        (Processes::Shared, _) | (_, Confinement::None) => CallIsolation::Domain,
+        (Processes::Own, _) => CallIsolation::DomainAndIpc,
+    };
+    Ok(Role::Serving { setup, domain: call, isolation })
 }
 
 #[derive(Default)]
@@ -145,7 +150,7 @@ fn confine(plan: &Plan, processes: Processes, narrowed: Narrowed) -> Result<Conf
             .map_err(|error| failed("Landlock")(chain(&error)))?;
         tracing = Tracing::Allowed;
     }
-    drop_capabilities().map_err(failed("dropping capabilities"))?;
+    drop_capabilities(Kept::of(processes)).map_err(failed("dropping capabilities"))?;
     let sockets = Sockets::of(plan.network, processes);
     match filter::install(FilterContext { sockets, processes, tracing }) {
         Err(error) if plan.mode == PolicyMode::BestEffort => {
@@ -200,9 +205,28 @@ fn chain(error: &dyn std::error::Error) -> io::Error {
     io::Error::other(text)
 }
 
+/// Which capabilities a process of the jail keeps.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Kept {
+    /// Those of commands.
+    ForFiles,
+    /// Those, and the one by which a supervisor makes the IPC namespace of its call. It is not in the
+    /// bounding set, so no program regains it.
+    ForNamespaces,
+}
+
+impl Kept {
+    fn of(processes: Processes) -> Self {
+        match processes {
+            Processes::Own => Kept::ForNamespaces,
+            Processes::Shared => Kept::ForFiles,
+        }
+    }
+}
+
 /// Root keeps the capabilities that it needs for the files that it is granted; others keep none.
 /// This also reduces the bounding set: a program that runs as root regains what that holds.
-fn drop_capabilities() -> io::Result<()> {
+pub(crate) fn drop_capabilities(kept: Kept) -> io::Result<()> {
     let keep = if geteuid().is_root() {
         CapabilitySet::CHOWN
             | CapabilitySet::DAC_OVERRIDE
@@ -220,6 +244,10 @@ fn drop_capabilities() -> io::Result<()> {
             break;
         }
     }
+    let keep = match kept {
+        Kept::ForFiles => keep,
+        Kept::ForNamespaces => keep | CapabilitySet::SYS_ADMIN,
+    };
     let has = capabilities(None)?;
     let left = CapabilitySets {
         effective: has.effective & keep,
@@ -232,7 +260,7 @@ fn drop_capabilities() -> io::Result<()> {
 /// Waits until the first process of the namespaces, this one's child, has ended.
 fn wait_outside() -> io::Result<()> {
     set_no_new_privs(true)?;
-    drop_capabilities()?;
+    drop_capabilities(Kept::ForFiles)?;
     sys::reap(Wait::Block).map(|_| ())
 }
 
@@ -244,7 +272,11 @@ const RETRY: Timespec = Timespec { tv_sec: 0, tv_nsec: 20_000_000 };
 
 /// Keeps one spare supervisor that waits for the next call on the jail's socket, so no call waits
 /// for a fork. The next spare is forked while the call's program loads.
-fn answer_calls(socket: OwnedFd, domain: Option<&OwnedFd>) -> io::Result<()> {
+fn answer_calls(
+    socket: OwnedFd,
+    domain: Option<&OwnedFd>,
+    isolation: CallIsolation,
+) -> io::Result<()> {
     let (taken, take) = pipe_with(PipeFlags::CLOEXEC)?;
     let mut supervisors: Vec<Supervisor> = Vec::new();
     let mut spare: Option<Supervisor> = None;
@@ -253,7 +285,7 @@ fn answer_calls(socket: OwnedFd, domain: Option<&OwnedFd>) -> io::Result<()> {
             match sys::fork() {
                 Ok(Fork::Child) => {
                     drop((taken, supervisors));
-                    let call = wait_for_call(&socket, &take);
+                    let call = wait_for_call(&socket, &take, isolation);
                     drop((socket, take));
                     if let Some(call) = call {
                         supervise(call, domain.map(AsFd::as_fd));
@@ -299,10 +331,10 @@ fn answer_calls(socket: OwnedFd, domain: Option<&OwnedFd>) -> io::Result<()> {
 }
 
 /// Waits for a call, as a spare supervisor. `None` when the jail is gone.
-fn wait_for_call(socket: &OwnedFd, take: &OwnedFd) -> Option<Call> {
+fn wait_for_call(socket: &OwnedFd, take: &OwnedFd, isolation: CallIsolation) -> Option<Call> {
     // A supervisor without a call must die with the spawner.
     let _ = set_parent_process_death_signal(Some(Signal::KILL));
-    let ready = prepare();
+    let ready = prepare(isolation);
     loop {
         let (message, fds) = wire::receive(socket, Blocking::Allowed).ok()?;
         if let Ok([control, stdin, stdout, stderr]) = <[OwnedFd; 4]>::try_from(fds) {

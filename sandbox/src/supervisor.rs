@@ -13,6 +13,7 @@ use rustix::process::{Resource, Signal, getpid, getrlimit, set_child_subreaper, 
 use crate::command::Stage;
 use crate::descendants::{kill_descendants, signal_others};
 use crate::policy::Limits;
+use crate::spawner::{Kept, drop_capabilities};
 use crate::sys::{self, Launch, Reaped, Wait};
 use crate::waiting::{Waiting, find_waiting};
 use crate::wire::{ExitReport, Order, Request, StartReport, receive_order};
@@ -39,8 +40,23 @@ pub(crate) struct Call {
     pub(crate) ready: io::Result<()>,
 }
 
+/// What isolates the calls of a jail from each other.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum CallIsolation {
+    /// A Landlock domain for each call.
+    Domain,
+    /// And an IPC namespace, which ends with the call's last process, and all that is in it.
+    DomainAndIpc,
+}
+
 /// Prepares a supervisor before it has a call.
-pub(crate) fn prepare() -> io::Result<()> {
+pub(crate) fn prepare(isolation: CallIsolation) -> io::Result<()> {
+    if isolation == CallIsolation::DomainAndIpc {
+        let own = sys::unshare(libc::CLONE_NEWIPC);
+        // Whatever became of it: a supervisor with a call has no rights that the call lacks.
+        drop_capabilities(Kept::ForFiles)?;
+        own?;
+    }
     setsid()?;
     set_child_subreaper(Some(getpid()))?;
     // For people who read a list of processes.

@@ -1,11 +1,10 @@
 //! System calls that would change the jail, or the machine.
 
-use std::io;
 use std::os::fd::AsRawFd;
 
 use sandbox::{ExitStatus, Level};
 
-use crate::attack::{Allowed, Attempts, Denied, Fates, Named, assert_all, assert_same, unjailed};
+use crate::attack::{Allowed, Attempts, Denied, Fates, Named, assert_all, assert_same};
 use crate::case::{Case, stories};
 use crate::fixture::Fixture;
 use crate::raw::{self, Word, call};
@@ -15,7 +14,7 @@ pub(crate) fn stories() -> Vec<Case> {
         what_no_command_needs_is_refused,
         new_namespaces_are_refused,
         other_calling_conventions_are_no_way_around,
-        message_queues_and_shared_memory_of_others_are_out_of_reach,
+        capabilities_are_those_for_work_on_files,
     ]
 }
 
@@ -24,7 +23,6 @@ pub(crate) const ATTACKS: &[Named] = &[
     ("namespaces", make_namespaces),
     ("32 bit", call_by_interrupt),
     ("x32", call_by_x32_number),
-    ("ipc", use_ipc),
 ];
 
 fn what_no_command_needs_is_refused(level: Level) {
@@ -49,6 +47,21 @@ fn new_namespaces_are_refused(level: Level) {
     assert_same(&fates, &expected);
 }
 
+/// The spawner has one more, for the IPC namespace of each call, that no program gets.
+fn capabilities_are_those_for_work_on_files(level: Level) {
+    let status = Fixture::new(level).succeeds("cat /proc/self/status");
+    let set = |name: &str| {
+        let line = status.lines().find_map(|line| line.strip_prefix(name)).unwrap();
+        u64::from_str_radix(line.trim_start_matches(':').trim(), 16).unwrap()
+    };
+    // CHOWN, DAC_OVERRIDE, FOWNER, FSETID and KILL.
+    let for_files = if rustix::process::geteuid().is_root() { 0b11_1011 } else { 0 };
+    for name in ["CapPrm", "CapEff"] {
+        assert_eq!(set(name), for_files, "{name}\n{status}");
+    }
+    assert_eq!(set("CapInh") | set("CapAmb"), 0, "{status}");
+}
+
 fn other_calling_conventions_are_no_way_around(level: Level) {
     let fixture = Fixture::new(level);
     if cfg!(target_arch = "x86_64") {
@@ -60,31 +73,6 @@ fn other_calling_conventions_are_no_way_around(level: Level) {
     }
     // The same program with calls of its own kind.
     assert_eq!(fixture.succeeds("echo 64 bit"), "64 bit\n");
-}
-
-fn message_queues_and_shared_memory_of_others_are_out_of_reach(level: Level) {
-    let outside = Ipc::make().unwrap();
-    let words = [outside.segment.to_string(), outside.queue.clone()];
-    assert_all(&unjailed("ipc", &words), Allowed);
-    let fates = Fixture::new(level).attack("ipc", &words);
-    let expected = match level {
-        // There are own ones, and these are not among them.
-        Level::Full => [
-            ("attach memory", Denied(libc::EINVAL)),
-            ("open queue", Denied(libc::ENOENT)),
-            ("own memory", Allowed),
-            ("own semaphores", Allowed),
-            ("own messages", Allowed),
-        ],
-        _ => [
-            ("attach memory", Denied(libc::EPERM)),
-            ("open queue", Denied(libc::EACCES)),
-            ("own memory", Denied(libc::EPERM)),
-            ("own semaphores", Denied(libc::EPERM)),
-            ("own messages", Denied(libc::EPERM)),
-        ],
-    };
-    crate::attack::assert_fates(&fates, &expected);
 }
 
 /// Arguments that do no harm where the call is let through: flags and addresses that it rejects.
@@ -201,65 +189,5 @@ fn call_by_x32_number(attempts: &mut Attempts, _: &[String]) {
     attempts.make("getpid", || call(X32 | libc::SYS_getpid, &mut []));
     attempts.make("unshare", || {
         call(X32 | libc::SYS_unshare, &mut [Word::Number(libc::CLONE_NEWUSER.into())])
-    });
-}
-
-/// Shared memory and a message queue that belong to nobody's jail.
-struct Ipc {
-    segment: i64,
-    queue: String,
-}
-
-impl Ipc {
-    fn make() -> io::Result<Self> {
-        let private = Word::Number(libc::IPC_PRIVATE.into());
-        let segment =
-            call(libc::SYS_shmget, &mut [private, Word::Number(4096), Word::Number(0o600)])?;
-        let queue = format!("story-{}-{segment}", std::process::id());
-        open_queue(&queue, libc::O_CREAT)?;
-        Ok(Self { segment, queue })
-    }
-}
-
-impl Drop for Ipc {
-    fn drop(&mut self) {
-        let words = [self.segment, libc::IPC_RMID.into(), 0].map(Word::Number);
-        let _ = call(libc::SYS_shmctl, &mut { words });
-        let name = std::ffi::CString::new(self.queue.as_str()).unwrap();
-        let _ = call(libc::SYS_mq_unlink, &mut [Word::Text(&name)]);
-    }
-}
-
-fn open_queue(name: &str, flags: i32) -> io::Result<i64> {
-    let name = std::ffi::CString::new(name).unwrap();
-    let words = [
-        Word::Text(&name),
-        Word::Number((libc::O_RDWR | flags).into()),
-        Word::Number(0o600),
-        Word::Number(0),
-    ];
-    call(libc::SYS_mq_open, &mut { words })
-}
-
-fn use_ipc(attempts: &mut Attempts, words: &[String]) {
-    let numbers = |number, words: &[i32]| {
-        call(number, &mut words.iter().map(|n| Word::Number((*n).into())).collect::<Vec<_>>())
-    };
-    let (private, mode) = (libc::IPC_PRIVATE, 0o600);
-    let remove = libc::IPC_RMID;
-    let segment: i32 = words[0].parse().unwrap();
-    attempts.make("attach memory", || numbers(libc::SYS_shmat, &[segment, 0, 0]));
-    attempts.make("open queue", || open_queue(&words[1], 0));
-    attempts.make("own memory", || {
-        let id = numbers(libc::SYS_shmget, &[private, 4096, mode])? as i32;
-        numbers(libc::SYS_shmctl, &[id, remove, 0])
-    });
-    attempts.make("own semaphores", || {
-        let id = numbers(libc::SYS_semget, &[private, 1, mode])? as i32;
-        numbers(libc::SYS_semctl, &[id, 0, remove])
-    });
-    attempts.make("own messages", || {
-        let id = numbers(libc::SYS_msgget, &[private, mode])? as i32;
-        numbers(libc::SYS_msgctl, &[id, remove, 0])
     });
 }

@@ -3,6 +3,7 @@
 mod calls;
 mod file_jobs;
 mod hiding;
+mod ipc;
 mod kernel;
 mod leading;
 mod machine;
@@ -28,6 +29,7 @@ pub(crate) fn stories() -> Vec<Case> {
         processes::stories(),
         calls::stories(),
         hiding::stories(),
+        ipc::stories(),
         kernel::stories(),
         leading::stories(),
         machine::stories(),
@@ -47,6 +49,7 @@ pub(crate) fn attacks() -> Vec<attack::Named> {
         processes::ATTACKS,
         calls::ATTACKS,
         hiding::ATTACKS,
+        ipc::ATTACKS,
         kernel::ATTACKS,
         sockets::ATTACKS,
         stock::ATTACKS,
