@@ -145,7 +145,8 @@ impl HostLog {
     }
 
     /// Ends the way through the host's service: waits until what is waiting is with the host, or the
-    /// host has failed to take one request, for which it has 100 ms from here on.
+    /// host has failed to take one request, for which it has 100 ms from here on. What is said from here
+    /// on goes the other way.
     pub async fn finish(&self) {
         self.shared.stopping.send_replace(true);
         loop {
@@ -162,8 +163,10 @@ impl HostLog {
 
     fn push(&self, record: LogRecord) {
         let mut state = self.shared.lock();
+        // What comes while the last entries go must not keep them from being the last.
         let is_carried = matches!(state.link, LinkState::Dialling | LinkState::Carrying)
-            && state.waiting.len() < MOST_WAITING;
+            && state.waiting.len() < MOST_WAITING
+            && !*self.shared.stopping.borrow();
         if is_carried {
             state.waiting.push_back(record);
             drop(state);

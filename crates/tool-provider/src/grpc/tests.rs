@@ -13,6 +13,7 @@ use tonic::Code;
 use tonic::body::Body;
 use tonic::transport::{Channel, Endpoint, Server};
 use tower::{Service, service_fn};
+use tracing_subscriber::filter::{LevelFilter, Targets};
 use tracing_subscriber::layer::SubscriberExt as _;
 
 use super::*;
@@ -297,15 +298,47 @@ async fn the_host_hears_what_happened_to_a_cancelled_call() {
 }
 
 #[tokio::test]
-async fn a_host_without_a_log_costs_nothing_but_one_dial() {
-    let log = HostLog::default();
+async fn an_entry_goes_one_way_through_the_host_while_it_takes_it_and_otherwise_elsewhere() {
+    let elsewhere = Arc::new(Mutex::new(Vec::new()));
+    let written = elsewhere.clone();
+    let log = HostLog::new(move |record| written.lock().unwrap().push(record.message.clone()));
+    let (heard, mut entries) = async_mpsc::unbounded_channel();
+    let channel = connect(host_callbacks(move |entry| heard.send(entry.message).unwrap())).await;
+    log.dial_with(move || {
+        let channel = channel.clone();
+        async move { Ok(channel) }
+    });
+    // Not what the connection itself says of carrying an entry.
+    let targets = Targets::new().with_target("tool_provider", LevelFilter::TRACE);
+    let subscriber = tracing_subscriber::registry().with(targets).with(log.layer());
+    let _guard = tracing::subscriber::set_default(subscriber);
+    let ours = |level: &str| format!("{level} of this test");
+    tracing::info!("{}", ours("before"));
+    log.connect();
+    tracing::debug!("{}", ours("debug"));
+    while entries.recv().await.unwrap() != ours("debug") {}
+    log.finish().await;
+    tracing::info!("{}", ours("after"));
+    let elsewhere = elsewhere.lock().unwrap();
+    let elsewhere: Vec<&String> =
+        elsewhere.iter().filter(|message| message.ends_with("of this test")).collect();
+    assert_eq!(elsewhere, [&ours("before"), &ours("after")]);
+}
+
+#[tokio::test]
+async fn a_host_without_a_log_costs_one_dial_and_no_entry() {
+    let elsewhere = Arc::new(Mutex::new(Vec::new()));
+    let written = elsewhere.clone();
+    let log = HostLog::new(move |record| written.lock().unwrap().push(record.message.clone()));
     log.dial_with(|| async { Err("no such service".into()) });
     let subscriber = tracing_subscriber::registry().with(log.layer());
     let _guard = tracing::subscriber::set_default(subscriber);
     tracing::info!("before");
     log.connect();
+    tracing::info!("while it is dialled");
     log.finish().await;
     tracing::info!("after");
     log.connect();
     log.finish().await;
+    assert_eq!(*elsewhere.lock().unwrap(), ["before", "while it is dialled", "after"]);
 }
