@@ -6,6 +6,7 @@
 //! for multiplexing, all share one connection and the stream carries knocks (see `mux`).
 
 use std::io;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -100,6 +101,7 @@ pub struct Broker {
 struct Inner {
     link: Link,
     tls: Option<Tls>,
+    sockets_in: Option<PathBuf>,
     state: Mutex<State>,
     arrived: Notify,
     /// Held from a knock until its stream has begun: knocks carry no other tie to their stream.
@@ -119,11 +121,12 @@ pub(super) enum Link {
 }
 
 impl Broker {
-    pub(super) fn new(link: Link, tls: Option<Tls>) -> Self {
+    pub(super) fn new(link: Link, tls: Option<Tls>, sockets_in: Option<PathBuf>) -> Self {
         Broker {
             inner: Arc::new(Inner {
                 link,
                 tls,
+                sockets_in,
                 state: Mutex::default(),
                 arrived: Notify::new(),
                 dialling: Arc::default(),
@@ -133,6 +136,13 @@ impl Broker {
                 closed: CancellationToken::new(),
             }),
         }
+    }
+
+    /// The directory in which this side's unix sockets lie, where it has such: one of the plugin's own
+    /// unless the host named one. What the plugin starts should be kept out of it.
+    #[must_use]
+    pub fn socket_directory(&self) -> Option<&Path> {
+        self.inner.sockets_in.as_deref()
     }
 
     /// An id that this side has not accepted under yet. The two sides count apart.

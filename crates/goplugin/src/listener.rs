@@ -9,6 +9,7 @@ use std::net::{Ipv4Addr, TcpListener as StdTcpListener};
 use std::ops::RangeInclusive;
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use rustix::fs::{FileType, Gid, Mode};
@@ -22,14 +23,16 @@ use crate::duplex::Duplex;
 use crate::handshake::Address;
 use crate::tls::Tls;
 
+mod own_directory;
 mod peer;
 mod stale_sockets;
 
+pub(super) use own_directory::OwnDirectory;
 pub(super) use peer::Peers;
 pub(super) use stale_sockets::remove_stale_sockets;
 
-/// Start of every socket's file name, so that a later start knows its own leftovers. The process
-/// number and a random number follow.
+/// Start of the name of every socket's file, or of the directory that holds a process's sockets, so that
+/// a later start knows its own leftovers. The process number and a random number follow.
 pub(super) const SOCKET_PREFIX: &str = "plugin-rs-";
 
 /// Longest path that fits into a socket address on Linux (108 bytes with the final NUL).
@@ -65,6 +68,14 @@ pub enum ListenError {
     #[error("cannot listen on {path} (TMPDIR or the host chooses the directory)")]
     Bind {
         /// The socket's path.
+        path: PathBuf,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// The directory for the sockets could not be made.
+    #[error("cannot make the directory {path} for sockets (TMPDIR chooses where)")]
+    Directory {
+        /// The directory's path.
         path: PathBuf,
         /// What the system said.
         source: io::Error,
@@ -142,16 +153,47 @@ impl PortRange {
 #[derive(Clone, Debug)]
 pub(super) enum SocketRules {
     /// Unix sockets in a directory, for one user or for one group as well.
-    Unix { directory: PathBuf, group: Option<String>, peers: Peers },
+    Unix { directory: PathBuf, naming: Naming, group: Option<String>, peers: Peers },
     /// Ports of the loopback interface. Connections cannot be distinguished.
     Tcp { ports: PortRange },
 }
 
+/// How sockets are named.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Naming {
+    /// After the process, in a directory that others use too.
+    Full,
+    /// Briefly, in a directory of the process's own.
+    Brief,
+}
+
 impl SocketRules {
+    /// Moves the sockets to a new directory within the one that these name, which is removed with what
+    /// this returns.
+    pub(super) fn in_own_directory(self) -> Result<(Self, Option<OwnDirectory>), ListenError> {
+        match self {
+            SocketRules::Unix { directory, group, peers, .. } => {
+                let own = OwnDirectory::make(&directory, group.as_deref())?;
+                let directory = own.path().to_owned();
+                let naming = Naming::Brief;
+                Ok((SocketRules::Unix { directory, naming, group, peers }, Some(own)))
+            }
+            SocketRules::Tcp { .. } => Ok((self, None)),
+        }
+    }
+
+    /// Where unix sockets go.
+    pub(super) fn directory(&self) -> Option<&Path> {
+        match self {
+            SocketRules::Unix { directory, .. } => Some(directory),
+            SocketRules::Tcp { .. } => None,
+        }
+    }
+
     pub(super) fn bind(&self) -> Result<Listener, ListenError> {
         match self {
-            SocketRules::Unix { directory, group, peers } => {
-                bind_unix(directory, group.as_deref(), *peers)
+            SocketRules::Unix { directory, naming, group, peers } => {
+                bind_unix(directory, *naming, group.as_deref(), *peers)
             }
             SocketRules::Tcp { ports } => bind_tcp(*ports),
         }
@@ -273,12 +315,18 @@ pub(super) async fn connect(address: &Address) -> io::Result<Duplex> {
     }
 }
 
-fn bind_unix(directory: &Path, group: Option<&str>, peers: Peers) -> Result<Listener, ListenError> {
-    let directory = std::path::absolute(directory).unwrap_or_else(|_| directory.to_path_buf());
-    if directory.to_str().is_none_or(|text| text.contains(['|', '\n', '\r'])) {
-        return Err(ListenError::PathUnwritable { directory });
-    }
-    let name = format!("{SOCKET_PREFIX}{}-{:016x}", std::process::id(), random());
+fn bind_unix(
+    directory: &Path,
+    naming: Naming,
+    group: Option<&str>,
+    peers: Peers,
+) -> Result<Listener, ListenError> {
+    static MADE: AtomicUsize = AtomicUsize::new(0);
+    let directory = writable(directory)?;
+    let name = match naming {
+        Naming::Full => format!("{SOCKET_PREFIX}{}-{:016x}", std::process::id(), random()),
+        Naming::Brief => MADE.fetch_add(1, Ordering::Relaxed).to_string(),
+    };
     let path = directory.join(name);
     let socket = listen_privately(&path).map_err(|errno| match errno {
         Errno::NAMETOOLONG => ListenError::PathTooLong { path: path.clone() },
@@ -286,7 +334,7 @@ fn bind_unix(directory: &Path, group: Option<&str>, peers: Peers) -> Result<List
     })?;
     let file = SocketFile(path.clone());
     if let Some(group) = group {
-        open_to_group(&path, group)?;
+        open_to_group(&path, group, Mode::RUSR | Mode::WUSR | Mode::RGRP | Mode::WGRP)?;
     }
     let socket = std::os::unix::net::UnixListener::from(socket);
     Ok(Listener {
@@ -294,6 +342,15 @@ fn bind_unix(directory: &Path, group: Option<&str>, peers: Peers) -> Result<List
         address: Address::Unix(path),
         file: Some(file),
     })
+}
+
+/// The absolute path of a directory, if a handshake line can carry it.
+fn writable(directory: &Path) -> Result<PathBuf, ListenError> {
+    let directory = std::path::absolute(directory).unwrap_or_else(|_| directory.to_path_buf());
+    match directory.to_str().is_none_or(|text| text.contains(['|', '\n', '\r'])) {
+        true => Err(ListenError::PathUnwritable { directory }),
+        false => Ok(directory),
+    }
 }
 
 /// Binds so that the file never exists with more rights than the owner's: on Linux it takes over
@@ -310,8 +367,9 @@ fn listen_privately(path: &Path) -> Result<OwnedFd, Errno> {
     Ok(socket)
 }
 
-/// What a host asks for by PLUGIN_UNIX_SOCKET_GROUP: a group's name or its number.
-fn open_to_group(path: &Path, group: &str) -> Result<(), ListenError> {
+/// What a host asks for by PLUGIN_UNIX_SOCKET_GROUP: a group's name or its number. The group gets
+/// what `mode` gives it, of a socket or of its directory.
+fn open_to_group(path: &Path, group: &str, mode: Mode) -> Result<(), ListenError> {
     let failed = |advice, source| ListenError::Group { group: group.to_owned(), advice, source };
     let gid = match group.parse() {
         Ok(gid) => gid,
@@ -321,7 +379,7 @@ fn open_to_group(path: &Path, group: &str) -> Result<(), ListenError> {
     };
     let refused = |errno: Errno| failed("is this user a member of it?", Some(errno.into()));
     rustix::fs::chown(path, None, Some(Gid::from_raw(gid))).map_err(refused)?;
-    rustix::fs::chmod(path, Mode::RUSR | Mode::WUSR | Mode::RGRP | Mode::WGRP).map_err(refused)
+    rustix::fs::chmod(path, mode).map_err(refused)
 }
 
 fn group_id(name: &str) -> io::Result<Option<u32>> {

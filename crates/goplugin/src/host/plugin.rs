@@ -21,7 +21,7 @@ use crate::HEALTH_NAME;
 use crate::broker::{Broker, BrokerError, Link, Served};
 use crate::duplex::Duplex;
 use crate::handshake::{Address, HandshakeLine, MultiplexField};
-use crate::listener::{self, Peers, SocketRules, temporary_directory};
+use crate::listener::{self, Naming, Peers, SocketRules, temporary_directory};
 use crate::malloc;
 use crate::mux::Mux;
 use crate::pb::Empty;
@@ -85,6 +85,7 @@ impl Plugin {
             Multiplex::Off => {
                 let rules = SocketRules::Unix {
                     directory: temporary_directory(Some(&std::env::temp_dir())).0,
+                    naming: Naming::Full,
                     group: None,
                     peers: Peers::Anyone,
                 };
@@ -98,7 +99,7 @@ impl Plugin {
         };
         let main = secure(main, tls.as_ref()).await.map_err(LaunchError::Connect)?;
         let channel = channel(main, transport, tls.clone()).await?;
-        let broker = Broker::new(link, tls);
+        let broker = Broker::new(link, tls, None);
         let broker_stream = tokio::spawn(carry(broker.clone(), channel.clone()));
         let line = line.clone();
         let served = Mutex::default();

@@ -8,7 +8,7 @@ use tokio_rustls::rustls::pki_types::CertificateDer;
 use super::error::ServeError;
 use super::serve::Listen;
 use crate::handshake::{Cookie, choose_version, parse_versions, parses_as_true, variable};
-use crate::listener::{Peers, PortRange, SocketRules, Temporary, temporary_directory};
+use crate::listener::{Naming, Peers, PortRange, SocketRules, Temporary, temporary_directory};
 use crate::tls::certificate_from_pem;
 
 /// The handshake's variables as the host set them.
@@ -33,6 +33,17 @@ pub(super) struct Wanted {
     pub(super) host: Option<CertificateDer<'static>>,
     /// Where sockets go, and who may connect.
     pub(super) rules: SocketRules,
+    /// Whether they go into a directory of their own there.
+    pub(super) directory: Directory,
+}
+
+/// Where a plugin's sockets lie.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Directory {
+    /// In the one that the host named: it may look for them there.
+    Named,
+    /// In a new one.
+    Own,
 }
 
 /// Whether a host launched this process.
@@ -98,12 +109,17 @@ impl HandshakeEnvironment {
         let rules = match listen {
             Listen::Unix => SocketRules::Unix {
                 directory: self.socket_directory(),
+                naming: Naming::Full,
                 group: self.socket_group()?,
                 peers: Peers::NoDescendants,
             },
             Listen::Tcp => SocketRules::Tcp { ports: self.ports()? },
         };
-        Ok(Wanted { version, host, rules })
+        let directory = match self.socket_directory {
+            Some(_) => Directory::Named,
+            None => Directory::Own,
+        };
+        Ok(Wanted { version, host, rules, directory })
     }
 
     /// The host's certificate in PEM, when it wants AutoMTLS.

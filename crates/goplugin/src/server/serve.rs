@@ -3,6 +3,7 @@
 use std::future::Future;
 use std::io::{self, Write};
 use std::os::fd::OwnedFd;
+use std::path::Path;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
@@ -16,7 +17,7 @@ use tonic::transport::Server;
 use tonic_health::ServingStatus;
 
 use super::builtin::{BrokerStream, Controller};
-use super::environment::{HandshakeEnvironment, Wanted};
+use super::environment::{Directory, HandshakeEnvironment, Wanted};
 use super::error::ServeError;
 use super::lifetime::{HostWatch, StopReason, host_died, stop_signals};
 use super::stdio::{StandardStreams, Stdio};
@@ -24,7 +25,7 @@ use crate::HEALTH_NAME;
 use crate::broker::{Broker, Link};
 use crate::duplex::Duplex;
 use crate::handshake::{Cookie, HandshakeLine, MultiplexField};
-use crate::listener::{SocketFile, remove_stale_sockets, secured};
+use crate::listener::{OwnDirectory, SocketFile, remove_stale_sockets, secured};
 use crate::malloc;
 use crate::mux::Mux;
 use crate::pb::grpc_broker_server::GrpcBrokerServer;
@@ -177,13 +178,14 @@ pub(crate) struct Prepared {
     connections: mpsc::Receiver<Duplex>,
     /// Removed when this is dropped, on whatever path.
     file: Option<SocketFile>,
+    directory: Option<OwnDirectory>,
 }
 
 impl Prepared {
     /// Binds the socket and, when the host wants TLS, makes a certificate.
     pub(crate) fn new(settings: &Settings) -> Result<Self, ServeError> {
         let environment = &settings.environment;
-        let Wanted { version, host, rules } =
+        let Wanted { version, host, rules, directory } =
             environment.wanted(&settings.versions, settings.listen)?;
         let identity = match host {
             None => None,
@@ -193,7 +195,12 @@ impl Prepared {
                 Some((own, tls))
             }
         };
+        let (rules, directory) = match directory {
+            Directory::Named => (rules, None),
+            Directory::Own => rules.in_own_directory()?,
+        };
         let listener = rules.bind()?;
+        let sockets_in = rules.directory().map(Path::to_owned);
         let line = HandshakeLine {
             version,
             address: listener.address().clone(),
@@ -214,9 +221,10 @@ impl Prepared {
         };
         Ok(Prepared {
             line,
-            broker: Broker::new(link, tls.clone()),
+            broker: Broker::new(link, tls.clone(), sockets_in),
             connections: secured(raw, tls),
             file,
+            directory,
         })
     }
 
@@ -246,7 +254,7 @@ impl Prepared {
     {
         let (health, health_service) = tonic_health::server::health_reporter();
         health.set_service_status(HEALTH_NAME, ServingStatus::Serving).await;
-        let Prepared { broker, connections, file: _file, .. } = self;
+        let Prepared { broker, connections, directory: _directory, file: _file, .. } = self;
         let services = services(broker.clone())
             .with(health_service)
             .with(GrpcBrokerServer::new(BrokerStream(broker.clone())))
