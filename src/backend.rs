@@ -3,7 +3,7 @@
 use std::fmt::Display;
 use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use sandbox::{Commands, Enforcement, Jail, JailError, Policy, SubmitError};
 use tool_provider::config::{ConfigureError, Fault};
@@ -44,6 +44,8 @@ pub struct WorkspaceBackend {
     /// and a session keeps what it knows.
     locks: Arc<LockTable>,
     sessions: Arc<Sessions>,
+    /// Where this process listens.
+    sockets: OnceLock<PathBuf>,
 }
 
 impl WorkspaceBackend {
@@ -55,7 +57,12 @@ impl WorkspaceBackend {
 
     /// A backend that reads `host_env` at each Configure.
     pub fn new(host_env: impl Fn() -> io::Result<HostEnv> + Send + Sync + 'static) -> Self {
-        Self { host_env: Box::new(host_env), locks: Arc::default(), sessions: Arc::default() }
+        Self {
+            host_env: Box::new(host_env),
+            locks: Arc::default(),
+            sessions: Arc::default(),
+            sockets: OnceLock::new(),
+        }
     }
 
     /// Opens and builds everything that `config` names. `faults` is what was found so far: the
@@ -92,6 +99,7 @@ impl WorkspaceBackend {
             return Err(ConfigureError::single(Fault::written("roots", "names no directory")));
         };
         let mut policy = policy(config, &workspace);
+        policy.sockets = self.sockets.get().cloned();
         policy.file_private = state.as_ref().ok().map(|state| state.path().to_owned());
         let jail =
             Jail::build(&policy).map_err(|error| ConfigureError::single(jail_fault(&error)))?;
@@ -174,6 +182,11 @@ impl Backend for WorkspaceBackend {
     fn not_configured(&self) -> ToolError {
         ToolError::permission_denied("not configured: no roots")
             .with_hint("the host has to call Configure first, with at least one directory in roots")
+    }
+
+    fn listens_in(&self, directory: &Path) {
+        // The first one counts: a process listens once.
+        let _ = self.sockets.set(directory.to_owned());
     }
 
     fn configure(&self, block: &Payload) -> Result<Configuration<Files>, ConfigureError> {
@@ -358,6 +371,7 @@ fn jail_fault(error: &JailError) -> Fault {
                  set TMPDIR to a directory that exists and can be written"
             ),
         ),
+        JailError::SocketsInReach { .. } => Fault::written("roots", problem),
         _ => Fault::machine("sandbox", problem),
     }
 }

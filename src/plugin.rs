@@ -112,7 +112,11 @@ async fn serve_provider<S: State>(
     let provider = Arc::new(provider);
     let service = ToolService::new(provider.clone(), host_log.clone()).into_server();
     let log = host_log.clone();
-    let services = |broker: Broker| {
+    let listener = provider.clone();
+    let services = move |broker: Broker| {
+        if let Some(directory) = broker.socket_directory() {
+            listener.listens_in(directory);
+        }
         log.dial_with(move || {
             let broker = broker.clone();
             async move { broker.dial(HOST_CALLBACKS).await.map_err(Into::into) }

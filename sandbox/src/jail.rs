@@ -10,9 +10,10 @@ use crate::cgroup;
 use crate::command::{Command, Running, StartError};
 use crate::enforcement::Enforcement;
 use crate::explain::{self, Access, Explanation, Granted, Setting, Subject};
-use crate::grants::{GrantError, Grants, PROC, ordered};
+use crate::grants::{Grants, PROC, ordered};
 use crate::launcher::{Spawner, SpawnerError};
 use crate::masks;
+use crate::own_sockets;
 use crate::plan::{Confinement, Plan, Ready};
 use crate::policy::{Commands, Limits, Mode, Namespaces, Network, Policy};
 use crate::private::{Private, PrivateDirs, PrivateError, user_dir_path};
@@ -20,6 +21,10 @@ use crate::report::{self, Facts, Isolation, User};
 use crate::rights::{DomainError, Grant, Rights, Tcp, domain, identity};
 use crate::sys;
 use crate::workers::{Confine, FileJob, SubmitError, Workers};
+
+pub use error::JailError;
+
+mod error;
 
 /// A jail. Dropping it lets running jobs and commands end. The spawner ends after the last command.
 #[derive(Debug)]
@@ -36,52 +41,6 @@ pub struct Jail {
     files: Vec<Grant>,
     commands: Vec<Grant>,
     withheld: Option<PathBuf>,
-}
-
-/// Why a jail could not be built.
-#[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
-pub enum JailError {
-    /// The kernel cannot enforce file rights, and the policy demands it.
-    #[error(
-        "this Linux kernel cannot enforce file rights: it has no Landlock (Linux 5.13 with \
-         `landlock` among its security modules); `sandbox = \"best_effort\"` accepts less"
-    )]
-    NoLandlock(#[source] io::Error),
-    /// A path of the policy cannot be granted.
-    #[error(transparent)]
-    Grant(#[from] GrantError),
-    /// Cannot make the Landlock domain of the file workers.
-    #[error("cannot confine file jobs")]
-    Domain(#[from] DomainError),
-    /// The machine grants no namespaces, and the policy wants no less.
-    #[error(
-        "no namespaces can be had here: {0}; `sandbox = \"enforce\"` accepts the level kernel, which \
-         needs none"
-    )]
-    NoNamespaces(String),
-    /// Cannot start or confine a worker thread.
-    #[error(transparent)]
-    Worker(#[from] SubmitError),
-    /// Cannot make the private directories.
-    #[error(transparent)]
-    Private(#[from] PrivateError),
-    /// The private directories would lie where commands may write. Commands could then lay traps
-    /// for the provider, which makes and removes files there with all its rights.
-    #[error(
-        "the jail's private directories cannot lie in {}: commands may write {}; set TMPDIR to a \
-         directory outside it",
-        path.display(), writable.display()
-    )]
-    PrivateInReach {
-        /// Where the private directories would lie.
-        path: PathBuf,
-        /// The path that commands may write and that holds them.
-        writable: PathBuf,
-    },
-    /// Cannot start the spawner.
-    #[error(transparent)]
-    Spawner(#[from] SpawnerError),
 }
 
 impl Jail {
@@ -261,7 +220,14 @@ fn start(policy: &Policy, grants: &Grants, confinement: Confinement) -> Result<S
         (_, Namespaces::Auto) if everything => "the policy grants the root directory".to_owned(),
         (_, Namespaces::Auto) => {
             let dirs = PrivateDirs::make(&base)?;
-            let (plan, private) = in_namespaces(policy, grants, confinement, &dirs)?;
+            let (mut plan, private) = in_namespaces(policy, grants, confinement, &dirs)?;
+            if let Some(path) = sockets(policy) {
+                let hidden = own_sockets::hidden(grants, &path).map_err(|granted| {
+                    JailError::SocketsInReach { granted: granted.to_owned(), path: path.clone() }
+                })?;
+                plan.masks.extend(hidden.masks);
+                plan.held = hidden.held;
+            }
             match Spawner::start(program, &plan, dirs) {
                 Ok((spawner, ready)) => return Ok(isolated(spawner, ready, &plan, private)),
                 Err(error @ SpawnerError::Start { .. }) => return Err(error.into()),
@@ -271,6 +237,11 @@ fn start(policy: &Policy, grants: &Grants, confinement: Confinement) -> Result<S
     };
     if policy.mode == Mode::Full {
         return Err(JailError::NoNamespaces(refused));
+    }
+    if let (Confinement::Whole, Some(path)) = (confinement, sockets(policy))
+        && let Some(granted) = grants.writable(&path)
+    {
+        return Err(JailError::SocketsInReach { granted: granted.to_owned(), path });
     }
     let dirs = PrivateDirs::make(&base)?;
     let (plan, private) = in_place(policy, grants, confinement, &dirs)?;
@@ -283,6 +254,12 @@ fn start(policy: &Policy, grants: &Grants, confinement: Confinement) -> Result<S
         namespaces: Err(refused),
         unfiltered,
     })
+}
+
+/// The directory of the program's own sockets, resolved.
+fn sockets(policy: &Policy) -> Option<PathBuf> {
+    let named = policy.sockets.as_ref()?;
+    Some(named.canonicalize().unwrap_or_else(|_| named.clone()))
 }
 
 /// A spawner in its own namespaces.
@@ -348,6 +325,7 @@ fn plan(policy: &Policy, grants: &Grants, confinement: Confinement, staging: Pat
         sources: Vec::new(),
         links: grants.links.clone().into_iter().collect(),
         leading: Vec::new(),
+        held: Vec::new(),
         masks: Vec::new(),
         staging,
         processes: policy.limits.processes.unwrap_or(PROCESSES),

@@ -32,6 +32,7 @@ mod launcher;
 mod masks;
 mod namespaces;
 mod others;
+mod own_sockets;
 mod plan;
 mod policy;
 mod private;

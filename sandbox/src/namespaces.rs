@@ -120,6 +120,9 @@ fn new_root(plan: &Plan) -> Result<Narrowed, Failure> {
         leading.mount_on_way_to(link)?;
         root.link(link, target)?;
     }
+    for path in &plan.held {
+        root.hold(path)?;
+    }
     root.mask(&masks)?;
     leading.close()?;
     chdir(&plan.staging).map_err(os("the new root"))?;
@@ -268,6 +271,16 @@ impl Root<'_> {
             make_dirs(dir)?;
         }
         symlink(target, &staged).map_err(failed(&format!("the link {}", link.display())))
+    }
+
+    /// Makes a mount of a directory, which nobody can move away then.
+    fn hold(&self, path: &Path) -> Result<(), Failure> {
+        let staged = self.staged(path);
+        if !staged.is_dir() {
+            return Ok(());
+        }
+        rustix::mount::mount_bind_recursive(&staged, &staged)
+            .map_err(os(&format!("{} in the new root", path.display())))
     }
 
     /// Covers each path that exists with an empty file or directory of the new root's own.

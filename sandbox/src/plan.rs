@@ -28,6 +28,8 @@ pub(crate) struct Plan {
     pub(crate) links: Vec<(PathBuf, PathBuf)>,
     /// Directories within private ones that only lead to what the policy names, to be read-only.
     pub(crate) leading: Vec<PathBuf>,
+    /// Directories within granted ones that no command may move away, since they lead to a mask.
+    pub(crate) held: Vec<PathBuf>,
     /// Files and directories within granted ones to hide by mounts, in namespaces only.
     pub(crate) masks: Vec<PathBuf>,
     /// The empty directory on which the spawner mounts the new root.
@@ -72,7 +74,7 @@ impl Plan {
                 to.os(other.as_os_str());
             });
         }
-        for paths in [&self.leading, &self.masks] {
+        for paths in [&self.leading, &self.held, &self.masks] {
             to.list(paths, |to, path| to.os(path.as_os_str()));
         }
         to.os(self.staging.as_os_str());
@@ -110,6 +112,7 @@ impl Plan {
             sources: from.list(pair)?,
             links: from.list(pair)?,
             leading: from.list(Reader::path)?,
+            held: from.list(Reader::path)?,
             masks: from.list(Reader::path)?,
             staging: from.path()?,
             processes: from.u64()?,

@@ -21,6 +21,9 @@ pub struct Policy {
     /// something else in this policy lets commands into it, file jobs do not get it either
     /// ([`Jail::withheld`](crate::Jail::withheld)).
     pub file_private: Option<PathBuf>,
+    /// The directory in which the program itself listens. Commands must not take its place there: it is
+    /// hidden from them in namespaces, and without them a policy that lets them write there is refused.
+    pub sockets: Option<PathBuf>,
     /// What to do on a Linux kernel that cannot enforce the policy.
     pub mode: Mode,
     /// Whether commands may reach a network.

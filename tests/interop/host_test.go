@@ -293,6 +293,10 @@ func sockets(t testing.TB, dir string) []string {
 		if entry.Type()&os.ModeSocket != 0 {
 			found = append(found, entry.Name())
 		}
+		// A plugin's own directory for its sockets; it goes with the plugin, and counts until it has.
+		if entry.IsDir() && strings.HasPrefix(entry.Name(), "plugin-rs-") {
+			found = append(found, entry.Name())
+		}
 	}
 	return found
 }

@@ -60,12 +60,9 @@ impl Fixture {
 
     /// Clears away what a killed process left in its temporary directory.
     pub(crate) fn clear_tmp(&self) {
-        for path in self.sockets() {
-            let cleared = match path.is_dir() {
-                true => std::fs::remove_dir_all(path),
-                false => std::fs::remove_file(path),
-            };
-            cleared.unwrap();
+        let tmp = self.directory.path().join("tmp");
+        for name in names(&tmp).into_iter().filter(|name| name.starts_with(SOCKETS)) {
+            std::fs::remove_dir_all(tmp.join(name)).unwrap();
         }
     }
 
@@ -215,10 +212,11 @@ fn journals_in(directory: &Path) -> Vec<String> {
     if writes.is_dir() { names(&writes) } else { Vec::new() }
 }
 
-/// What is in a provider's temporary directory besides the place of its user's jails.
+/// The sockets in the directories that providers made for them in a temporary directory.
 fn sockets_in(tmp: &Path) -> Vec<PathBuf> {
-    let others = names(tmp).into_iter().filter(|name| !name.starts_with(JAILS));
-    others.map(|name| tmp.join(name)).collect()
+    let own = names(tmp).into_iter().filter(|name| name.starts_with(SOCKETS));
+    let own = own.map(|name| tmp.join(name));
+    own.flat_map(|own| names(&own).into_iter().map(move |name| own.join(name))).collect()
 }
 
 /// The private directories of jails.
@@ -228,6 +226,7 @@ fn jails_in(tmp: &Path) -> Vec<String> {
     inside.filter(|name| name.starts_with("jail-")).collect()
 }
 
+const SOCKETS: &str = "plugin-rs-";
 const JAILS: &str = "provider-workspace-";
 
 /// A call of the story's session.

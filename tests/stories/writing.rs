@@ -358,7 +358,7 @@ async fn no_journal_is_kept_where_commands_reach_it() {
     fixture.configure(json!({})).await.unwrap();
     assert_eq!(fixture.journals().len(), 1);
     for reached in [
-        json!({"roots": ["."]}),
+        json!({"roots": ["root", "state"]}),
         json!({"read_only_roots": ["state"]}),
         json!({"bash_read": ["state"]}),
         json!({"bash_write": ["state/provider-workspace/writes"]}),

@@ -24,7 +24,9 @@
 //! Windows, and checksums of the plugin's program. Where behaviour differs from go-plugin's on
 //! purpose, the item says so. Linux only: sockets and processes are handled by its own means.
 //!
-//! The plugin's socket turns away processes that the plugin itself started.
+//! The plugin's socket turns away processes that the plugin itself started. Unless the host names a
+//! directory it lies in one of the plugin's own ([`Broker::socket_directory`]), so that a plugin that runs
+//! other people's commands can keep them out of it.
 //!
 //! # Errors
 //! [`server::ServeError`] says why a plugin could not serve, [`host::LaunchError`] why a program could

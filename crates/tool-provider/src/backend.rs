@@ -1,5 +1,6 @@
 //! What a provider stands on: its configuration, and what that makes.
 
+use std::path::Path;
 use std::sync::Arc;
 
 use crate::config::ConfigureError;
@@ -27,6 +28,10 @@ pub trait Backend: Send + Sync + 'static {
         ToolError::permission_denied("not configured")
             .with_hint("the host has to call Configure before it calls a tool")
     }
+
+    /// Where this process listens, before the first [`Backend::configure`]: for a backend that has to
+    /// keep what it starts away from there.
+    fn listens_in(&self, _directory: &Path) {}
 
     /// Builds what calls need from the block that the operator wrote. It may open files and start
     /// processes: it runs on a thread of its own.

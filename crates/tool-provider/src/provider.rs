@@ -1,5 +1,6 @@
 //! The provider: what a host can ask of it, in domain types.
 
+use std::path::Path;
 use std::sync::{Arc, PoisonError, RwLock};
 use std::time::Instant;
 
@@ -63,6 +64,11 @@ impl<S: State> Provider<S> {
             active: RwLock::new(None),
             running: Arc::default(),
         }
+    }
+
+    /// Passes on to the backend where this process listens.
+    pub fn listens_in(&self, directory: &Path) {
+        self.backend.listens_in(directory);
     }
 
     /// Who this provider is.

@@ -8,42 +8,70 @@ use std::process::ExitCode;
 use serde_json::json;
 use tool_provider::Event;
 
-use crate::harness::{Fixture, TEST_TIMEOUT};
+use crate::harness::{Fixture, TEST_TIMEOUT, refusal};
 use crate::trials::Trial;
 
 pub(crate) fn trials() -> Vec<Trial> {
-    trials![a_command_cannot_take_the_hosts_place,]
+    trials![a_command_cannot_take_the_hosts_place, a_command_cannot_move_the_socket,]
 }
 
 /// What an HTTP/2 client says first: its preface and empty settings.
 const GREETING: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\0\x04\0\0\0\0\0";
 
-/// Whoever reaches the socket could configure the provider anew, without a jail. A command that has
-/// the socket's directory in its roots is turned away, also by its grandchild in a session of its own;
-/// another process of the same user is served, as a host's tools are.
+/// Whoever reaches the socket could configure the provider anew, without a jail. No command of a jail
+/// reaches it, wherever it lies; where there is no jail a command is turned away, also by its grandchild in
+/// a session of its own. Another process of the same user is served, as a host's tools are.
 async fn a_command_cannot_take_the_hosts_place() {
-    let mut fixture = Fixture::launched().await;
-    let program = std::env::current_exe().unwrap();
-    let socket = std::fs::canonicalize(&fixture.sockets()[0]).unwrap();
-    let granted = program.parent().unwrap().parent().unwrap();
-    fixture.configure(json!({"roots": ["."], "bash_read": [granted]})).await.unwrap();
-    let caller = format!("{SOCKET}={} {}", socket.display(), program.display(),);
-    for command in [caller.clone(), format!("setsid sh -c '{caller} & wait'")] {
-        let (events, outcome) = fixture.call("bash", json!({ "command": command })).await;
-        let said: Vec<u8> = events
-            .into_iter()
-            .filter_map(|event| match event {
-                Event::Output { data, .. } => Some(data.to_vec()),
-                _ => None,
-            })
-            .flatten()
-            .collect();
-        let said = String::from_utf8_lossy(&said).into_owned();
-        outcome.unwrap();
-        assert!(said.contains("turned away") && !said.contains("was served"), "{said}");
+    for sandbox in ["enforce", "off"] {
+        let mut fixture = Fixture::launched().await;
+        let program = std::env::current_exe().unwrap();
+        let socket = std::fs::canonicalize(&fixture.sockets()[0]).unwrap();
+        let granted = program.parent().unwrap().parent().unwrap();
+        let mut config = json!({"roots": ["."], "bash_read": [granted], "sandbox": sandbox});
+        if let Err(error) = fixture.configure(config.clone()).await {
+            // Without namespaces nothing hides it, and the roots have to be others.
+            let said = refusal(error).1.message;
+            assert!(said.contains("PLUGIN_UNIX_SOCKET_DIR") && said.contains("TMPDIR"), "{said}");
+            assert_eq!(sandbox, "enforce");
+            config["roots"] = json!(["root"]);
+            fixture.configure(config).await.unwrap();
+        }
+        let caller = format!("{SOCKET}={} {}", socket.display(), program.display(),);
+        for command in [caller.clone(), format!("setsid sh -c '{caller} & wait'")] {
+            let said = output(&mut fixture, &command).await;
+            assert!(said.contains("turned away") && !said.contains("was served"), "{said}");
+        }
+        assert!(is_served(&socket), "a process that the provider did not start");
+        fixture.end().await;
     }
-    assert!(is_served(&socket), "a process that the provider did not start");
+}
+
+/// At the level that hides it, commands cannot move what leads to it either.
+async fn a_command_cannot_move_the_socket() {
+    let mut fixture = Fixture::launched().await;
+    let socket = std::fs::canonicalize(&fixture.sockets()[0]).unwrap();
+    if fixture.configure(json!({"roots": ["."]})).await.is_ok() {
+        let own = socket.parent().unwrap();
+        for from in [own, own.parent().unwrap()] {
+            let said = output(&mut fixture, &format!("mv {} moved 2>&1", from.display())).await;
+            assert!(said.contains("resource busy"), "{said}");
+        }
+        assert_eq!(output(&mut fixture, &format!("ls -A {}", own.display())).await, "");
+        assert_eq!(output(&mut fixture, "mv root moved && ls -d moved").await, "moved\n");
+    }
+    assert!(is_served(&socket));
     fixture.end().await;
+}
+
+/// What a command prints.
+async fn output(fixture: &mut Fixture, command: &str) -> String {
+    let (events, outcome) = fixture.call("bash", json!({ "command": command })).await;
+    outcome.unwrap();
+    let printed = events.into_iter().filter_map(|event| match event {
+        Event::Output { data, .. } => Some(data.to_vec()),
+        _ => None,
+    });
+    String::from_utf8_lossy(&printed.flatten().collect::<Vec<u8>>()).into_owned()
 }
 
 /// Names the socket that this program shall call, inside the jail.

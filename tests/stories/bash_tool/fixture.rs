@@ -23,7 +23,7 @@ pub(crate) const TEST_TIMEOUT: Duration = Duration::from_secs(60);
 pub(crate) struct Fixture {
     pub(crate) root: PathBuf,
     pub(crate) outside: PathBuf,
-    jail: Arc<Jail>,
+    pub(crate) jail: Arc<Jail>,
     stage: Arc<Stage>,
     _directories: [TempDir; 2],
 }

@@ -75,11 +75,15 @@ fn all_end(pids: &[u32]) {
 /// A host that is killed has no chance to say anything. Everything ends with it all the same.
 async fn a_killed_host_leaves_no_process() {
     let directory = tempfile::tempdir().unwrap();
+    let [tmp, work] = ["tmp", "work"].map(|name| directory.path().join(name));
+    for made in [&tmp, &work] {
+        std::fs::create_dir(made).unwrap();
+    }
     let mark = mark("host");
     let mut host = Command::new(PROGRAM)
         .args(["call", "bash", &json!({"command": endless(&mark)}).to_string()])
-        .env("TMPDIR", directory.path())
-        .current_dir(directory.path())
+        .env("TMPDIR", &tmp)
+        .current_dir(&work)
         .stdout(Stdio::null())
         .stderr(Stdio::null())
         .spawn()

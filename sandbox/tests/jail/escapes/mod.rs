@@ -9,6 +9,7 @@ mod leading;
 mod machine;
 mod means;
 mod metadata;
+mod own_sockets;
 mod paths;
 mod processes;
 mod secrets;
@@ -34,6 +35,7 @@ pub(crate) fn stories() -> Vec<Case> {
         leading::stories(),
         machine::stories(),
         settings::stories(),
+        own_sockets::stories(),
         sockets::stories(),
         stock::stories(),
         terminals::stories(),
