@@ -52,12 +52,12 @@ async fn a_command_cannot_move_the_socket() {
     let socket = std::fs::canonicalize(&fixture.sockets()[0]).unwrap();
     if fixture.configure(json!({"roots": ["."]})).await.is_ok() {
         let own = socket.parent().unwrap();
-        for from in [own, own.parent().unwrap()] {
-            let said = output(&mut fixture, &format!("mv {} moved 2>&1", from.display())).await;
+        for (from, to) in [(own, "moved"), (own.parent().unwrap(), "moved-too")] {
+            let said = output(&mut fixture, &format!("mv {} {to} 2>&1", from.display())).await;
             assert!(said.contains("resource busy"), "{said}");
         }
         assert_eq!(output(&mut fixture, &format!("ls -A {}", own.display())).await, "");
-        assert_eq!(output(&mut fixture, "mv root moved && ls -d moved").await, "moved\n");
+        assert_eq!(output(&mut fixture, "mv root other && ls -d other").await, "other\n");
     }
     assert!(is_served(&socket));
     fixture.end().await;

@@ -22,6 +22,7 @@ pub(crate) fn stories() -> Vec<Case> {
         a_pair_that_was_handed_in_opens_no_terminal,
         nothing_is_typed_into_a_terminal,
         terminals_of_its_own_are_there_at_the_full_level,
+        a_terminal_is_open_to_the_other_calls_of_its_jail,
     ]
 }
 
@@ -30,6 +31,7 @@ pub(crate) const ATTACKS: &[Named] = &[
     ("open what was given", open_what_was_given),
     ("type", type_into_input),
     ("make a terminal", make_a_terminal),
+    ("keep a terminal", keep_a_terminal),
 ];
 
 /// A terminal that belongs to nobody's jail, as the one of an operator does.
@@ -127,6 +129,22 @@ fn terminals_of_its_own_are_there_at_the_full_level(level: Level) {
     assert_all(&unjailed("make a terminal", &[""]), Allowed);
 }
 
+/// What stays open at the full level, and is no other jail's.
+fn a_terminal_is_open_to_the_other_calls_of_its_jail(level: Level) {
+    if level != Level::Full {
+        return;
+    }
+    let fixture = Fixture::new(level);
+    let mut keeper = fixture.start_attack("keep a terminal");
+    let path = keeper.line();
+    let by = |fixture: &Fixture| fixture.attack("open terminals", &[&path]);
+    assert_all(&by(&fixture), Allowed);
+    assert_all(&by(&Fixture::new(level)), Denied(libc::ENOENT));
+    let said = &fixture.jail.enforcement().left_open;
+    assert!(said.iter().any(|sentence| sentence.contains("its terminals")), "{said:?}");
+    keeper.killed();
+}
+
 fn open(path: &Path) -> io::Result<File> {
     File::options().read(true).write(true).custom_flags(libc::O_NOCTTY).open(path)
 }
@@ -183,4 +201,12 @@ fn type_into_input(attempts: &mut Attempts, _: &[String]) {
 fn make_a_terminal(attempts: &mut Attempts, _: &[String]) {
     attempts.make("a pair, both by their names", || Terminal::make()?.open());
     attempts.make("a pair, one by the other", || open_peer(Terminal::make()?.control.as_raw_fd()));
+}
+
+fn keep_a_terminal(attempts: &mut Attempts, _: &[String]) {
+    let terminal = Terminal::make().unwrap();
+    attempts.say(terminal.path.to_str().unwrap());
+    loop {
+        std::thread::park();
+    }
 }
