@@ -21,6 +21,8 @@ pub(crate) struct Grants {
     pub(crate) links: BTreeMap<PathBuf, PathBuf>,
     /// What the policy itself names, and the links on the way there.
     pub(crate) named: Vec<PathBuf>,
+    /// What is not granted because it leads through a link that commands may change, with that link.
+    pub(crate) skipped: Vec<(PathBuf, PathBuf)>,
     /// The operator's home directory. `None` where there is none, or a root holds it.
     pub(crate) home: Option<PathBuf>,
 }
@@ -55,6 +57,20 @@ pub enum GrantError {
         setting: &'static str,
         /// The path.
         path: PathBuf,
+    },
+    /// A path of the policy leads through a link that commands may change: what is granted would be up
+    /// to them.
+    #[error(
+        "{setting}: {} leads through the link {}, which commands may change; name where it leads",
+        path.display(), link.display()
+    )]
+    ThroughWritable {
+        /// The setting that names the path.
+        setting: &'static str,
+        /// The path.
+        path: PathBuf,
+        /// The link.
+        link: PathBuf,
     },
     /// A read-only root lies in a writable one, where the kernel cannot protect it.
     #[error("read_only_roots: {} lies in the writable root {}", path.display(), root.display())]
@@ -129,6 +145,9 @@ impl Grants {
             }
         }
         grants.refuse_read_only_in_root()?;
+        grants.refuse_through_writable("roots", &policy.roots)?;
+        grants.refuse_through_writable("read_only_roots", &policy.read_only_roots)?;
+        grants.refuse_through_writable("roots", &policy.spellings)?;
         grants.spellings(policy);
         for path in &policy.command_write {
             let grant = grants.name("bash_write", path, Rights::ReadWrite)?;
@@ -138,6 +157,8 @@ impl Grants {
             let grant = grants.name("bash_read", path, Rights::ReadExecute)?;
             grants.commands.push(grant);
         }
+        grants.refuse_through_writable("bash_write", &policy.command_write)?;
+        grants.refuse_through_writable("bash_read", &policy.command_read)?;
         grants.system(policy);
         grants.home(policy);
         grants.search_path(policy);
@@ -173,12 +194,36 @@ impl Grants {
         }
     }
 
-    /// Grants a path if it exists.
+    /// Grants a path if it exists, unless it leads out of what commands may write by a link there: then
+    /// an earlier command would have chosen what this jail grants.
     fn optional(&mut self, path: &Path, rights: Rights) {
-        if let Ok((grant, links)) = resolved(path, rights) {
-            self.commands.push(grant);
-            self.links.extend(links);
+        let Ok((grant, links)) = resolved(path, rights) else { return };
+        match links.iter().find(|(link, _)| self.holds(link)) {
+            Some((link, _)) if !self.holds(&grant.path) => {
+                self.skipped.push((path.to_owned(), link.clone()));
+            }
+            _ => {
+                self.commands.push(grant);
+                self.links.extend(links);
+            }
         }
+    }
+
+    fn refuse_through_writable(
+        &self,
+        setting: &'static str,
+        paths: &[PathBuf],
+    ) -> Result<(), GrantError> {
+        for path in paths {
+            let mut links = Links::new();
+            if resolve(path, &mut links).is_err() {
+                continue;
+            }
+            if let Some((link, _)) = links.into_iter().find(|(link, _)| self.holds(link)) {
+                return Err(GrantError::ThroughWritable { setting, path: path.clone(), link });
+            }
+        }
+        Ok(())
     }
 
     fn refuse_read_only_in_root(&self) -> Result<(), GrantError> {
@@ -397,6 +442,42 @@ mod tests {
         assert_eq!(rights(&grants, &base.join("home/.rustup")), Some(Rights::ReadExecute));
         assert_eq!(rights(&grants, &base.join("home/.ssh")), None);
         assert_eq!(grants.home, Some(base.join("home")));
+    }
+
+    /// What a command left in a root chooses nothing for the next jail.
+    #[test]
+    fn no_link_that_commands_may_change_becomes_a_grant() {
+        let base = tempfile::tempdir().unwrap();
+        let base = base.path().canonicalize().unwrap();
+        for dir in ["root/.venv", "root/dot", "root/tools", "home/.ssh", "elsewhere/bin"] {
+            fs::create_dir_all(base.join(dir)).unwrap();
+        }
+        fs::write(base.join("home/.ssh/id"), "key").unwrap();
+        symlink("../../home/.ssh", base.join("root/.venv/bin")).unwrap();
+        symlink("../tools", base.join("root/.venv/inner")).unwrap();
+        symlink(base.join("home/.ssh/id"), base.join("root/dot/gitconfig")).unwrap();
+        symlink(base.join("root/dot/gitconfig"), base.join("home/.gitconfig")).unwrap();
+        symlink("elsewhere/bin", base.join("bin")).unwrap();
+        let mut policy = policy(&base);
+        let dirs = ["root/.venv/bin", "root/.venv/inner", "bin"].map(|dir| base.join(dir));
+        policy.search_path = Some(std::env::join_paths(dirs).unwrap());
+        let grants = Grants::of(&policy).unwrap();
+        assert_eq!(rights(&grants, &base.join("home/.ssh")), None);
+        assert_eq!(rights(&grants, &base.join("home/.ssh/id")), None);
+        assert_eq!(grants.skipped.len(), 2, "{:?}", grants.skipped);
+        assert_eq!(rights(&grants, &base.join("root/tools")), Some(Rights::ReadExecute));
+        assert_eq!(rights(&grants, &base.join("elsewhere/bin")), Some(Rights::ReadExecute));
+        for change in [
+            |policy: &mut Policy, path| policy.command_read.push(path),
+            |policy: &mut Policy, path| policy.command_write.push(path),
+            |policy: &mut Policy, path| policy.read_only_roots.push(path),
+            |policy: &mut Policy, path| policy.roots.push(path),
+        ] {
+            let mut policy = policy.clone();
+            change(&mut policy, base.join("root/.venv/bin"));
+            let refused = Grants::of(&policy).map(|_| ()).unwrap_err();
+            assert!(matches!(refused, GrantError::ThroughWritable { .. }), "{refused}");
+        }
     }
 
     #[test]

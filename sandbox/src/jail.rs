@@ -75,6 +75,13 @@ impl Jail {
             Confinement::Whole => in_domain(&files)?,
             Confinement::None | Confinement::WithoutLandlock => Box::new(|| Ok(())),
         };
+        let skipped = grants.skipped.iter().map(|(path, link)| {
+            format!(
+                "{} is not granted: it leads through the link {}, which commands may change.",
+                path.display(),
+                link.display()
+            )
+        });
         let root = rustix::process::geteuid().is_root();
         let facts = Facts {
             mode: policy.mode,
@@ -84,8 +91,10 @@ impl Jail {
             unfiltered: started.unfiltered,
             user: if root { User::Root } else { User::Ordinary },
         };
+        let mut enforcement = report::enforcement(&facts);
+        enforcement.left_open.extend(skipped);
         Ok(Self {
-            enforcement: report::enforcement(&facts),
+            enforcement,
             workers: Workers::new(policy.file_workers, confine)?,
             spawner: started.spawner,
             private: started.private,

@@ -237,6 +237,14 @@ impl Broker {
         self.inner.ending.cancel();
     }
 
+    /// Waits until what was written on shared connections is sent, and ends them.
+    pub(super) async fn flush(&self) {
+        match &self.inner.link {
+            Link::Sockets(_) => {}
+            Link::Multiplexed(mux) => mux.close().await,
+        }
+    }
+
     /// Ends all dials and everything that is served, and removes the sockets.
     pub(super) fn close(&self) {
         self.inner.closed.cancel();

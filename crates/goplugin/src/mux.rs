@@ -13,6 +13,7 @@ use std::time::Instant;
 
 use tokio::sync::{mpsc, oneshot};
 use tokio_util::compat::{Compat, FuturesAsyncReadCompatExt, TokioAsyncReadCompatExt};
+use tokio_util::sync::CancellationToken;
 
 use crate::duplex::Duplex;
 
@@ -41,6 +42,10 @@ enum Side {
 pub(super) struct Mux {
     wanted: mpsc::Sender<oneshot::Sender<Duplex>>,
     table: Arc<Mutex<Table<Streams>>>,
+    /// The session is to end in order.
+    closing: CancellationToken,
+    /// It has ended, and all of it was sent.
+    closed: CancellationToken,
 }
 
 impl Mux {
@@ -52,13 +57,20 @@ impl Mux {
     pub(super) fn plugin(mut raw: mpsc::Receiver<Duplex>) -> (Mux, mpsc::Receiver<Duplex>) {
         let (wanted, mut requests) = mpsc::channel(QUEUE);
         let (main, streams) = mpsc::channel(QUEUE);
-        let mux = Mux { wanted, table: Arc::default() };
-        let table = mux.table.clone();
+        let mux = Mux::of(wanted);
+        let Mux { table, closing, closed, .. } = mux.clone();
         tokio::spawn(async move {
-            while let Some(connection) = raw.recv().await {
+            let _closed = closed.drop_guard();
+            loop {
+                let connection = tokio::select! {
+                    connection = raw.recv() => connection,
+                    () = closing.cancelled() => return,
+                };
+                let Some(connection) = connection else { return };
+                let session =
+                    run(connection, Side::Plugin, &table, &mut requests, Some(&main), &closing);
                 tokio::select! {
-                    () = run(connection, Side::Plugin, &table, &mut requests, Some(&main)) => {}
-                    () = main.closed() => return,
+                    () = session => {}
                     () = turn_away(&mut raw) => return,
                 }
                 lock(&table).forget_announced();
@@ -71,12 +83,26 @@ impl Mux {
     /// dropped.
     pub(super) fn host(connection: Duplex) -> Mux {
         let (wanted, mut requests) = mpsc::channel(QUEUE);
-        let mux = Mux { wanted, table: Arc::default() };
-        let table = mux.table.clone();
+        let mux = Mux::of(wanted);
+        let Mux { table, closing, closed, .. } = mux.clone();
+        // The handles in the task must not keep it up: they ask for no streams.
         tokio::spawn(async move {
-            run(connection, Side::Host, &table, &mut requests, None).await;
+            let _closed = closed.drop_guard();
+            run(connection, Side::Host, &table, &mut requests, None, &closing).await;
         });
         mux
+    }
+
+    fn of(wanted: mpsc::Sender<oneshot::Sender<Duplex>>) -> Mux {
+        let (closing, closed) = (CancellationToken::new(), CancellationToken::new());
+        Mux { wanted, table: Arc::default(), closing, closed }
+    }
+
+    /// Ends the session in order: what was written on its streams is sent first. A process that ended
+    /// before that would take it along.
+    pub(super) async fn close(&self) {
+        self.closing.cancel();
+        self.closed.cancelled().await;
     }
 
     /// Opens a stream to the other side.
@@ -132,10 +158,19 @@ async fn run(
     table: &Mutex<Table<Streams>>,
     requests: &mut mpsc::Receiver<oneshot::Sender<Duplex>>,
     main: Option<&mpsc::Sender<Duplex>>,
+    closing: &CancellationToken,
 ) {
     let mut session = Session::new(raw, side, requests);
     loop {
-        match poll_fn(|context| session.poll_event(context)).await {
+        let event = tokio::select! {
+            event = poll_fn(|context| session.poll_event(context)) => event,
+            () = closing.cancelled() => {
+                // Whoever is gone needs no end in order.
+                let _ = poll_fn(|context| session.yamux.poll_close(context)).await;
+                return;
+            }
+        };
+        match event {
             Event::Outbound(stream) => {
                 if let Some(request) = session.waiting.pop_front() {
                     // Whoever asked may have given up; the stream then closes unused.

@@ -56,10 +56,20 @@ fn is_descendant(pid: Pid) -> Option<bool> {
     Some(true)
 }
 
+/// The parent of a living process; zero at the top of what this namespace shows. `None` for one that
+/// is gone, or about to go: the kernel shows a process that is being reaped without a parent, as it
+/// shows the one at the top, and a child could connect and end to be taken for that.
 fn parent_of(pid: Pid) -> Option<i32> {
     // A name's line breaks are escaped in this file, so no process can write a line of its own.
     let status = std::fs::read_to_string(format!("/proc/{pid}/status")).ok()?;
-    status.lines().find_map(|line| line.strip_prefix("PPid:"))?.trim().parse().ok()
+    parent_in(&status, pid)
+}
+
+fn parent_in(status: &str, pid: Pid) -> Option<i32> {
+    let field = |name: &str| Some(status.lines().find_map(|line| line.strip_prefix(name))?.trim());
+    let lives = !field("State:")?.starts_with(['X', 'x', 'Z']);
+    let is_itself = field("Tgid:")?.parse() == Ok(pid.as_raw_nonzero().get());
+    if lives && is_itself { field("PPid:")?.parse().ok() } else { None }
 }
 
 #[cfg(test)]
@@ -67,6 +77,19 @@ mod tests {
     use std::process::{Command, Stdio};
 
     use super::*;
+
+    #[test]
+    fn a_process_that_is_about_to_go_has_no_known_parent() {
+        let pid = Pid::from_raw(7).unwrap();
+        let status = |state: &str, tgid: i32, parent: i32| {
+            format!("Name:\tx\nState:\t{state}\nTgid:\t{tgid}\nPid:\t7\nPPid:\t{parent}\n")
+        };
+        assert_eq!(parent_in(&status("S (sleeping)", 7, 3), pid), Some(3));
+        assert_eq!(parent_in(&status("R (running)", 7, 0), pid), Some(0));
+        for gone in [status("X (dead)", 0, 0), status("Z (zombie)", 7, 3), status("S", 0, 0)] {
+            assert_eq!(parent_in(&gone, pid), None, "{gone}");
+        }
+    }
 
     #[test]
     fn children_of_children_are_ours_and_their_ancestors_are_not() {

@@ -285,14 +285,16 @@ impl Prepared {
             stdio.close();
         };
         let wind_down = async {
-            match ended {
+            let ended = match ended {
                 Some(ended) => {
                     application.await;
                     ended
                 }
                 // The server goes on meanwhile: what running calls still say must reach the host.
                 None => tokio::join!(application, &mut server).1,
-            }
+            };
+            broker.flush().await;
+            ended
         };
         match timeout(STOP_LIMIT, wind_down).await {
             Ok(ended) => Ok(ended?),

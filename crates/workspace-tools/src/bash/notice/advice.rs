@@ -21,7 +21,11 @@ pub(crate) enum Outside {
 pub(super) fn at(path: &Path) -> Outside {
     if !outside::exists(path).unwrap_or(false) {
         Outside::Missing
-    } else if holds_keys(path) || is_wide(path, outside::home().as_deref()) || is_for_root(path) {
+    } else if holds_keys(path)
+        || is_hidden_at_home(path, outside::home().as_deref())
+        || is_wide(path, outside::home().as_deref())
+        || is_for_root(path)
+    {
         Outside::Guarded
     } else {
         Outside::Grantable
@@ -34,6 +38,30 @@ pub(super) fn is_git_directory(path: &Path) -> bool {
         && ["HEAD", "objects", "refs"]
             .iter()
             .all(|name| outside::exists(&path.join(name)).unwrap_or(false))
+}
+
+/// Hidden entries of a home hold keys, histories and what runs at the next login. Toolchains are the
+/// exception.
+fn is_hidden_at_home(path: &Path, home: Option<&Path>) -> bool {
+    const TOOLCHAINS: [&str; 14] = [
+        ".asdf",
+        ".bun",
+        ".cargo",
+        ".deno",
+        ".local/lib",
+        ".local/share/fnm",
+        ".local/share/mise",
+        ".local/share/uv",
+        ".nvm",
+        ".pyenv",
+        ".rbenv",
+        ".rustup",
+        ".sdkman",
+        ".volta",
+    ];
+    let Some(inside) = home.and_then(|home| path.strip_prefix(home).ok()) else { return false };
+    inside.as_os_str().as_encoded_bytes().starts_with(b".")
+        && !TOOLCHAINS.iter().any(|toolchain| inside.starts_with(toolchain))
 }
 
 /// Where keys and tokens are kept.
@@ -79,7 +107,11 @@ pub(super) fn writable(at: impl Fn(&Path) -> Outside, path: &Path) -> Option<&Pa
     const SYSTEM: [&str; 8] = ["/etc", "/usr", "/bin", "/sbin", "/lib", "/lib64", "/var", "/opt"];
     let there = path.ancestors().find(|ancestor| at(ancestor) != Outside::Missing)?;
     let is_system = SYSTEM.iter().any(|directory| there.starts_with(directory));
-    (at(there) == Outside::Grantable && !is_system).then_some(there)
+    // What is written there runs outside the jail, or steers what does.
+    let is_hidden = outside::home()
+        .and_then(|home| there.strip_prefix(home).ok())
+        .is_some_and(|inside| inside.as_os_str().as_encoded_bytes().starts_with(b"."));
+    (at(there) == Outside::Grantable && !is_system && !is_hidden).then_some(there)
 }
 
 #[cfg(test)]
@@ -99,6 +131,15 @@ mod tests {
             assert!(is_wide(Path::new(path), home), "{path}");
         }
         assert!(!is_wide(Path::new("/home/a/project"), home));
+        for (path, hidden) in [
+            ("/home/a/.bashrc", true),
+            ("/home/a/.config/autostart", true),
+            ("/home/a/.local/state/provider-workspace", true),
+            ("/home/a/.local/share/uv/python", false),
+            ("/home/a/project/.env", false),
+        ] {
+            assert_eq!(is_hidden_at_home(Path::new(path), home), hidden, "{path}");
+        }
         assert_eq!(at(Path::new("/no/such/thing")), Outside::Missing);
         assert_eq!(at(Path::new("/usr/bin")), Outside::Grantable);
     }
