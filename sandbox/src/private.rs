@@ -217,14 +217,24 @@ fn user_dir(base: &Path) -> Result<(OwnedFd, PathBuf), PrivateError> {
     let failed =
         |path: &Path, source: Errno| PrivateError { path: path.to_owned(), source: source.into() };
     let path = user_dir_path(base);
-    match mkdirat(CWD, &path, PRIVATE) {
-        Ok(()) | Err(Errno::EXIST) => {}
-        Err(error) => return Err(failed(&path, error)),
-    }
-    if let Ok(found) = enter(CWD, &path)
-        && is_own(&found).is_ok_and(|found| found.st_mode & 0o077 == 0)
-    {
-        return Ok((found, path));
+    let mut tries = 1;
+    loop {
+        match mkdirat(CWD, &path, PRIVATE) {
+            Ok(()) | Err(Errno::EXIST) => {}
+            Err(error) => return Err(failed(&path, error)),
+        }
+        match enter(CWD, &path) {
+            Ok(found) if is_own(&found).is_ok_and(|found| found.st_mode & 0o077 == 0) => {
+                return Ok((found, path));
+            }
+            // The last provider has just removed it.
+            Err(Errno::NOENT) if tries < TRIES => tries += 1,
+            // It may well be the right one.
+            Err(error @ (Errno::MFILE | Errno::NFILE | Errno::NOMEM)) => {
+                return Err(failed(&path, error));
+            }
+            Ok(_) | Err(_) => break,
+        }
     }
     let mut other = path.into_os_string();
     other.push(format!("-{:016x}", random()));
@@ -241,9 +251,11 @@ fn enter(at: impl AsFd, name: impl rustix::path::Arg) -> rustix::io::Result<Owne
 /// Makes a new directory and opens it.
 fn make_in(at: impl AsFd, name: impl rustix::path::Arg + Copy) -> rustix::io::Result<OwnedFd> {
     mkdirat(&at, name, PRIVATE)?;
-    let made = enter(&at, name)?;
-    is_own(&made)?;
-    Ok(made)
+    let made = enter(&at, name).and_then(|made| is_own(&made).map(|_| made));
+    // One that cannot be used is not left behind.
+    made.inspect_err(|_| {
+        let _ = unlinkat(&at, name, AtFlags::REMOVEDIR);
+    })
 }
 
 /// The status of an open file, if it belongs to the user.
