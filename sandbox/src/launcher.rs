@@ -97,7 +97,12 @@ impl Spawner {
             .and_then(|(message, _)| Setup::decode(&message))
             .map_err(failed)?;
         match setup {
-            Setup::Failed { step, errno } => Err(SpawnerError::SetUp { step, errno }),
+            Setup::Failed { step, errno } => {
+                // Its directories are removed when it has ended.
+                drop(socket);
+                let _ = exited.recv_timeout(EXIT_LIMIT);
+                Err(SpawnerError::SetUp { step, errno })
+            }
             Setup::Ready(ready) => {
                 Ok((Self { socket, exited: Mutex::new(exited), calls: Arc::new(()) }, ready))
             }
@@ -137,13 +142,15 @@ impl Spawner {
         let Self { socket, exited, calls } = self;
         drop(socket);
         if Arc::strong_count(&calls) == 1 {
-            // A spawner that is stopped or swapped out must not block the caller for ever.
-            let timeout = Duration::from_secs(2);
             let exited = exited.into_inner().unwrap_or_else(PoisonError::into_inner);
-            let _ = exited.recv_timeout(timeout);
+            let _ = exited.recv_timeout(EXIT_LIMIT);
         }
     }
 }
+
+/// How long a spawner may take to end: one that is stopped or swapped out must not block the caller for
+/// ever.
+const EXIT_LIMIT: Duration = Duration::from_secs(2);
 
 /// Starts a thread that reaps the process sent to it and then removes `dirs`, which nothing of the
 /// jail uses any more. The thread starts before the process: if it cannot, there is no process to
