@@ -46,7 +46,16 @@ impl Copied {
         let elsewhere = tempfile::tempdir().unwrap();
         let link = elsewhere.path().join("link");
         std::os::unix::fs::symlink(self.directory.path().join("program"), &link).unwrap();
-        Command::new(link).args(arguments).output().unwrap()
+        loop {
+            // A child that another story starts meanwhile holds the copy open for writing until its
+            // exec.
+            match Command::new(&link).args(arguments).output() {
+                Err(busy) if busy.kind() == std::io::ErrorKind::ExecutableFileBusy => {
+                    std::thread::yield_now();
+                }
+                output => return output.unwrap(),
+            }
+        }
     }
 }
 
