@@ -113,22 +113,14 @@ pub enum ListenError {
     Register(#[source] io::Error),
 }
 
-/// Whether the temporary directory is the one that was asked for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Temporary {
-    /// It is, or none was asked for.
-    Named,
-    /// What was named is no directory, and the usual one has to do.
-    Missing,
+/// The directory that `named` (the value of TMPDIR) names, else `/tmp`.
+pub(super) fn temporary_directory(named: Option<&Path>) -> PathBuf {
+    named.filter(|named| is_directory(named)).unwrap_or(Path::new("/tmp")).to_owned()
 }
 
-/// The directory that `named` (the value of TMPDIR) names, else `/tmp`.
-pub(super) fn temporary_directory(named: Option<&Path>) -> (PathBuf, Temporary) {
-    let usual = || PathBuf::from("/tmp");
-    let Some(named) = named else { return (usual(), Temporary::Named) };
-    let is_directory = rustix::fs::stat(named)
-        .is_ok_and(|found| FileType::from_raw_mode(found.st_mode) == FileType::Directory);
-    if is_directory { (named.to_owned(), Temporary::Named) } else { (usual(), Temporary::Missing) }
+pub(super) fn is_directory(path: &Path) -> bool {
+    rustix::fs::stat(path)
+        .is_ok_and(|found| FileType::from_raw_mode(found.st_mode) == FileType::Directory)
 }
 
 /// Ports that a TCP listener may take. Both zero: the system picks.

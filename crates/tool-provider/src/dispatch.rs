@@ -135,12 +135,13 @@ impl<S: State> Work<S> {
         let workers = self.active.workers.clone();
         // Where no worker takes it, it still has to be answered.
         let kept = Arc::new(Mutex::new(Some((self, producer, slot))));
-        let taken = kept.clone();
         let take = move || kept.lock().unwrap_or_else(PoisonError::into_inner).take();
-        let job = move || {
-            let taken = taken.lock().unwrap_or_else(PoisonError::into_inner).take();
-            if let Some((work, producer, slot)) = taken {
-                work.run(producer, slot);
+        let job = {
+            let take = take.clone();
+            move || {
+                if let Some((work, producer, slot)) = take() {
+                    work.run(producer, slot);
+                }
             }
         };
         let Err(error) = workers.submit(Box::new(job)) else { return };

@@ -1,7 +1,7 @@
 //! The error taxonomy: one type for every way in which a call can fail.
 //!
-//! A [`ToolError`] carries one of the protocol's categories and a [`ToolErrorKind`]. Whether the
-//! host may try again follows from the kind alone, so the two can never disagree on the wire.
+//! A [`ToolError`] carries one of the protocol's categories and a [`ToolErrorKind`]. The host may try
+//! again where the kind says so, and the call cannot have changed anything.
 
 use std::error::Error;
 use std::fmt;

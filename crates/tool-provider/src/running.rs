@@ -155,6 +155,19 @@ impl Running {
         }
     }
 
+    /// Changes something, and wakes who waits for the end of all.
+    fn change<T>(&self, change: impl FnOnce(&mut Inner) -> T) -> T {
+        let mut inner = self.lock();
+        let changed = change(&mut inner);
+        // Before, nobody waits.
+        let is_awaited = inner.accepting == Accepting::Nothing;
+        drop(inner);
+        if is_awaited {
+            self.idle.notify_waiters();
+        }
+        changed
+    }
+
     fn lock(&self) -> MutexGuard<'_, Inner> {
         self.inner.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -166,11 +179,6 @@ impl Inner {
             Accepting::Calls => Ok(()),
             Accepting::Nothing => Err(ToolError::cancelled("the provider is shutting down")),
         }
-    }
-
-    /// Whether somebody waits for the last call to end.
-    fn is_awaited(&self) -> bool {
-        self.accepting == Accepting::Nothing
     }
 
     /// The call that has waited longest, if there is a slot for it.
@@ -187,29 +195,19 @@ impl Inner {
 
 impl Drop for Slot {
     fn drop(&mut self) {
-        let mut inner = self.running.lock();
-        inner.calls.remove(&self.number);
-        let next = inner.take_next();
-        let is_awaited = inner.is_awaited();
-        drop(inner);
+        let next = self.running.change(|inner| {
+            inner.calls.remove(&self.number);
+            inner.take_next()
+        });
         if let Some(next) = next {
             (next.begin)(Slot { running: self.running.clone(), number: next.number });
-        }
-        if is_awaited {
-            self.running.idle.notify_waiters();
         }
     }
 }
 
 impl Drop for Other {
     fn drop(&mut self) {
-        let mut inner = self.0.lock();
-        inner.others -= 1;
-        let is_awaited = inner.is_awaited();
-        drop(inner);
-        if is_awaited {
-            self.0.idle.notify_waiters();
-        }
+        self.0.change(|inner| inner.others -= 1);
     }
 }
 
@@ -234,12 +232,6 @@ impl Admission {
 impl Drop for Admission {
     fn drop(&mut self) {
         drop(self.withdraw());
-        let mut inner = self.running.lock();
-        inner.unread -= 1;
-        let is_awaited = inner.is_awaited();
-        drop(inner);
-        if is_awaited {
-            self.running.idle.notify_waiters();
-        }
+        self.running.change(|inner| inner.unread -= 1);
     }
 }

@@ -84,7 +84,7 @@ impl Plugin {
         let (transport, link, main) = match multiplex {
             Multiplex::Off => {
                 let rules = SocketRules::Unix {
-                    directory: temporary_directory(Some(&std::env::temp_dir())).0,
+                    directory: temporary_directory(Some(&std::env::temp_dir())),
                     naming: Naming::Full,
                     group: None,
                     peers: Peers::Anyone,

@@ -8,7 +8,7 @@ use tokio_rustls::rustls::pki_types::CertificateDer;
 use super::error::ServeError;
 use super::serve::Listen;
 use crate::handshake::{Cookie, choose_version, parse_versions, parses_as_true, variable};
-use crate::listener::{Naming, Peers, PortRange, SocketRules, Temporary, temporary_directory};
+use crate::listener::{Naming, Peers, PortRange, SocketRules, is_directory, temporary_directory};
 use crate::tls::certificate_from_pem;
 
 /// The handshake's variables as the host set them.
@@ -142,17 +142,13 @@ impl HandshakeEnvironment {
     pub(super) fn socket_directory(&self) -> PathBuf {
         match &self.socket_directory {
             Some(directory) => directory.clone(),
-            None => temporary_directory(self.temporary_directory.as_deref()).0,
+            None => temporary_directory(self.temporary_directory.as_deref()),
         }
     }
 
     /// The directory that TMPDIR names in vain, if it does.
     pub(super) fn missing_temporary_directory(&self) -> Option<&Path> {
-        let named = self.temporary_directory.as_deref();
-        match temporary_directory(named).1 {
-            Temporary::Named => None,
-            Temporary::Missing => named,
-        }
+        self.temporary_directory.as_deref().filter(|named| !is_directory(named))
     }
 
     fn socket_group(&self) -> Result<Option<String>, ServeError> {
