@@ -19,11 +19,12 @@ pub(crate) enum Outside {
 
 /// Looks at `path`, which may be anything.
 pub(super) fn at(path: &Path) -> Outside {
+    let home = outside::home();
     if !outside::exists(path).unwrap_or(false) {
         Outside::Missing
     } else if holds_keys(path)
-        || is_hidden_at_home(path, outside::home().as_deref())
-        || is_wide(path, outside::home().as_deref())
+        || is_hidden_at_home(path, home.as_deref())
+        || is_wide(path, home.as_deref())
         || is_for_root(path)
     {
         Outside::Guarded
@@ -59,9 +60,14 @@ fn is_hidden_at_home(path: &Path, home: Option<&Path>) -> bool {
         ".sdkman",
         ".volta",
     ];
-    let Some(inside) = home.and_then(|home| path.strip_prefix(home).ok()) else { return false };
-    inside.as_os_str().as_encoded_bytes().starts_with(b".")
-        && !TOOLCHAINS.iter().any(|toolchain| inside.starts_with(toolchain))
+    hidden_at_home(path, home)
+        .is_some_and(|inside| !TOOLCHAINS.iter().any(|toolchain| inside.starts_with(toolchain)))
+}
+
+/// The path from the home directory on, where it begins with a hidden name.
+fn hidden_at_home<'p>(path: &'p Path, home: Option<&Path>) -> Option<&'p Path> {
+    let inside = path.strip_prefix(home?).ok()?;
+    inside.as_os_str().as_encoded_bytes().starts_with(b".").then_some(inside)
 }
 
 /// Where keys and tokens are kept.
@@ -108,9 +114,7 @@ pub(super) fn writable(at: impl Fn(&Path) -> Outside, path: &Path) -> Option<&Pa
     let there = path.ancestors().find(|ancestor| at(ancestor) != Outside::Missing)?;
     let is_system = SYSTEM.iter().any(|directory| there.starts_with(directory));
     // What is written there runs outside the jail, or steers what does.
-    let is_hidden = outside::home()
-        .and_then(|home| there.strip_prefix(home).ok())
-        .is_some_and(|inside| inside.as_os_str().as_encoded_bytes().starts_with(b"."));
+    let is_hidden = hidden_at_home(there, outside::home().as_deref()).is_some();
     (at(there) == Outside::Grantable && !is_system && !is_hidden).then_some(there)
 }
 
