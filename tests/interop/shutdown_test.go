@@ -16,13 +16,15 @@ import (
 	"provider-workspace/interop/wire"
 )
 
-// runningCommand is a bash call that has begun.
-type runningCommand struct {
-	stream *wire.Stream
+// ending is what a call said until its stream ended, and how that ended.
+type ending struct {
+	responses []wire.Object
+	err       error
 }
 
-// begin starts a command that says its pid in a file and then runs until it is stopped.
-func (l *launched) begin(t *testing.T, root, command string) runningCommand {
+// begin starts a command that says its pid in a file and then runs until it is stopped. Its end comes through the
+// channel.
+func (l *launched) begin(t *testing.T, root, command string) <-chan ending {
 	t.Helper()
 	marker := filepath.Join(root, "pid")
 	os.Remove(marker)
@@ -35,7 +37,12 @@ func (l *launched) begin(t *testing.T, root, command string) runningCommand {
 		_, err := os.Stat(marker)
 		return err == nil
 	})
-	return runningCommand{stream: stream}
+	ended := make(chan ending, 1)
+	go func() {
+		responses, err := stream.All()
+		ended <- ending{responses, err}
+	}()
+	return ended
 }
 
 // marked lists the processes that were started with this marker in their environment or arguments.
@@ -71,19 +78,7 @@ func TestRunningCallsHaveTheirEndBeforeShutdownIsAnswered(t *testing.T) {
 			inEveryMode(t, func(t *testing.T, l *launched) {
 				root := shortTempDir(t)
 				l.configure(t, root)
-				running := l.begin(t, root, command)
-				ended := make(chan error, 1)
-				go func() {
-					responses, err := running.stream.All()
-					if err == nil {
-						last := responses[len(responses)-1]["event"].(wire.Object)
-						failure, _ := last["error"].(wire.Object)
-						if failure["category"] != "TOOL_ERROR_CATEGORY_CANCELLED" {
-							err = fmt.Errorf("the call ended with %s", text(last))
-						}
-					}
-					ended <- err
-				}()
+				ended := l.begin(t, root, command)
 				ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
 				defer cancel()
 				if err := l.conn.Invoke(ctx, "/plugin.GRPCController/Shutdown", &emptypb.Empty{}, &emptypb.Empty{}); err != nil {
@@ -93,8 +88,14 @@ func TestRunningCallsHaveTheirEndBeforeShutdownIsAnswered(t *testing.T) {
 					t.Errorf("Shutdown was answered and %v run", left)
 				}
 				l.conn.Close()
-				if err := <-ended; err != nil {
-					t.Errorf("the call has no end of its own: %v", err)
+				end := <-ended
+				if end.err != nil {
+					t.Fatalf("the call has no end of its own: %v", end.err)
+				}
+				last := end.responses[len(end.responses)-1]["event"].(wire.Object)
+				failure, _ := last["error"].(wire.Object)
+				if failure["category"] != "TOOL_ERROR_CATEGORY_CANCELLED" {
+					t.Errorf("the call ended with %s", text(last))
 				}
 				eventually(t, 5*time.Second, "the plugin is gone", func() bool { return !runs(l.pid) })
 			})
@@ -110,15 +111,10 @@ func TestAHostsKillIsAnEndInOrder(t *testing.T) {
 			inEveryMode(t, func(t *testing.T, l *launched) {
 				root := shortTempDir(t)
 				l.configure(t, root)
-				running := l.begin(t, root, "sleep 987654321")
-				ended := make(chan error, 1)
-				go func() {
-					_, err := running.stream.All()
-					ended <- err
-				}()
+				ended := l.begin(t, root, "sleep 987654321")
 				l.client.Kill()
-				if err := <-ended; err != nil && err != io.EOF {
-					t.Errorf("the call has no end of its own: %v", err)
+				if end := <-ended; end.err != nil && end.err != io.EOF {
+					t.Errorf("the call has no end of its own: %v", end.err)
 				}
 				if runs(l.pid) {
 					t.Error("the plugin runs")
