@@ -3,6 +3,7 @@
 //! A [`ToolError`] carries one of the protocol's categories and a [`ToolErrorKind`]. The host may try
 //! again where the kind says so, and the call cannot have changed anything.
 
+use std::borrow::Cow;
 use std::error::Error;
 use std::fmt;
 use std::io;
@@ -341,6 +342,19 @@ impl ToolError {
         self.details.get("hint").and_then(Value::as_str)
     }
 
+    /// The message with the hint behind it. Many a host shows its model the message of an error and
+    /// nothing else, so that is what goes over the wire.
+    #[must_use]
+    pub fn whole_message(&self) -> Cow<'_, str> {
+        match self.hint() {
+            Some(hint) if !self.message.contains(hint) => {
+                let between = joint(&self.message);
+                Cow::Owned(format!("{}{between}{hint}", self.message))
+            }
+            _ => Cow::Borrowed(&self.message),
+        }
+    }
+
     /// The structured details, with the kind's name among them.
     #[must_use]
     pub fn details(&self) -> Map<String, Value> {
@@ -348,6 +362,29 @@ impl ToolError {
         details.insert("kind".to_owned(), Value::from(self.kind.name()));
         details
     }
+}
+
+/// What may stand between a message and the hint behind it.
+const JOINTS: [&str; 3] = ["\n", "; ", " "];
+
+fn joint(message: &str) -> &'static str {
+    let [lines, parts, sentences] = JOINTS;
+    match message.contains('\n') {
+        true => lines,
+        false if message.ends_with(['.', '?', '!']) => sentences,
+        false => parts,
+    }
+}
+
+/// A [whole message](ToolError::whole_message) without the hint at its end, for whoever shows that by
+/// itself.
+#[must_use]
+pub fn without_hint<'m>(message: &'m str, hint: Option<&str>) -> &'m str {
+    let reason = || {
+        let before = message.strip_suffix(hint?)?;
+        JOINTS.iter().find_map(|joint| before.strip_suffix(joint))
+    };
+    reason().unwrap_or(message)
 }
 
 impl fmt::Display for ToolError {
@@ -438,6 +475,24 @@ mod tests {
             assert_eq!((error.category(), error.is_retryable()), (category, retryable), "{errno}");
             assert_eq!(error.details()["errno"], errno);
         }
+    }
+
+    #[test]
+    fn a_whole_message_says_the_hint_once() {
+        for (message, hint, whole) in [
+            ("no a", "try b", "no a; try b"),
+            ("is it a?", "try b", "is it a? try b"),
+            ("no a:\n1\n2", "try b", "no a:\n1\n2\ntry b"),
+        ] {
+            let error = ToolError::not_found(message).with_hint(hint);
+            assert_eq!(error.whole_message(), whole);
+            assert_eq!(without_hint(whole, Some(hint)), message);
+        }
+        let told = ToolError::not_found("no a; try b").with_hint("try b");
+        assert_eq!(told.whole_message(), "no a; try b");
+        assert_eq!(ToolError::not_found("no a").whole_message(), "no a");
+        assert_eq!(without_hint("no a", Some("try b")), "no a");
+        assert_eq!(without_hint("no a", None), "no a");
     }
 
     #[test]

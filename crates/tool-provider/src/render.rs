@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
+use crate::error::without_hint;
 use crate::shorten::shorten;
 use crate::view::{Style, View};
 use crate::{Payload, Tool};
@@ -62,8 +63,10 @@ pub(crate) fn render<'a, S: 'a>(
 fn failure(category: &str, message: &str, details: &Payload, so_far: Option<View>) -> View {
     // For the caller who cancelled it, a cancelled call is no failure.
     let style = if category == "cancelled" { Style::Warning } else { Style::Error };
+    let hint = details.get("hint").and_then(Value::as_str);
+    let message = without_hint(message, hint);
     let mut nodes = vec![View::text(format!("{category}: {message}"), style)];
-    if let Some(hint) = details.get("hint").and_then(Value::as_str) {
+    if let Some(hint) = hint {
         nodes.push(View::text(hint, Style::Dim));
     }
     let output = || details.get("output").and_then(Value::as_str);

@@ -93,7 +93,7 @@ pub enum Fault {
         writable: Vec<String>,
     },
     /// Nothing is there.
-    #[error("{}", Missing { missing, link: link.as_ref(), near })]
+    #[error("{}", Missing { missing, link: link.as_ref() })]
     NotFound {
         /// The first part of the resolved path that does not exist.
         missing: PathBuf,
@@ -253,7 +253,6 @@ impl fmt::Display for Outside<'_> {
 struct Missing<'a> {
     missing: &'a PathBuf,
     link: Option<&'a Link>,
-    near: &'a [String],
 }
 
 impl fmt::Display for Missing<'_> {
@@ -261,11 +260,7 @@ impl fmt::Display for Missing<'_> {
         if let Some(Link { path, target }) = self.link {
             write!(f, "the link {} leads to {}, but ", name::of(path), name::of(target))?;
         }
-        write!(f, "{} does not exist", name::of(self.missing))?;
-        if !self.near.is_empty() {
-            write!(f, "; similar: {}", self.near.join(", "))?;
-        }
-        Ok(())
+        write!(f, "{} does not exist", name::of(self.missing))
     }
 }
 

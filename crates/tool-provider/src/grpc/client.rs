@@ -15,6 +15,7 @@ use tonic::{Request, Status, Streaming};
 use tonic_types::pb::Status as RpcStatus;
 
 use crate::Call;
+use crate::error::without_hint;
 use crate::view::View;
 use crate::{Event, Payload};
 
@@ -99,7 +100,7 @@ impl Failure {
 
 impl std::fmt::Display for Failure {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "{}: {}", self.category, self.message)
+        write!(f, "{}: {}", self.category, without_hint(&self.message, self.hint()))
     }
 }
 

@@ -173,7 +173,8 @@ mod tests {
         );
         assert_eq!(info.metadata["kind"], "permanent");
         assert_eq!(carried.category(), wire::ToolErrorCategory::NotFound);
-        assert_eq!((carried.message.as_str(), carried.retryable), ("no a.txt", false));
+        assert_eq!(carried.message, "no a.txt; try b.txt");
+        assert!(!carried.retryable);
     }
 
     #[test]

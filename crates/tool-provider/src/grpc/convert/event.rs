@@ -45,7 +45,7 @@ fn lead_event(event: Event) -> WireEvent {
 pub(crate) fn tool_error(error: &ToolError) -> wire::ToolError {
     wire::ToolError {
         category: category(error.category()).into(),
-        message: error.message().to_owned(),
+        message: error.whole_message().into_owned(),
         retryable: error.is_retryable(),
         details: Some(to_struct(error.details())),
     }
