@@ -30,7 +30,7 @@ use tool_provider::schema::{Kind, Property, Schema};
 use tool_provider::view::View;
 use tool_provider::{
     Backend, Concurrency, Configuration, Context, Identity, Payload, Provider, RiskClass, Secrets,
-    Threads, Tool, ToolError, ToolKind, ToolSpec,
+    Slips, Threads, Tool, ToolError, ToolKind, ToolSpec,
 };
 use tracing::level_filters::LevelFilter;
 use tracing_subscriber::layer::SubscriberExt as _;
@@ -149,6 +149,7 @@ impl CountWords {
                     ),
                 ],
             ),
+            slips: Slips { names: &[("path", &["file", "filepath"])], remedies: &[] },
             streaming: false,
             concurrency: Concurrency::Safe { key_fields: &[] },
             default_timeout: Duration::from_secs(30),

@@ -16,6 +16,7 @@ pub(crate) fn trials() -> Vec<Trial> {
         a_file_is_read_from_the_root_or_from_the_working_directory,
         before_configure_and_for_unknown_tools_there_is_one_error_event,
         slips_in_the_arguments_are_all_reported_at_once,
+        a_slip_that_can_only_mean_one_thing_costs_no_turn,
         special_files_answer_at_once_with_their_type,
         huge_files_cost_little_memory,
         cancelled_calls_leave_nothing_behind,
@@ -62,13 +63,41 @@ async fn before_configure_and_for_unknown_tools_there_is_one_error_event() {
 
 async fn slips_in_the_arguments_are_all_reported_at_once() {
     let mut fixture = Fixture::configured().await;
-    let slips = json!({"pth": "a", "limit": "10", "offset": 1.5});
+    let slips = json!({"pth": "a", "limit": "ten", "offset": 1.5, "end_line": 9});
     let failure = fixture.failure("read_file", slips).await;
     assert_eq!(failure.category, "invalid_arguments");
-    for part in ["path is missing", "did you mean \"path\"?", "without quotes", "offset must be"] {
+    for part in [
+        "path is missing",
+        "did you mean \"path\"?",
+        "limit must be a whole number ≥ 1, not the string \"ten\"",
+        "offset must be",
+        "unknown argument end_line; give limit",
+    ] {
         assert!(failure.message.contains(part), "{part} is missing in: {}", failure.message);
     }
     assert_eq!(failure.details["kind"], "validation");
+    fixture.end().await;
+}
+
+/// In a call and in its preview alike.
+async fn a_slip_that_can_only_mean_one_thing_costs_no_turn() {
+    let mut fixture = Fixture::configured().await;
+    fixture.write("a.txt", "one\ntwo\n");
+    let path = fixture.path("a.txt");
+    let read = fixture.result("read_file", json!({"file_path": path, "limit": "1"})).await;
+    let named = fixture.result("read_file", json!({"path": path, "limit": 1})).await;
+    assert_eq!(read, named);
+    let edits = r#"[{"oldText": "one", "newText": "1", "replaceAll": "false"}]"#;
+    let edit = json!({"filePath": path, "changes": edits});
+    fixture.client.preview(call("edit_file", edit.clone())).await.unwrap();
+    fixture.result("edit_file", edit).await;
+    assert_eq!(std::fs::read_to_string(&path).unwrap(), "1\ntwo\n");
+    // Text is taken as it is, and two names for one argument are one too many.
+    fixture.result("write_file", json!({"file": path, "text": "[\"5\"]"})).await;
+    assert_eq!(std::fs::read_to_string(&path).unwrap(), "[\"5\"]");
+    let two = json!({"file": path, "file_path": path});
+    let failure = fixture.failure("read_file", two).await;
+    assert!(failure.message.contains("did you mean \"path\"?"), "{}", failure.message);
     fixture.end().await;
 }
 

@@ -13,7 +13,7 @@ use crate::stream::EventStream;
 use crate::view::View;
 use crate::{
     Backend, Configuration, Identity, Payload, Secrets, State, ToolError, ToolSpec, Workers,
-    dispatch, masking, validate,
+    dispatch, masking, slips, validate,
 };
 
 /// One call of a tool, as a host asks for it.
@@ -123,13 +123,13 @@ impl<S: State> Provider<S> {
         self.start(call).unwrap_or_else(|error| EventStream::failed(self.masked(error)))
     }
 
-    fn start(&self, call: Call) -> Result<EventStream, ToolError> {
+    fn start(&self, mut call: Call) -> Result<EventStream, ToolError> {
         self.running.check_accepting()?;
         let Some(active) = self.in_force() else {
             return Err(self.backend.not_configured());
         };
         let tool = active.registry.tool(&call.tool)?.clone();
-        validate::arguments(tool.spec().name, &tool.spec().input, &call.arguments)?;
+        put_right_and_check(tool.spec(), &mut call.arguments)?;
         dispatch::invoke(&active, tool, &self.running, call)
     }
 
@@ -143,11 +143,11 @@ impl<S: State> Provider<S> {
         self.look(call).await.map_err(|error| self.masked(error))
     }
 
-    async fn look(&self, call: Call) -> Result<View, ToolError> {
+    async fn look(&self, mut call: Call) -> Result<View, ToolError> {
         let active = self.in_force();
         let tool = self.registry(active.as_deref()).tool(&call.tool)?.clone();
         // Arguments come before the configuration: a host probes with none, maybe too early.
-        validate::arguments(tool.spec().name, &tool.spec().input, &call.arguments)?;
+        put_right_and_check(tool.spec(), &mut call.arguments)?;
         let active = active.ok_or_else(|| self.backend.not_configured())?;
         dispatch::preview(active, tool, &self.running, call).await
     }
@@ -216,4 +216,10 @@ impl<S: State> Provider<S> {
     fn in_force(&self) -> Option<Arc<Active<S>>> {
         self.active.read().unwrap_or_else(PoisonError::into_inner).clone()
     }
+}
+
+/// Puts the slips in a call's arguments right, then checks them.
+fn put_right_and_check(spec: &ToolSpec, arguments: &mut Payload) -> Result<(), ToolError> {
+    slips::put_right(spec, arguments);
+    validate::arguments(spec, arguments)
 }

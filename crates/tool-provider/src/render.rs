@@ -7,7 +7,7 @@ use serde_json::Value;
 use crate::error::without_hint;
 use crate::shorten::shorten;
 use crate::view::{Style, View};
-use crate::{Payload, Tool};
+use crate::{Payload, Tool, slips};
 
 /// What a host stored.
 #[derive(Clone, Debug, PartialEq)]
@@ -42,7 +42,11 @@ pub(crate) fn render<'a, S: 'a>(
 ) -> View {
     match stored {
         Stored::Call { tool: name, arguments } => match tool(name) {
-            Some(tool) => tool.render_call(arguments),
+            Some(tool) => {
+                let mut arguments = arguments.clone();
+                slips::put_right(tool.spec(), &mut arguments);
+                tool.render_call(&arguments)
+            }
             None => View::Group(vec![View::text(name, Style::Bold), as_json(arguments)]),
         },
         Stored::Result(payload) => {

@@ -7,9 +7,26 @@ use serde_json::Value;
 
 use crate::schema::{Kind, Property, Schema};
 use crate::view::View;
-use crate::{Concurrency, Context, Payload, RiskClass, Tool, ToolError, ToolKind, ToolSpec};
+use crate::{Concurrency, Context, Payload, RiskClass, Slips, Tool, ToolError, ToolKind, ToolSpec};
 
 type Run = Box<dyn Fn(&Payload, &Context<'_>) -> Result<Payload, ToolError> + Send + Sync>;
+
+/// The spec of a tool that takes this.
+pub(crate) fn spec(name: &'static str, input: Schema) -> ToolSpec {
+    ToolSpec {
+        name,
+        kind: ToolKind::DataSource,
+        risk: RiskClass::ReadOnly,
+        description: String::new(),
+        input,
+        output: Schema::object(Vec::new()),
+        slips: Slips::default(),
+        streaming: false,
+        concurrency: Concurrency::Exclusive,
+        default_timeout: Duration::from_secs(60),
+        idempotent: true,
+    }
+}
 
 /// A tool with one optional argument, `text`, and one result field of the same name.
 pub(crate) struct Sample {
@@ -26,16 +43,13 @@ impl Sample {
         let shape = || Schema::object(vec![Property::optional("text", Kind::String(&[]), "")]);
         Arc::new(Self {
             spec: ToolSpec {
-                name,
                 kind,
-                risk: RiskClass::ReadOnly,
-                description: String::new(),
-                input: Schema::object(vec![Property::required("text", Kind::String(&[]), "")]),
                 output: shape(),
                 streaming: true,
-                concurrency: Concurrency::Exclusive,
-                default_timeout: Duration::from_secs(60),
-                idempotent: true,
+                ..spec(
+                    name,
+                    Schema::object(vec![Property::required("text", Kind::String(&[]), "")]),
+                )
             },
             run: Box::new(run),
         })

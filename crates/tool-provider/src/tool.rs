@@ -4,6 +4,7 @@ use std::sync::atomic::{AtomicU8, Ordering};
 use std::time::{Duration, Instant};
 
 use crate::schema::Schema;
+use crate::slips::Slips;
 use crate::view::View;
 use crate::{CancelToken, EventSink, Payload, Secrets, ToolError};
 
@@ -51,6 +52,8 @@ pub struct ToolSpec {
     pub input: Schema,
     /// The shape of its result.
     pub output: Schema,
+    /// Other names and remedies for arguments that models give it.
+    pub slips: Slips,
     /// Whether events may come before the terminal one.
     pub streaming: bool,
     /// Which calls may run beside each other.

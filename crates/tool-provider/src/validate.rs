@@ -2,22 +2,24 @@
 
 use serde_json::Value;
 
+use crate::nearest::suggestion;
 use crate::schema::{Kind, Presence, Property, Schema};
-use crate::{Payload, ToolError};
-
-use super::nearest::{argument_suggestion, suggestion};
+use crate::slips::Slips;
+use crate::{Payload, ToolError, ToolSpec};
 
 /// More problems than this are counted, not listed.
 const MOST_LISTED: usize = 20;
 /// Longest piece of a wrong value that a message repeats, in characters.
 const MOST_SHOWN: usize = 40;
 
-/// Checks the arguments of a call of `tool`, with all problems in one message.
+/// Checks the arguments of a call of a tool, with all problems in one message.
 ///
 /// # Errors
 /// `invalid_arguments`.
-pub fn arguments(tool: &str, schema: &Schema, arguments: &Payload) -> Result<(), ToolError> {
-    let Check { listed, more, .. } = Check::new(Unknown::Refused).run(schema, arguments);
+pub fn arguments(spec: &ToolSpec, arguments: &Payload) -> Result<(), ToolError> {
+    let tool = spec.name;
+    let check = Check::new(Unknown::Refused(&spec.slips));
+    let Check { listed, more, .. } = check.run(&spec.input, arguments);
     let mut message = match listed.as_slice() {
         [] => return Ok(()),
         [only] => format!("invalid arguments for {tool}: {only}"),
@@ -40,21 +42,22 @@ pub fn payload(schema: &Schema, payload: &Payload) -> Result<(), String> {
 }
 
 /// What a property that the schema does not name means.
-#[derive(Clone, Copy, PartialEq)]
-enum Unknown {
-    Refused,
+#[derive(Clone, Copy)]
+enum Unknown<'a> {
+    /// An error, which says what such a name usually means.
+    Refused(&'a Slips),
     LetThrough,
 }
 
-struct Check {
-    unknown: Unknown,
+struct Check<'a> {
+    unknown: Unknown<'a>,
     listed: Vec<String>,
     /// Problems beyond the listed ones: a list of a million wrong items is reported in twenty lines.
     more: usize,
 }
 
-impl Check {
-    fn new(unknown: Unknown) -> Self {
+impl<'a> Check<'a> {
+    fn new(unknown: Unknown<'a>) -> Self {
         Self { unknown, listed: Vec::new(), more: 0 }
     }
 
@@ -87,19 +90,19 @@ impl Check {
                 None => {}
             }
         }
-        if self.unknown == Unknown::LetThrough {
-            return;
-        }
+        let Unknown::Refused(slips) = self.unknown else { return };
         for name in object.keys() {
             if properties.iter().all(|property| property.name != name) {
                 let known = properties.iter().map(|property| property.name);
                 let inner = FieldPath::Property(field, name);
                 self.problem(|| {
-                    let suggestion = argument_suggestion(name, known);
-                    format!(
-                        "unknown argument {}; {suggestion}",
-                        shorten(&inner.path().escape_default().to_string())
-                    )
+                    let instead = match (slips.remedy(name), slips.meant(name, known.clone())) {
+                        (Some(remedy), _) => remedy.to_owned(),
+                        (None, Some(meant)) => format!("did you mean {meant:?}?"),
+                        (None, None) => suggestion(name, known),
+                    };
+                    let name = shorten(&inner.path().escape_default().to_string());
+                    format!("unknown argument {name}; {instead}")
                 });
             }
         }
@@ -191,14 +194,6 @@ fn came(kind: &Kind, value: &Value) -> String {
         Value::String(text) => {
             let shown = format!("{:?}", shorten(text));
             match kind {
-                Kind::Number | Kind::Whole { .. } | Kind::Range { .. }
-                    if text.trim().parse::<f64>().is_ok() =>
-                {
-                    format!("the string {shown}; write the number without quotes")
-                }
-                Kind::Boolean if matches!(text.as_str(), "true" | "false") => {
-                    format!("the string {shown}; write {text} without quotes")
-                }
                 Kind::Array(_) if text.trim_start().starts_with('[') => {
                     format!("the string {shown}; give the list itself, without quotes around it")
                 }
@@ -235,6 +230,8 @@ mod tests {
     use proptest::prelude::*;
     use serde_json::json;
 
+    const NO_SLIPS: Slips = Slips { names: &[], remedies: &[] };
+
     fn schema() -> Schema {
         let edit = Schema::object(vec![
             Property::required("old", Kind::String(&[]), ""),
@@ -250,9 +247,13 @@ mod tests {
         ])
     }
 
+    fn spec() -> ToolSpec {
+        crate::sample::spec("t", schema())
+    }
+
     fn problems(value: Value) -> Vec<String> {
         let Value::Object(object) = value else { panic!("arguments are an object") };
-        Check::new(Unknown::Refused).run(&schema(), &object).listed
+        Check::new(Unknown::Refused(&NO_SLIPS)).run(&schema(), &object).listed
     }
 
     #[test]
@@ -273,9 +274,9 @@ mod tests {
             found,
             [
                 "path is missing: a string is required",
-                r#"limit must be a whole number ≥ 1, not the string "10"; write the number without quotes"#,
+                r#"limit must be a whole number ≥ 1, not the string "10""#,
                 r#"mode cannot be "file"; did you mean "files"?"#,
-                r#"edits[0].all must be true or false, not the string "true"; write true without quotes"#,
+                r#"edits[0].all must be true or false, not the string "true""#,
                 "edits[1].old is missing: a string is required",
                 r#"unknown argument edits[1].al; did you mean "all"?"#,
                 "share must be a number, not null; leave it out instead",
@@ -284,12 +285,8 @@ mod tests {
             ]
         );
         assert_eq!(
-            problems(json!({"file_path": "a", "cmd": "x"})),
-            [
-                "path is missing: a string is required",
-                "unknown argument cmd; there are: path, limit, mode, edits, share, extra",
-                r#"unknown argument file_path; did you mean "path"?"#,
-            ]
+            problems(json!({"path": "a", "cmd": "x"})),
+            ["unknown argument cmd; there are: path, limit, mode, edits, share, extra"]
         );
         for number in [json!(0), json!(-1), json!(1.5), json!(1e300)] {
             let found = problems(json!({"path": "a", "limit": number}));
@@ -320,7 +317,8 @@ mod tests {
             Property::optional("names", Kind::StringMap, ""),
         ]);
         let problems = |value: Value| {
-            Check::new(Unknown::Refused).run(&schema, value.as_object().unwrap()).listed
+            let check = Check::new(Unknown::Refused(&NO_SLIPS));
+            check.run(&schema, value.as_object().unwrap()).listed
         };
         for share in [0, 100] {
             assert_eq!(problems(json!({"share": share, "names": {"a": ""}})), [""; 0]);
@@ -340,7 +338,7 @@ mod tests {
         let Value::Object(object) = json!({"path": "x".repeat(9999), "edits": many}) else {
             unreachable!()
         };
-        let error = arguments("t", &schema(), &object).expect_err("numbers are no edits");
+        let error = arguments(&spec(), &object).expect_err("numbers are no edits");
         assert!(error.message().len() < 2000 && error.message().ends_with("and 980 more"));
     }
 
@@ -377,7 +375,7 @@ mod tests {
             let mut object = Payload::new();
             object.insert("path".to_owned(), value.clone());
             object.insert("edits".to_owned(), value);
-            let _ = arguments("t", &schema(), &object);
+            let _ = arguments(&spec(), &object);
             let _ = payload(&schema(), &object);
         }
     }

@@ -36,3 +36,48 @@ pub use write_file::{Overwrite, WriteFile};
 
 /// What one call of these tools may use.
 pub type Context<'a> = tool_provider::Context<'a, Files>;
+
+#[cfg(test)]
+mod tests {
+    use std::collections::HashSet;
+
+    use tool_provider::schema::{Kind, Property, Schema};
+
+    /// Every argument, those of nested objects too.
+    fn arguments(schema: &Schema) -> Vec<&'static str> {
+        let of = |property: &Property| {
+            [vec![property.name], arguments(&property.schema)].concat().into_iter()
+        };
+        match &schema.kind {
+            Kind::Object(properties) => properties.iter().flat_map(of).collect(),
+            Kind::Array(items) => arguments(items),
+            _ => Vec::new(),
+        }
+    }
+
+    #[test]
+    fn a_name_in_a_table_of_slips_means_one_argument_and_is_none_itself() {
+        for spec in [
+            crate::bash::spec::spec(),
+            crate::edit_file::spec::spec(),
+            crate::glob::spec::spec(),
+            crate::grep::spec::spec(),
+            crate::read_file::spec::spec(),
+            crate::write_file::spec::spec(),
+        ] {
+            let arguments = arguments(&spec.input);
+            let folded: Vec<String> = arguments.iter().map(|name| name.replace('_', "")).collect();
+            let mut seen = HashSet::new();
+            let others = spec.slips.names.iter().flat_map(|(meant, others)| {
+                assert!(arguments.contains(meant), "{}: {meant} is no argument", spec.name);
+                others.iter()
+            });
+            for name in others.chain(spec.slips.remedies.iter().map(|(name, _)| name)) {
+                assert!(seen.insert(*name), "{}: {name} stands twice", spec.name);
+                assert!(!folded.iter().any(|known| known == name), "{}: {name}", spec.name);
+                let plain = name.chars().all(|letter| letter.is_ascii_lowercase());
+                assert!(plain, "{}: {name} is never met", spec.name);
+            }
+        }
+    }
+}

@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use crate::field::{self, Field, Flag, NOTICE, Text, Whole, flag, text, whole};
-use tool_provider::{Concurrency, RiskClass, ToolKind, ToolSpec};
+use tool_provider::{Concurrency, RiskClass, Slips, ToolKind, ToolSpec};
 
 /// A host's deadline beyond our longest timeout: SIGTERM's grace, killing, reaping, reporting.
 const AFTER_TIMEOUT: Duration = Duration::from_secs(15);
@@ -61,7 +61,28 @@ pub const PROCESSES_KILLED: Field<Whole> = whole(
 /// The longest timeout that an operator can allow.
 pub const LONGEST_TIMEOUT: Duration = Duration::from_secs(60 * 60);
 
-pub(super) fn spec() -> ToolSpec {
+const SECONDS: &str = "give timeout_ms, in milliseconds: 60000 is a minute";
+
+const SLIPS: Slips = Slips {
+    names: &[
+        ("command", &["cmd", "script", "code", "commandline"]),
+        ("cwd", &["dir", "directory", "folder", "workdir", "workingdirectory"]),
+        ("stdin", &["input"]),
+        ("description", &["explanation"]),
+    ],
+    remedies: &[
+        ("timeout", SECONDS),
+        ("timeoutseconds", SECONDS),
+        ("timeoutsecs", SECONDS),
+        ("runinbackground", "nothing that a command starts outlives its call"),
+        ("background", "nothing that a command starts outlives its call"),
+        ("isbackground", "nothing that a command starts outlives its call"),
+        ("env", "set variables in the command: NAME=value program"),
+        ("environment", "set variables in the command: NAME=value program"),
+    ],
+};
+
+pub(crate) fn spec() -> ToolSpec {
     ToolSpec {
         name: super::NAME,
         kind: ToolKind::Resource,
@@ -85,6 +106,7 @@ pub(super) fn spec() -> ToolSpec {
                 &NOTICE,
             ],
         ),
+        slips: SLIPS,
         streaming: true,
         concurrency: Concurrency::Exclusive,
         default_timeout: LONGEST_TIMEOUT + AFTER_TIMEOUT,

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use crate::change::{self, EXPECTED_VERSION};
 use crate::field::{self, FILE, Field, Flag, List, Text, Whole, flag, list, text, whole};
-use tool_provider::{Concurrency, RiskClass, ToolKind, ToolSpec};
+use tool_provider::{Concurrency, RiskClass, Slips, ToolKind, ToolSpec};
 
 pub(super) const NAME: &str = "edit_file";
 
@@ -45,7 +45,31 @@ pub const EDITS: Field<List> = list(
 pub const REPLACEMENTS: Field<Whole> =
     whole("replacements", 0, "How many occurrences were replaced.").required();
 
-pub(super) fn spec() -> ToolSpec {
+const COUNT: &str =
+    "without replace_all there must be exactly one occurrence, with it all are replaced";
+
+const SLIPS: Slips = Slips {
+    names: &[
+        ("path", &["file", "filepath", "filename", "targetfile", "absolutepath"]),
+        ("old_string", &["old", "oldstr", "oldtext", "search", "find"]),
+        ("new_string", &["new", "newstr", "newtext", "replace", "replacewith", "replacement"]),
+        ("replace_all", &["all", "global", "allowmultiple", "allowmultipleoccurrences"]),
+        ("edits", &["changes", "operations", "patches", "replacements"]),
+        ("expected_version", &["version"]),
+    ],
+    remedies: &[
+        ("expectedreplacements", COUNT),
+        ("count", COUNT),
+        (
+            "insertline",
+            "put the line that stands there into old_string, and it with the new ones into new_string",
+        ),
+        ("patch", "give old_string and new_string, or several of them in edits"),
+        ("diff", "give old_string and new_string, or several of them in edits"),
+    ],
+};
+
+pub(crate) fn spec() -> ToolSpec {
     ToolSpec {
         name: NAME,
         kind: ToolKind::Resource,
@@ -60,6 +84,7 @@ pub(super) fn spec() -> ToolSpec {
             &EXPECTED_VERSION,
         ]),
         output: change::result(&[NAME], &[&REPLACEMENTS]),
+        slips: SLIPS,
         streaming: false,
         concurrency: Concurrency::Safe { key_fields: &[FILE.name] },
         default_timeout: Duration::from_secs(30),

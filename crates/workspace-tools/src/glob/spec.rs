@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use crate::field::{self, Field, Flag, List, NOTICE, PATH, Text, Whole, flag, list, text, whole};
-use tool_provider::{Concurrency, RiskClass, ToolKind, ToolSpec};
+use tool_provider::{Concurrency, RiskClass, Slips, ToolKind, ToolSpec};
 
 pub(super) const NAME: &str = "glob";
 
@@ -77,7 +77,22 @@ pub const MODIFIED: Field<Text> = text(
     "When it was last changed, as RFC 3339 in UTC; absent where the system does not say.",
 );
 
-pub(super) fn spec() -> ToolSpec {
+const SLIPS: Slips = Slips {
+    names: &[
+        ("pattern", &["glob", "globpattern", "query", "filepattern", "include", "name"]),
+        ("path", &["dir", "directory", "folder", "dirpath", "root", "basepath", "searchpath"]),
+        ("limit", &["headlimit", "maxresults", "numresults"]),
+        ("offset", &["skip"]),
+        ("sort", &["sortby", "orderby"]),
+        ("include_ignored", &["noignore", "includegitignored"]),
+    ],
+    remedies: &[
+        ("recursive", "**/ in pattern looks in every directory, without it in one"),
+        ("exclude", "a pattern finds what it names; to leave something out, name what is wanted"),
+    ],
+};
+
+pub(crate) fn spec() -> ToolSpec {
     ToolSpec {
         name: NAME,
         kind: ToolKind::DataSource,
@@ -95,6 +110,7 @@ pub(super) fn spec() -> ToolSpec {
                 &NOTICE,
             ],
         ),
+        slips: SLIPS,
         streaming: true,
         concurrency: Concurrency::Safe { key_fields: &[] },
         default_timeout: Duration::from_secs(60),

@@ -10,7 +10,7 @@ use crate::field::{
     whole,
 };
 use tool_provider::schema::{Kind, Schema};
-use tool_provider::{Concurrency, RiskClass, ToolKind, ToolSpec};
+use tool_provider::{Concurrency, RiskClass, Slips, ToolKind, ToolSpec};
 
 pub(super) const NAME: &str = "grep";
 
@@ -144,7 +144,36 @@ pub const LINES_AFTER: Field<List> =
     list("after", any_text, "The lines after, as far as they are no match themselves.");
 pub const COUNT: Field<Whole> = whole("count", 0, "How many of its lines match.").required();
 
-pub(super) fn spec() -> ToolSpec {
+const SLIPS: Slips = Slips {
+    names: &[
+        ("pattern", &["query", "regex", "regexp", "search", "searchterm", "searchpattern"]),
+        (
+            "path",
+            &["dir", "directory", "folder", "dirpath", "root", "searchpath", "file", "filepath"],
+        ),
+        ("glob", &["include", "includes", "includepattern", "filepattern", "globpattern"]),
+        ("type", &["filetype", "language"]),
+        ("mode", &["outputmode"]),
+        ("before", &["b", "beforecontext", "contextbefore", "linesbefore"]),
+        ("after", &["a", "aftercontext", "contextafter", "linesafter"]),
+        ("context", &["c", "contextlines", "linesofcontext"]),
+        ("ignore_case", &["i", "caseinsensitive", "insensitive"]),
+        ("fixed_strings", &["f", "fixed", "fixedstring", "literal", "isliteral"]),
+        ("word", &["w", "words", "wholeword", "wholewords", "wordregexp"]),
+        ("include_ignored", &["noignore", "includegitignored"]),
+        ("limit", &["headlimit", "maxresults", "maxmatches", "numresults"]),
+        ("offset", &["skip"]),
+    ],
+    remedies: &[
+        ("casesensitive", "case matters unless ignore_case is true"),
+        ("exclude", "give glob with a leading !, such as !*.min.js"),
+        ("paths", "give one path; glob selects among the files beneath it"),
+        ("isregex", "pattern is a regex unless fixed_strings is true"),
+        ("isregexp", "pattern is a regex unless fixed_strings is true"),
+    ],
+};
+
+pub(crate) fn spec() -> ToolSpec {
     ToolSpec {
         name: NAME,
         kind: ToolKind::DataSource,
@@ -183,6 +212,7 @@ pub(super) fn spec() -> ToolSpec {
                 &NOTICE,
             ],
         ),
+        slips: SLIPS,
         streaming: true,
         concurrency: Concurrency::Safe { key_fields: &[] },
         default_timeout: Duration::from_secs(60),

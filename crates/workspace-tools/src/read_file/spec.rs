@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use crate::field::{self, FILE, Field, Flag, NOTICE, PATH, Text, Whole, flag, text, whole};
-use tool_provider::{Concurrency, RiskClass, ToolKind, ToolSpec};
+use tool_provider::{Concurrency, RiskClass, Slips, ToolKind, ToolSpec};
 
 pub const NAME: &str = "read_file";
 
@@ -59,7 +59,22 @@ pub const SIZE_BYTES: Field<Whole> = whole("size_bytes", 0, "The file's size in 
 pub const VERSION: Field<Text> =
     text("version", "Identifies the whole content, where all of it was read; an expected_version.");
 
-pub(super) fn spec() -> ToolSpec {
+const SLIPS: Slips = Slips {
+    names: &[
+        ("path", &["file", "filepath", "filename", "targetfile", "absolutepath"]),
+        ("offset", &["start", "startline", "line", "from", "lineoffset"]),
+        ("limit", &["lines", "maxlines", "numlines", "linecount", "headlimit"]),
+        ("line_numbers", &["numbers", "linenums", "showlinenumbers"]),
+    ],
+    remedies: &[
+        ("endline", "give limit, how many lines to show: offset 10 with limit 5 shows 10 to 14"),
+        ("end", "give limit, how many lines to show: offset 10 with limit 5 shows 10 to 14"),
+        ("range", "give offset, the first line, and limit, how many lines to show"),
+        ("viewrange", "give offset, the first line, and limit, how many lines to show"),
+    ],
+};
+
+pub(crate) fn spec() -> ToolSpec {
     ToolSpec {
         name: NAME,
         kind: ToolKind::DataSource,
@@ -83,6 +98,7 @@ pub(super) fn spec() -> ToolSpec {
                 &NOTICE,
             ],
         ),
+        slips: SLIPS,
         streaming: false,
         concurrency: Concurrency::Safe { key_fields: &[] },
         default_timeout: Duration::from_secs(30),

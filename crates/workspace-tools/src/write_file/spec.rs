@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use crate::change::{self, EXPECTED_VERSION};
 use crate::field::{self, FILE, Field, Flag, Text, Whole, flag, text, whole};
-use tool_provider::{Concurrency, RiskClass, ToolKind, ToolSpec};
+use tool_provider::{Concurrency, RiskClass, Slips, ToolKind, ToolSpec};
 
 pub(super) const NAME: &str = "write_file";
 
@@ -30,7 +30,22 @@ pub const BYTES_WRITTEN: Field<Whole> =
     whole("bytes_written", 0, "The size of the content; 0 where the file had it already.")
         .required();
 
-pub(super) fn spec() -> ToolSpec {
+const SLIPS: Slips = Slips {
+    names: &[
+        ("path", &["file", "filepath", "filename", "targetfile", "absolutepath"]),
+        ("content", &["contents", "text", "data", "body", "filetext", "filecontent", "newcontent"]),
+        ("expected_version", &["version"]),
+    ],
+    remedies: &[
+        (
+            "append",
+            "write_file replaces the whole file: to add to one use edit_file, or bash with >>",
+        ),
+        ("overwrite", "a file that exists is always replaced: leave it out"),
+    ],
+};
+
+pub(crate) fn spec() -> ToolSpec {
     ToolSpec {
         name: NAME,
         kind: ToolKind::Resource,
@@ -38,6 +53,7 @@ pub(super) fn spec() -> ToolSpec {
         description: DESCRIPTION.to_owned(),
         input: field::schema(&[&FILE, &CONTENT, &EXPECTED_VERSION]),
         output: change::result(&[NAME], &[&CREATED, &BYTES_WRITTEN]),
+        slips: SLIPS,
         streaming: false,
         concurrency: Concurrency::Safe { key_fields: &[FILE.name] },
         default_timeout: Duration::from_secs(30),

@@ -1,0 +1,257 @@
+//! Slips of a model: other names and other types than a schema asks for, where only one thing can be
+//! meant. They are put right before arguments are checked, so that a slip costs no turn. Everything
+//! else stays an error.
+
+use serde_json::Value;
+
+use crate::schema::{Kind, Presence, Property, Schema};
+use crate::{Payload, ToolSpec};
+
+/// One tool's table of slips. It stands beside the tool's spec; the schema names none of them.
+///
+/// Names are written in lower case without `_` and `-`, and compared so: `filepath` stands for
+/// `file_path` and `filePath` too.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Slips {
+    /// For each argument, other names that mean the same. They hold in nested objects too.
+    pub names: &'static [(&'static str, &'static [&'static str])],
+    /// Names that mean something else than any argument, and what to give instead: the end of the
+    /// sentence "unknown argument x; ".
+    pub remedies: &'static [(&'static str, &'static str)],
+}
+
+impl Slips {
+    /// Which of `known` a name means; each argument is known by its own name too.
+    pub(crate) fn meant<'a>(
+        &self,
+        name: &str,
+        known: impl IntoIterator<Item = &'a str>,
+    ) -> Option<&'a str> {
+        let name = folded(name);
+        known.into_iter().find(|argument| {
+            let mut others = self.names.iter().filter(|(meant, _)| meant == argument);
+            folded(argument) == name || others.any(|(_, others)| others.contains(&name.as_str()))
+        })
+    }
+
+    /// What to give instead of an argument of this name.
+    pub(crate) fn remedy(&self, name: &str) -> Option<&'static str> {
+        let name = folded(name);
+        self.remedies.iter().find(|(other, _)| *other == name).map(|(_, remedy)| *remedy)
+    }
+}
+
+fn folded(name: &str) -> String {
+    name.chars()
+        .filter(|letter| !matches!(letter, '_' | '-'))
+        .flat_map(char::to_lowercase)
+        .collect()
+}
+
+/// Puts the slips in a call's arguments right. What was taken for what goes to the debug log.
+pub(crate) fn put_right(spec: &ToolSpec, arguments: &mut Payload) {
+    let mut correction = Correction { slips: &spec.slips, accepted: Vec::new() };
+    if let Kind::Object(properties) = &spec.input.kind {
+        correction.object(properties, arguments);
+    }
+    if !correction.accepted.is_empty() {
+        let accepted = correction.accepted.join(", ");
+        tracing::debug!(tool = spec.name, accepted, "arguments were taken for what they mean");
+    }
+}
+
+struct Correction<'a> {
+    slips: &'a Slips,
+    accepted: Vec<String>,
+}
+
+impl Correction<'_> {
+    fn object(&mut self, properties: &[Property], object: &mut Payload) {
+        self.rename(properties, object);
+        for property in properties {
+            let Some(value) = object.get_mut(property.name) else { continue };
+            if value.is_null() && property.presence != Presence::Required {
+                object.remove(property.name);
+                self.accepted.push(format!("null as no {}", property.name));
+            } else {
+                self.value(property.name, &property.schema, value);
+            }
+        }
+    }
+
+    /// Gives an argument that is absent the value of the one other name that means it.
+    fn rename(&mut self, properties: &[Property], object: &mut Payload) {
+        let is_known = |name: &str| properties.iter().any(|property| property.name == name);
+        let unknown: Vec<String> =
+            object.keys().filter(|name| !is_known(name.as_str())).cloned().collect();
+        if unknown.is_empty() {
+            return;
+        }
+        let known = || properties.iter().map(|property| property.name);
+        for target in known().filter(|name| !object.contains_key(*name)).collect::<Vec<_>>() {
+            let mut meant =
+                unknown.iter().filter(|name| self.slips.meant(name, known()) == Some(target));
+            if let (Some(name), None) = (meant.next(), meant.next())
+                && let Some(value) = object.remove(name)
+            {
+                object.insert(target.to_owned(), value);
+                self.accepted.push(format!("{name} as {target}"));
+            }
+        }
+    }
+
+    fn value(&mut self, name: &'static str, schema: &Schema, value: &mut Value) {
+        if let Some(meant) = meant(&schema.kind, value) {
+            *value = meant;
+            self.accepted.push(format!("{name} of another type"));
+        }
+        match (&schema.kind, value) {
+            (Kind::Object(properties), Value::Object(object)) => self.object(properties, object),
+            (Kind::Array(items), Value::Array(list)) => {
+                for item in list {
+                    self.value(name, items, item);
+                }
+            }
+            _ => {}
+        }
+    }
+}
+
+/// The value of the kind that the schema asks for, where a value of another kind spells it out. A
+/// text stays what it is where the schema asks for text.
+fn meant(kind: &Kind, value: &Value) -> Option<Value> {
+    match (kind, value) {
+        (Kind::Whole { .. } | Kind::Range { .. }, Value::String(text)) => {
+            text.trim().parse::<i64>().ok().map(Value::from)
+        }
+        (Kind::Number, Value::String(text)) => {
+            let number = text.trim().parse::<f64>().ok()?;
+            serde_json::Number::from_f64(number).map(Value::from)
+        }
+        (Kind::Boolean, Value::String(text)) => {
+            text.trim().to_ascii_lowercase().parse::<bool>().ok().map(Value::from)
+        }
+        (Kind::Array(items), Value::String(text)) => {
+            let list = parsed(text).filter(Value::is_array);
+            let is_text = matches!(items.kind, Kind::String(_));
+            list.or_else(|| is_text.then(|| vec![value.clone()].into()))
+        }
+        (Kind::Array(items), Value::Object(_)) if matches!(items.kind, Kind::Object(_)) => {
+            Some(vec![value.clone()].into())
+        }
+        (Kind::Object(_) | Kind::StringMap, Value::String(text)) => {
+            parsed(text).filter(Value::is_object)
+        }
+        _ => None,
+    }
+}
+
+fn parsed(json: &str) -> Option<Value> {
+    serde_json::from_str(json).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+    use serde_json::json;
+
+    use super::*;
+    use crate::{sample, validate};
+
+    const SLIPS: Slips = Slips {
+        names: &[
+            ("path", &["filepath", "file"]),
+            ("old", &["oldstring", "search"]),
+            ("edits", &["changes"]),
+        ],
+        remedies: &[("endline", "give limit, how many lines")],
+    };
+
+    fn spec() -> ToolSpec {
+        let whole = Kind::Whole { min: 1 };
+        let edit = Schema::object(vec![
+            Property::required("old", Kind::String(&[]), ""),
+            Property::optional("all", Kind::Boolean, ""),
+        ]);
+        let texts = Kind::Array(Box::new(Schema::new(Kind::String(&[]), "")));
+        let input = Schema::object(vec![
+            Property::required("path", Kind::String(&[]), ""),
+            Property::optional("limit", whole, ""),
+            Property::optional("share", Kind::Number, ""),
+            Property::optional("edits", Kind::Array(Box::new(edit)), ""),
+            Property::optional("globs", texts, ""),
+            Property::optional("env", Kind::StringMap, ""),
+        ]);
+        ToolSpec { slips: SLIPS, ..sample::spec("t", input) }
+    }
+
+    fn right(value: Value) -> Value {
+        let Value::Object(mut arguments) = value else { panic!("an object") };
+        put_right(&spec(), &mut arguments);
+        arguments.into()
+    }
+
+    #[test]
+    fn what_can_only_mean_one_thing_is_taken_for_it() {
+        for (given, meant) in [
+            (json!({"file_path": "a"}), json!({"path": "a"})),
+            (json!({"filePath": "a", "Limit": " 5 "}), json!({"path": "a", "limit": 5})),
+            (json!({"path": "a", "limit": null}), json!({"path": "a"})),
+            (json!({"share": "0.5"}), json!({"share": 0.5})),
+            (
+                json!({"changes": "[{\"oldString\": \"5\", \"all\": \"True\"}]"}),
+                json!({"edits": [{"old": "5", "all": true}]}),
+            ),
+            (json!({"edits": {"search": "[1]"}}), json!({"edits": [{"old": "[1]"}]})),
+            (json!({"globs": "*.rs"}), json!({"globs": ["*.rs"]})),
+            (json!({"globs": "[\"*.rs\", \"a\"]"}), json!({"globs": ["*.rs", "a"]})),
+            (json!({"globs": "[ab].rs"}), json!({"globs": ["[ab].rs"]})),
+            (json!({"env": "{\"A\": \"1\"}"}), json!({"env": {"A": "1"}})),
+        ] {
+            assert_eq!(right(given.clone()), meant, "{given}");
+        }
+    }
+
+    #[test]
+    fn what_leaves_a_doubt_stays_as_it_is() {
+        for given in [
+            json!({"file": "a", "file_path": "b"}),
+            json!({"path": "a", "file": "a"}),
+            json!({"path": null}),
+            json!({"path": 5, "limit": "five", "share": "NaN"}),
+            json!({"limit": "5.5", "edits": "no list", "env": "A=1"}),
+            json!({"path": "[\"a\"]", "edits": [{"old": "null", "all": "yes"}]}),
+            json!({"end_line": 5, "zzz": 1}),
+        ] {
+            assert_eq!(right(given.clone()), given);
+        }
+    }
+
+    #[test]
+    fn an_error_knows_the_name_that_was_meant_and_what_to_give_instead() {
+        let spec = spec();
+        let problem = |value: Value| {
+            let Value::Object(arguments) = value else { panic!("an object") };
+            let error = validate::arguments(&spec, &arguments).expect_err("it is unknown");
+            error.message().to_owned()
+        };
+        let both = problem(json!({"path": "a", "file": "b"}));
+        assert!(both.contains("unknown argument file; did you mean \"path\"?"), "{both}");
+        let end = problem(json!({"path": "a", "end_line": 9}));
+        assert!(end.contains("unknown argument end_line; give limit, how many lines"), "{end}");
+    }
+
+    proptest! {
+        #[test]
+        fn text_is_never_changed(path in ".{0,20}", old in ".{0,20}") {
+            let given = json!({"path": path, "edits": [{"old": old}], "globs": [old]});
+            prop_assert_eq!(right(given.clone()), given);
+        }
+
+        #[test]
+        fn what_is_valid_stays_as_it_is(limit in 1i64..99, all in any::<bool>()) {
+            let given = json!({"path": "a", "limit": limit, "edits": [{"old": "", "all": all}]});
+            prop_assert_eq!(right(given.clone()), given);
+        }
+    }
+}
