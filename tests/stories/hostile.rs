@@ -19,6 +19,7 @@ pub(crate) fn trials() -> Vec<Trial> {
         arguments_of_a_thousand_levels_are_refused_by_name,
         a_secret_is_masked_also_where_it_is_spelt_out,
         a_secret_comes_back_by_no_way_round,
+        no_cut_leaves_a_part_of_a_secret,
     ]
 }
 
@@ -205,5 +206,53 @@ async fn a_secret_comes_back_by_no_way_round() {
     assert!(dump.contains("[TOKEN]") && !dump.contains(VALUE), "{dump}");
     // The file itself holds what it held.
     assert_eq!(std::fs::read_to_string(fixture.path("kept")).unwrap(), format!("name={VALUE}\n"));
+    fixture.end().await;
+}
+
+/// Whatever shortens a text may cut a secret in two, and no half is recognised as one.
+async fn no_cut_leaves_a_part_of_a_secret() {
+    const VALUE: &str = "Zq7Wk9Xv3Jm5Rt8Yp2";
+    const ORDINARY: &str = "ordinary-text-here";
+    let mut fixture = Fixture::launched_with(|launch| launch.env("TOKEN", VALUE)).await;
+    fixture.configure(json!({"secret_env": ["TOKEN"]})).await.unwrap();
+    let pieces = |value: &'static str| (0..value.len() - 2).map(move |at| &value[at..at + 3]);
+    for gap in [1984, 1999, 2000] {
+        let line = |value: &str| format!("{}{value}{}\n", "-".repeat(gap), "+".repeat(gap));
+        fixture.write("long", &(line(VALUE) + &line(ORDINARY)));
+        let read = fixture.result("read_file", json!({"path": "long"})).await;
+        let content = read["content"].as_str().unwrap();
+        assert!(pieces(VALUE).all(|piece| !content.contains(piece)), "{gap}: {content}");
+        assert_eq!(content.contains("ord"), gap < 1998, "{gap}: {content}");
+        assert_eq!(content.matches("… [cut: ").count(), 2, "{gap}: {content}");
+    }
+    for gap in 20..60 {
+        let pad = "-".repeat(gap);
+        let long = "-".repeat(gap + 150);
+        let line = format!("{pad}{VALUE}{pad}x{VALUE}{pad}{pad}{VALUE}{}", "-".repeat(gap));
+        fixture.write("a.txt", &(line.clone() + "\n"));
+        let near = line.replace('x', "y");
+        let wrongs = [
+            ("read_file", json!({"path": "a.txt", "limit": format!("{pad}{VALUE}")})),
+            ("read_file", json!({"path": "a.txt", format!("{pad}{VALUE}"): 1})),
+            ("grep", json!({"pattern": format!("({long}{VALUE}")})),
+            ("grep", json!({"pattern": "x", "glob": format!("{{{long}{VALUE}")})),
+            ("edit_file", json!({"path": "a.txt", "old_string": near, "new_string": ""})),
+        ];
+        for (tool, arguments) in wrongs {
+            let failure = fixture.failure(tool, arguments.clone()).await;
+            let dump = format!("{} {:?}", failure.message, failure.details);
+            let shown = pieces(VALUE).find(|piece| dump.contains(piece));
+            assert_eq!(shown, None, "{gap}: {tool} {arguments}: {dump}");
+        }
+        let search = call("grep", json!({"pattern": format!("{long}{VALUE}")}));
+        let preview = format!("{:?}", fixture.client.preview(search).await.unwrap());
+        assert!(pieces(VALUE).all(|piece| !preview.contains(piece)), "{gap}: {preview}");
+    }
+    // A diff that is too long shows the beginnings of its lines.
+    let much = format!("{}{VALUE}{}\n", "-".repeat(390), "-".repeat(9_000)).repeat(40);
+    let written = fixture.result("write_file", json!({"path": "much", "content": much})).await;
+    let diff = written["diff"].as_str().unwrap();
+    assert!(diff.contains("more characters]"), "{diff}");
+    assert!(pieces(VALUE).all(|piece| !diff.contains(piece)), "{diff}");
     fixture.end().await;
 }

@@ -49,7 +49,7 @@ pub(super) fn of_tool(tool: &'static str, mut payload: Payload) -> Payload {
 /// Masks every text of a result.
 pub(super) fn payload(secrets: &Secrets, mut payload: Payload) -> Payload {
     if !secrets.is_empty() {
-        payload.values_mut().for_each(|value| mask_value(secrets, value));
+        payload.values_mut().for_each(|value| mask_value(value, &|text| mask(secrets, text)));
     }
     payload
 }
@@ -71,13 +71,22 @@ pub(super) fn stored<'a>(secrets: &Secrets, stored: &'a Stored) -> Cow<'a, Store
     })
 }
 
-/// Masks what an error says.
+/// Masks what an error says. It may repeat a part of an argument, a name or a line.
 pub(super) fn error(secrets: &Secrets, error: ToolError) -> ToolError {
     if secrets.is_empty() {
         return error;
     }
-    let message = secrets.mask_text(error.message()).into_owned();
-    let details = payload(secrets, error.details());
+    let mut message = error.message().to_owned();
+    excerpt(secrets, &mut message);
+    // What a call had by then is content, and masked like a result.
+    let details = match (error.has_so_far(), error.details()) {
+        (true, content) => payload(secrets, content),
+        (false, mut details) => {
+            let texts = |text: &mut String| excerpt(secrets, text);
+            details.values_mut().for_each(|value| mask_value(value, &texts));
+            details
+        }
+    };
     let masked = error.with_message(message);
     details.into_iter().fold(masked, |masked, (name, value)| masked.with_detail(&name, value))
 }
@@ -87,11 +96,11 @@ pub(super) fn view(secrets: &Secrets, view: View) -> View {
     if secrets.is_empty() { view } else { mask_view(secrets, view) }
 }
 
-fn mask_value(secrets: &Secrets, value: &mut Value) {
+fn mask_value(value: &mut Value, mask: &impl Fn(&mut String)) {
     match value {
-        Value::String(text) => mask(secrets, text),
-        Value::Array(items) => items.iter_mut().for_each(|item| mask_value(secrets, item)),
-        Value::Object(map) => map.values_mut().for_each(|value| mask_value(secrets, value)),
+        Value::String(text) => mask(text),
+        Value::Array(items) => items.iter_mut().for_each(|item| mask_value(item, mask)),
+        Value::Object(map) => map.values_mut().for_each(|value| mask_value(value, mask)),
         Value::Null | Value::Bool(_) | Value::Number(_) => {}
     }
 }
@@ -101,9 +110,13 @@ fn mask_view(secrets: &Secrets, view: View) -> View {
         mask(secrets, &mut text);
         text
     };
+    let excerpted = |mut text: String| {
+        excerpt(secrets, &mut text);
+        text
+    };
     let all = |views: Vec<View>| views.into_iter().map(|view| mask_view(secrets, view)).collect();
     match view {
-        View::Text { content, style } => View::Text { content: masked(content), style },
+        View::Text { content, style } => View::Text { content: excerpted(content), style },
         View::Code { language, content } => View::Code { language, content: masked(content) },
         View::Diff(hunks) => View::Diff(
             hunks
@@ -125,7 +138,7 @@ fn mask_view(secrets: &Secrets, view: View) -> View {
         View::List { items, order } => View::List { items: all(items), order },
         View::Group(children) => View::Group(all(children)),
         View::Collapsible { summary, children, initially } => {
-            View::Collapsible { summary: masked(summary), children: all(children), initially }
+            View::Collapsible { summary: excerpted(summary), children: all(children), initially }
         }
         View::Link { text, url } => View::Link { text: masked(text), url: masked(url) },
         View::SubSession { session, summary } => {
@@ -135,6 +148,14 @@ fn mask_view(secrets: &Secrets, view: View) -> View {
             View::Action { label: masked(label), tool, arguments: payload(secrets, arguments) }
         }
         View::Unknown => View::Unknown,
+    }
+}
+
+/// A text that says something of another, and may have shortened it before it was masked.
+fn excerpt(secrets: &Secrets, text: &mut String) {
+    mask(secrets, text);
+    if let Cow::Owned(shorter) = secrets.without_halves(text) {
+        *text = shorter;
     }
 }
 

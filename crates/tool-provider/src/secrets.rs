@@ -9,6 +9,7 @@ use memchr::memmem::Finder;
 
 use spelt::Spelt;
 
+mod cuts;
 mod spelt;
 
 /// The values that must not be shown, each with the name that stands in for it. Clones share them.

@@ -228,7 +228,7 @@ impl Tool<Files> for EditFile {
                 let diff = prepared.diff(PREVIEW_LINES);
                 let notes: &[String] =
                     if diff.first_changed_line.is_none() { &[UNDONE.to_owned()] } else { &[] };
-                change::view(arguments.path, "Edit", &diff, prepared.side(), notes)
+                change::view(arguments.path, "Edit", &diff, prepared.side(), notes, context.secrets)
             }
             Err(error) => change::failure(&error),
         })
@@ -278,7 +278,8 @@ fn edit_once(arguments: &Arguments<'_>, context: &Context<'_>) -> Result<Payload
     pieces.iter().for_each(|piece| hasher.update(piece));
     let version = hasher.finish();
 
-    let (diff, rendered) = change::rendered(|lines| prepared.diff(lines), prepared.side());
+    let (diff, rendered) =
+        change::rendered(|lines| prepared.diff(lines), prepared.side(), context.secrets);
     let mut payload = Payload::new();
     PATH.put(&mut payload, path);
     spec::REPLACEMENTS.put(&mut payload, prepared.edited.replacements);

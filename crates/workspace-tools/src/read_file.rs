@@ -76,7 +76,9 @@ impl Tool<Files> for ReadFile {
         let _lock = waiting(context, |wait| file.lock_shared(&context.state.workspace, wait))?;
         match scan::scan(&file, context, request)? {
             Found::Binary { kind } => Err(binary(path, kind, &file)),
-            Found::Text(text) => {
+            Found::Text(mut text) => {
+                // Half a secret is not recognised any more when the result is masked.
+                text.window.shorten_cuts(|line| context.secrets.before_cut(line));
                 remember(context, &file, &text);
                 Ok(result(path, request, &file, text))
             }
@@ -152,7 +154,7 @@ fn binary(path: &str, kind: Option<&'static str>, file: &OpenFile) -> ToolError 
 }
 
 fn remember(context: &Context<'_>, file: &OpenFile, text: &Text) {
-    let is_whole = text.start == 1 && !text.more && text.window.cut_lines == 0;
+    let is_whole = text.start == 1 && !text.more && text.window.cuts.is_empty();
     let knowledge = Knowledge {
         version: text.version,
         stamp: file.stat().stamp(),
@@ -211,7 +213,7 @@ fn notice(request: Request, text: &Text) -> Option<String> {
         notices
             .push("Lines are numbered from the end (-1 is the last), as the file is large.".into());
     }
-    if text.window.cut_lines > 0 {
+    if !text.window.cuts.is_empty() {
         notices
             .push(format!("Lines over {MAX_LINE} characters are cut; bash can show more of them."));
     }

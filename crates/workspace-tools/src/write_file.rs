@@ -268,7 +268,7 @@ impl Tool<Files> for WriteFile {
             Ok(prepared) => {
                 let verb = if prepared.is_new() { "Create" } else { "Overwrite" };
                 let (diff, notes) = (prepared.diff(PREVIEW_LINES), prepared.notes());
-                change::view(arguments.path, verb, &diff, prepared.side(), &notes)
+                change::view(arguments.path, verb, &diff, prepared.side(), &notes, context.secrets)
             }
             Err(error) => change::failure(&error),
         })
@@ -322,7 +322,8 @@ impl WriteFile {
             notices.extend(change::notice(written.how));
             content.len()
         };
-        let (diff, rendered) = change::rendered(|lines| prepared.diff(lines), prepared.side());
+        let (diff, rendered) =
+            change::rendered(|lines| prepared.diff(lines), prepared.side(), context.secrets);
         notices.extend(rendered.notes.iter().cloned());
 
         let mut payload = Payload::new();

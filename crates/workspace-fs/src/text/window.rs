@@ -18,6 +18,9 @@ pub const MAX_LINE: usize = 2000;
 /// What is kept of a line, in bytes. No encoding spends more than four on a character.
 const MAX_KEPT: usize = 4 * MAX_LINE + 8;
 
+/// How the mark of a cut begins. What is shown of the line, in characters, follows.
+const CUT: &str = "… [cut: ";
+
 /// How the lines of a window are numbered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Numbering {
@@ -46,8 +49,9 @@ pub struct Window {
     pub content: String,
     /// How many lines that is.
     pub lines: u64,
-    /// How many of them were cut because they are too long.
-    pub cut_lines: u64,
+    /// Where in the content lines were cut because they are too long: each of these begins a mark
+    /// that says so.
+    pub cuts: Vec<usize>,
     /// How their ends are written in the file.
     pub ending: LineEndings,
     /// Whether bytes that are not text in the encoding are shown as U+FFFD.
@@ -63,6 +67,22 @@ pub enum Full {
     Lines,
     /// Its content is as long as it may be; the next line did not fit.
     Content,
+}
+
+impl Window {
+    /// Shortens each line that was cut, from what is shown of it to what `keep` returns of that, its
+    /// beginning.
+    pub fn shorten_cuts(&mut self, keep: impl Fn(&str) -> &str) {
+        for at in self.cuts.iter_mut().rev() {
+            let line = self.content[..*at].rfind('\n').map_or(0, |end| end + 1);
+            let shown = &self.content[line..*at];
+            let kept = keep(shown).len();
+            let left = MAX_LINE - shown[kept..].chars().count().min(MAX_LINE);
+            let mark = *at..*at + format!("{CUT}{MAX_LINE}").len();
+            self.content.replace_range(line + kept..mark.end, &format!("{CUT}{left}"));
+            *at = line + kept;
+        }
+    }
 }
 
 /// The line that is being collected.
@@ -145,7 +165,7 @@ impl Collector {
             return;
         }
         self.window.lines += 1;
-        self.window.cut_lines += u64::from(shown.is_cut);
+        self.window.cuts.extend(shown.cut);
         self.window.has_invalid_bytes |= shown.has_invalid_bytes;
         self.window.ending = self.window.ending.and(ending);
         self.line.clear();
@@ -179,7 +199,8 @@ fn push_number(content: &mut String, number: i64) {
 }
 
 struct Shown {
-    is_cut: bool,
+    /// Where in the content the line was cut.
+    cut: Option<usize>,
     has_invalid_bytes: bool,
 }
 
@@ -214,15 +235,16 @@ impl Line {
             may_be_long.then(|| text.char_indices().nth(MAX_LINE)).flatten().map(|(at, _)| at);
         let shown = &text[..end.unwrap_or(text.len())];
         content.push_str(shown);
-        if end.is_some() {
+        let cut = end.map(|_| content.len());
+        if cut.is_some() {
             let all = characters(&self.kept, encoding) + self.beyond;
             let length = all - u64::from(ending == LineEndings::Crlf);
             let unit = if counts_bytes(encoding) { "bytes" } else { "characters" };
-            let _ = write!(content, "… [cut: {MAX_LINE} characters of a line of {length} {unit}]");
+            let _ = write!(content, "{CUT}{MAX_LINE} characters of a line of {length} {unit}]");
         }
         // Text that could be borrowed had nothing to replace: a U+FFFD in it is the file's own.
         let has_invalid_bytes = matches!(text, Cow::Owned(_)) && shown.contains('\u{FFFD}');
-        Shown { is_cut: end.is_some(), has_invalid_bytes }
+        Shown { cut, has_invalid_bytes }
     }
 
     fn clear(&mut self) {
@@ -309,16 +331,29 @@ mod tests {
                 let window = collect(&bytes, encoding, 9, piece);
                 let cut = "… [cut: 2000 characters of a line of 5000 characters]";
                 assert_eq!(window.content, format!("{}{cut}\nnext\n", text.repeat(2000)));
-                assert_eq!((window.cut_lines, window.ending), (1, LineEndings::Mixed));
+                assert_eq!((window.cuts.len(), window.ending), (1, LineEndings::Mixed));
             }
         }
         let exact = format!("{}\r\n", "é".repeat(MAX_LINE));
-        assert_eq!(collect(exact.as_bytes(), Encoding::Utf8, 9, 7).cut_lines, 0);
+        assert!(collect(exact.as_bytes(), Encoding::Utf8, 9, 7).cuts.is_empty());
         let bad = [b"\xFF".repeat(3000), b"\n".to_vec()].concat();
         let window = collect(&bad, Encoding::Utf8, 9, 999);
         assert!(
             window.has_invalid_bytes && window.content.contains("of a line of 3000 characters]")
         );
+    }
+
+    #[test]
+    fn a_line_that_was_cut_can_be_cut_further() {
+        let text = format!("{}{}\nwhole\n{}", "a".repeat(1998), "b".repeat(99), "b".repeat(2001));
+        let mut window = collect(text.as_bytes(), Encoding::Utf8, 9, 1000);
+        window.shorten_cuts(|line| line.trim_end_matches('b'));
+        let cut = |line: &str, length| {
+            format!("{line}… [cut: {} characters of a line of {length} characters]", line.len())
+        };
+        let first = cut(&"a".repeat(1998), 2097);
+        assert_eq!(window.content, format!("{first}\nwhole\n{}", cut("", 2001)));
+        assert_eq!(window.cuts.len(), 2);
     }
 
     #[test]

@@ -3,7 +3,7 @@
 use crate::field::{self, Declared, Field, NOTICE, PATH, Text, Whole, text, whole};
 use tool_provider::schema::Schema;
 use tool_provider::view::{DiffLine, DiffOp, Hunk, Style, View};
-use tool_provider::{Payload, ToolError};
+use tool_provider::{Payload, Secrets, ToolError};
 use workspace_fs::text::diff::{self, Diff, FinalNewline, Shown, Side, parse_unified, unified};
 use workspace_fs::text::disguise;
 use workspace_fs::text::encoding::Encoding;
@@ -84,18 +84,32 @@ pub(crate) struct Rendered {
 }
 
 /// The diff that `make` makes with at most so many lines, in a length that suits a result.
-pub(crate) fn rendered<'a>(make: impl Fn(usize) -> Diff<'a>, side: Side) -> (Diff<'a>, Rendered) {
+pub(crate) fn rendered<'a>(
+    make: impl Fn(usize) -> Diff<'a>,
+    side: Side,
+    secrets: &Secrets,
+) -> (Diff<'a>, Rendered) {
     let diff = make(RESULT_LINES);
-    let shown = diff.shown(side);
+    let shown = without_halves(diff.shown(side), secrets);
     let text = unified(&diff, &shown);
     if text.len() <= RESULT_BYTES {
         let notes = notes(&diff, &shown, side);
         return (diff, Rendered { unified: text, notes });
     }
     let diff = make(FEWER_LINES);
-    let shown = diff.shown_clipped(side);
+    let shown = without_halves(diff.shown_clipped(side), secrets);
     let rendered = Rendered { unified: unified(&diff, &shown), notes: notes(&diff, &shown, side) };
     (diff, rendered)
+}
+
+/// Without what a cut leaves of a secret, which nobody recognises when the whole is masked.
+fn without_halves(mut shown: Shown, secrets: &Secrets) -> Shown {
+    if shown.clipped > 0 && !secrets.is_empty() {
+        for line in shown.hunks.iter_mut().flat_map(|hunk| &mut hunk.lines) {
+            line.text = secrets.without_halves(&line.text).into_owned();
+        }
+    }
+    shown
 }
 
 /// What hunks do not say.
@@ -127,8 +141,15 @@ pub(crate) fn notes(diff: &Diff<'_>, shown: &Shown, side: Side) -> Vec<String> {
 }
 
 /// A change as a person sees it.
-pub(crate) fn view(path: &str, verb: &str, diff: &Diff<'_>, side: Side, more: &[String]) -> View {
-    let shown = diff.shown(side);
+pub(crate) fn view(
+    path: &str,
+    verb: &str,
+    diff: &Diff<'_>,
+    side: Side,
+    more: &[String],
+    secrets: &Secrets,
+) -> View {
+    let shown = without_halves(diff.shown(side), secrets);
     let mut notes = notes(diff, &shown, side);
     notes.extend_from_slice(more);
     notes.extend(disguise::warnings(shown.hunks.iter().flat_map(added)));
