@@ -14,7 +14,7 @@ use super::paint::{Hits, Ink};
 use tool_provider::grpc::{ClientError, Failure, InvokeItem, ToolClient};
 use tool_provider::{Call, Event, Payload};
 use workspace_tools::bash::spec::{EXIT_CODE, SIGNAL};
-use workspace_tools::field::NOTICE;
+use workspace_tools::field::{FILE, NOTICE};
 
 /// For whom a call's events are written.
 #[derive(Clone, Copy, PartialEq)]
@@ -40,6 +40,7 @@ pub(super) async fn follow(
     output: Output,
 ) -> Result<ExitCode, CliError> {
     let mut shown = Shown::new(&call.tool, output);
+    let path = call.arguments.get(FILE.name).cloned();
     let mut stream = client.invoke(call).await?;
     let mut ticks = tokio::time::interval(TICK);
     loop {
@@ -56,9 +57,13 @@ pub(super) async fn follow(
         match (item, format) {
             (InvokeItem::Event(event), Format::Person) => shown.event(event)?,
             (InvokeItem::Event(_), Format::Json) => {}
-            (InvokeItem::Result(result), format) => {
+            (InvokeItem::Result(mut result), format) => {
                 let code = exit::of_result(&result);
                 if format == Format::Person {
+                    // A result does not repeat it, and a person reads it above the lines.
+                    if let Some(path) = path {
+                        result.entry(FILE.name).or_insert(path);
+                    }
                     shown.result(&mut client, &result).await?;
                 }
                 return Ok(code);

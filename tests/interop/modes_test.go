@@ -50,8 +50,8 @@ func TestAHostReadsAFile(t *testing.T) {
 		if err != nil {
 			t.Fatalf("Invoke: %v", err)
 		}
-		if content := payload(t, events)["content"]; content != "first\nsecond\n" {
-			t.Errorf("content is %q", content)
+		if text := payload(t, events)["text"]; text != "first\nsecond\n" {
+			t.Errorf("text is %q", text)
 		}
 	})
 }
@@ -103,7 +103,7 @@ func TestACancelledCallEndsAndLeavesThePluginWell(t *testing.T) {
 			t.Fatalf("expected a cancelled stream, got %v", err)
 		}
 		events, err := l.invoke(context.Background(), "read_file", wire.Object{"path": small})
-		if err != nil || !strings.Contains(payload(t, events)["content"].(string), "still here") {
+		if err != nil || !strings.Contains(payload(t, events)["text"].(string), "still here") {
 			t.Fatalf("after a cancel: %v %s", err, text(events))
 		}
 	})

@@ -42,7 +42,7 @@ async fn mark_by_rewriting(client: &ToolClient, path: &str, number: usize) {
     let session = |call: Call| Call { session_id: format!("writer-{number}"), ..call };
     loop {
         let seen = outcome(client, session(read())).await.unwrap();
-        let text = seen["content"].as_str().unwrap().trim_end_matches('\n');
+        let text = seen["text"].as_str().unwrap().trim_end_matches('\n');
         let lines: Vec<String> = text
             .split('\n')
             .map(|line| if line == number.to_string() { format!("{line}x") } else { line.into() })

@@ -192,7 +192,7 @@ async fn a_secret_comes_back_by_no_way_round() {
     assert_eq!(outcome.unwrap()["output"], "key=[TOKEN]\n");
 
     let read = fixture.result("read_file", json!({"path": "kept"})).await;
-    assert!(read["content"].as_str().unwrap().contains("key=[TOKEN]"), "{read:?}");
+    assert!(read["text"].as_str().unwrap().contains("key=[TOKEN]"), "{read:?}");
     let edit = json!({"path": "kept", "old_string": "key", "new_string": "name"});
     let shown = fixture.client.preview(call("edit_file", edit.clone())).await.unwrap();
     let edited = fixture.result("edit_file", edit).await;

@@ -34,8 +34,8 @@ async fn a_file_is_read_from_the_root_or_from_the_working_directory() {
     fixture.write("src/main.rs", "fn main() {}\n");
     for path in ["src/main.rs".to_owned(), fixture.path("src/main.rs").display().to_string()] {
         let result = fixture.result("read_file", json!({"path": path})).await;
-        assert!(result["content"].as_str().unwrap().contains("fn main"));
-        assert_eq!((&result["tool"], &result["path"]), (&json!("read_file"), &json!(path)));
+        assert_eq!(result["text"], "1:fn main() {}\n");
+        assert_eq!(result["tool"], "read_file");
     }
     let working_directory = Some(fixture.path("src").display().to_string());
     let below = Call { working_directory, ..call("read_file", json!({"path": "main.rs"})) };
@@ -131,12 +131,12 @@ async fn huge_files_cost_little_memory() {
     let before = fixture.status("VmHWM");
 
     let first = fixture.result("read_file", json!({"path": "big", "offset": 1, "limit": 1})).await;
-    assert_eq!((&first["end_line"], &first["next_offset"]), (&json!(1), &json!(2)));
-    let last = SIZE / 11;
+    let lines = SIZE / 11;
+    assert_eq!((&first["total_lines"], &first["next_offset"]), (&json!(lines), &json!(2)));
     let tail = fixture.result("read_file", json!({"path": "big", "offset": -1})).await;
-    assert_eq!(tail["start_line"], json!(last));
+    assert_eq!(tail["text"], format!("{lines}:abcdefghij\n"));
     let line = fixture.result("read_file", json!({"path": "one-line", "limit": 1})).await;
-    let content = line["content"].as_str().unwrap();
+    let content = line["text"].as_str().unwrap();
     assert!(content.len() < 4000 && content.contains(&SIZE.to_string()), "{}", content.len());
 
     let grown = fixture.status("VmHWM") - before;
@@ -202,7 +202,7 @@ async fn many_calls_at_once_all_get_their_own_answer() {
         async move { (number, client.invoke_to_end(read).await.unwrap().1.unwrap()) }
     });
     for (number, result) in futures_util::future::join_all(calls).await {
-        let content = result["content"].as_str().unwrap();
+        let content = result["text"].as_str().unwrap();
         assert!(content.contains(&format!("number {number}")), "{content}");
     }
     fixture.end().await;

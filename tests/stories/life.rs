@@ -163,7 +163,7 @@ async fn every_kind_of_connection_works_and_ends_in_order() {
             fixture.configure(json!({})).await.unwrap();
             fixture.write("a.txt", "hello\n");
             let result = fixture.result("read_file", json!({"path": "a.txt"})).await;
-            assert!(result["content"].as_str().unwrap().contains("hello"));
+            assert!(result["text"].as_str().unwrap().contains("hello"));
             fixture.end().await;
         }
     }

@@ -93,7 +93,7 @@ async fn what_a_host_stored_is_shown_again_also_without_a_configuration() {
     }
     let mut old = result;
     old.insert("from_the_future".to_owned(), json!([1, {"a": null}]));
-    old.remove("total_lines");
+    old.remove("version");
     for version in ["", "json"] {
         let bare = serde_json::to_vec(&old).unwrap();
         let view = later.client.render(version, bare).await.unwrap();

@@ -94,7 +94,7 @@ fn render_takes_what_json_printed() {
     let bash = rendered(&["bash", "echo one; echo two; exit 3"]);
     assert!(bash.contains("one\n  two") && bash.contains("exit 3"), "{bash}");
     let read = rendered(&["read_file", "a.txt"]);
-    assert!(read.starts_with("a.txt · lines 1–2 of 2\n"), "{read}");
+    assert!(read.starts_with("lines 1–2 of 2\n"), "{read}");
     let failed = rendered(&["read_file", "b.txt"]);
     assert!(failed.contains("not_found") && failed.contains("a.txt"), "{failed}");
 }

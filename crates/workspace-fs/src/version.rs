@@ -16,19 +16,35 @@ impl Version {
         Self(xxh3_128(content))
     }
 
-    /// Whether the text has the form of a version.
+    /// Whether the text has the form of a version: its digits, or the first [`SHORT`] or more of them.
     #[must_use]
     pub fn is_one(text: &str) -> bool {
         let text = text.trim();
-        text.len() == 32 && text.bytes().all(|digit| matches!(digit, b'0'..=b'9' | b'a'..=b'f'))
+        (SHORT..=WHOLE).contains(&text.len())
+            && text.bytes().all(|digit| matches!(digit, b'0'..=b'9' | b'a'..=b'f'))
     }
 
     /// Whether a caller's `expected_version` means this one.
     #[must_use]
     pub fn matches(self, expected: &str) -> bool {
-        self.to_string() == expected.trim()
+        Self::is_one(expected) && self.to_string().starts_with(expected.trim())
+    }
+
+    /// The first [`SHORT`] digits, for a reader who pays for each of them.
+    #[must_use]
+    pub fn short(self) -> String {
+        let mut text = self.to_string();
+        text.truncate(SHORT);
+        text
     }
 }
+
+/// The digits of a version.
+const WHOLE: usize = 32;
+
+/// So few digits of a version are enough: of 48 bits, two contents that one file has had in a session
+/// share all by chance less often than once in 10¹⁴ times.
+const SHORT: usize = 12;
 
 impl fmt::Display for Version {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -77,6 +93,12 @@ mod tests {
         assert_eq!(version.to_string().len(), 32);
         assert!(version.matches(&format!(" {version}\n")));
         assert!(!version.matches(&Version::of(b"b\n").to_string()));
+        let short = version.short();
+        assert!(short.len() == SHORT && version.matches(&short));
+        assert!(version.matches(&version.to_string()[..20]));
+        for none in [&short[1..], "", &format!("{version}0"), &short.replace(&short[..1], "x")] {
+            assert!(!Version::is_one(none) && !version.matches(none), "{none}");
+        }
     }
 
     proptest! {

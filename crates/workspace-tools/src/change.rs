@@ -21,7 +21,7 @@ use workspace_fs::{
 use crate::Context;
 pub use show::EXPECTED_VERSION;
 pub(super) use show::{
-    PREVIEW_LINES, failure, notice, put, render, rendered, result, view, view_hunks,
+    Made, PREVIEW_LINES, failure, notice, render, rendered, result, view, view_hunks,
 };
 use tool_provider::{Category, Payload, ToolError};
 
@@ -123,7 +123,8 @@ pub(super) fn version_of(file: &OpenFile, context: &Context<'_>) -> Result<Versi
 pub(super) fn expected_version(arguments: &Payload) -> Result<Option<&str>, ToolError> {
     match EXPECTED_VERSION.get(arguments) {
         Some(expected) if !Version::is_one(expected) => Err(ToolError::invalid_arguments(format!(
-            "expected_version {:?} is no version: a version is 32 hexadecimal digits",
+            "expected_version {:?} is no version: a version is the first 12 or more of 32 \
+             hexadecimal digits",
             expected.chars().take(40).collect::<String>()
         ))
         .with_hint(
@@ -146,8 +147,10 @@ pub(super) fn expect(
     match expected {
         Some(expected) if !version.matches(expected) => {
             let message = format!(
-                "cannot {action} {}: it is not at the expected version; it has been changed",
-                name::shown(path)
+                "cannot {action} {}: its version is {} and not {}, as expected: it has been changed",
+                name::shown(path),
+                version.short(),
+                expected.trim()
             );
             Err(conflict(message, path, Some(version)))
         }

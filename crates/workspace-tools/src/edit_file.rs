@@ -5,7 +5,7 @@ pub mod spec;
 use crate::change::view_hunks;
 use serde_json::Value;
 
-use workspace_fs::text::diff::{self, Diff, Side};
+use workspace_fs::text::diff::{self, Diff, Limits, Side};
 use workspace_fs::text::edit::{Bounds, Count, Edit, EditError, Edited, Refusal, Scope, apply};
 use workspace_fs::text::encoding::{Detected, Encoding, detect};
 use workspace_fs::text::lines::Unit;
@@ -13,8 +13,8 @@ use workspace_fs::text::name;
 use workspace_fs::text::patch::Patch;
 use workspace_fs::{Extent, Knowledge, OpenFile, VersionHasher};
 
-use super::change::{self, Base, MAX_FILE, PREVIEW_LINES};
-use super::field::{FILE, Field, PATH, Text};
+use super::change::{self, Base, MAX_FILE, Made, PREVIEW_LINES};
+use super::field::{Details, FILE, Field, Text};
 use crate::{Context, Files};
 use spec::{EDITS, NEW_STRING, OLD_STRING, REPLACE_ALL};
 use tool_provider::view::{Style, View};
@@ -37,6 +37,7 @@ struct Arguments<'a> {
     path: &'a str,
     edits: Vec<Edit<'a>>,
     expected_version: Option<&'a str>,
+    details: Details,
 }
 
 impl<'a> Arguments<'a> {
@@ -89,7 +90,7 @@ impl<'a> Arguments<'a> {
             })?;
         }
         let expected_version = change::expected_version(arguments)?;
-        Ok(Self { path, edits, expected_version })
+        Ok(Self { path, edits, expected_version, details: Details::of(arguments) })
     }
 }
 
@@ -155,8 +156,8 @@ impl Prepared {
         Side { old: self.encoding, new: self.encoding }
     }
 
-    fn diff(&self, max_lines: usize) -> Diff<'_> {
-        diff::of_patch(self.body(), &self.edited.patch, Unit::of(self.encoding), max_lines)
+    fn diff(&self, limits: impl Into<Limits>) -> Diff<'_> {
+        diff::of_patch(self.body(), &self.edited.patch, Unit::of(self.encoding), limits)
     }
 }
 
@@ -278,14 +279,17 @@ fn edit_once(arguments: &Arguments<'_>, context: &Context<'_>) -> Result<Payload
     pieces.iter().for_each(|piece| hasher.update(piece));
     let version = hasher.finish();
 
-    let (diff, rendered) =
-        change::rendered(|lines| prepared.diff(lines), prepared.side(), context.secrets);
+    let secrets = context.secrets;
+    let diff = Some(change::rendered(|limits| prepared.diff(limits), prepared.side(), secrets));
     let mut payload = Payload::new();
-    PATH.put(&mut payload, path);
-    spec::REPLACEMENTS.put(&mut payload, prepared.edited.replacements);
+    let replacements = prepared.edited.replacements;
+    if arguments.details == Details::All || replacements != arguments.edits.len() {
+        spec::REPLACEMENTS.put(&mut payload, replacements);
+    }
+    let encoding = prepared.encoding;
     if version == prepared.base.version {
-        let notices = [UNDONE.to_owned()];
-        change::put(&mut payload, &diff, rendered, version, prepared.encoding, &notices);
+        let notices = vec![UNDONE.to_owned()];
+        Made { version, encoding, diff, notices }.put(&mut payload, arguments.details);
         return Ok(payload);
     }
 
@@ -301,9 +305,8 @@ fn edit_once(arguments: &Arguments<'_>, context: &Context<'_>) -> Result<Payload
         context.state.session(context.session_id).record_read(&resolved, knowledge);
     }
     drop(committed);
-    let mut notices: Vec<String> = change::notice(written.how).into_iter().collect();
-    notices.extend(rendered.notes.iter().cloned());
-    change::put(&mut payload, &diff, rendered, version, prepared.encoding, &notices);
+    let notices = change::notice(written.how).into_iter().collect();
+    Made { version, encoding, diff, notices }.put(&mut payload, arguments.details);
     Ok(payload)
 }
 

@@ -6,6 +6,7 @@ use serde_json::Value;
 use tool_provider::Payload;
 use tool_provider::schema::{Kind, Presence, Property, Schema};
 use tool_provider::shorten::shorten;
+use workspace_fs::Version;
 use workspace_fs::text::hidden::one_line;
 use workspace_fs::text::name;
 
@@ -56,9 +57,36 @@ pub const PATH: Field<Text> = text("path", "The path, as the call named it.").re
 
 /// The argument that names the file of a file tool.
 pub const FILE: Field<Text> = PATH.described(
-    "The file: an absolute path, or one relative to the working directory. A name that a result \
-     shows in double quotes is given back unchanged, quotes and escapes included.",
+    "Absolute, or relative to the working directory. A name that a result shows in double quotes is \
+     given as it is shown.",
 );
+
+/// The argument that asks for what only programs want.
+pub const DETAILS: Field<Flag> = flag("details", "Adds what only programs need.");
+
+/// Whether a result says what only programs want.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Details {
+    /// It says what differs from the usual.
+    Few,
+    /// It says all.
+    All,
+}
+
+impl Details {
+    /// What a call asks for.
+    pub(crate) fn of(arguments: &Payload) -> Self {
+        if DETAILS.get(arguments) == Some(true) { Self::All } else { Self::Few }
+    }
+
+    /// A version as a result shows it: tokens are dear, and of its digits a few tell contents apart.
+    pub(crate) fn version(self, version: Version) -> String {
+        match self {
+            Self::Few => version.short(),
+            Self::All => version.to_string(),
+        }
+    }
+}
 
 /// What a result says beside its other fields.
 pub const NOTICE: Field<Text> = text("notice", "What else is worth knowing.");

@@ -7,16 +7,17 @@ pub mod spec;
 use crate::classify::classify;
 use crate::lock_wait::waiting;
 use workspace_fs::text::encoding::Encoding;
+use workspace_fs::text::lines::LineEndings;
 use workspace_fs::text::name;
-use workspace_fs::text::window::{Full, MAX_LINE, Numbering};
+use workspace_fs::text::window::{MAX_LINE, Numbering};
 use workspace_fs::{
     AccessTime, Action, Extent, Fault, FileKind, Knowledge, OpenFile, PathArgument, Target,
 };
 
-use super::field::{FILE, NOTICE, PATH};
+use super::field::{Details, FILE, NOTICE};
 use crate::change;
 use crate::{Context, Files};
-use scan::{Found, Request, Text};
+use scan::{Found, Request, Text, Total};
 use tool_provider::view::View;
 use tool_provider::{Payload, Tool, ToolError, ToolSpec};
 
@@ -36,6 +37,7 @@ impl Default for ReadFile {
 struct Arguments<'a> {
     path: &'a str,
     request: Request,
+    details: Details,
 }
 
 /// How many lines are shown when the call does not say.
@@ -56,7 +58,8 @@ impl<'a> Arguments<'a> {
             Some(false) => Numbering::Off,
             Some(true) | None => Numbering::On,
         };
-        Ok(Self { path, request: Request { offset, limit: limit.max(1), numbering } })
+        let request = Request { offset, limit: limit.max(1), numbering };
+        Ok(Self { path, request, details: Details::of(arguments) })
     }
 }
 
@@ -66,7 +69,7 @@ impl Tool<Files> for ReadFile {
     }
 
     fn run(&self, arguments: &Payload, context: &Context<'_>) -> Result<Payload, ToolError> {
-        let Arguments { path, request } = Arguments::of(arguments)?;
+        let Arguments { path, request, details } = Arguments::of(arguments)?;
         let argument = PathArgument { text: path, working_directory: context.working_directory };
         let file = context
             .state
@@ -80,7 +83,7 @@ impl Tool<Files> for ReadFile {
                 // Half a secret is not recognised any more when the result is masked.
                 text.window.shorten_cuts(|line| context.secrets.before_cut(line));
                 remember(context, &file, &text);
-                Ok(result(path, request, &file, text))
+                Ok(result(request, &file, text, details))
             }
         }
     }
@@ -163,26 +166,39 @@ fn remember(context: &Context<'_>, file: &OpenFile, text: &Text) {
     context.state.session(context.session_id).record_read(file.path(), knowledge);
 }
 
-fn result(path: &str, request: Request, file: &OpenFile, text: Text) -> Payload {
+fn result(request: Request, file: &OpenFile, text: Text, details: Details) -> Payload {
     let notice = notice(request, &text);
     let Text { encoding, window, start, more, ending, total, version } = text;
+    let all = details == Details::All;
     let mut payload = Payload::new();
     let to = &mut payload;
-    PATH.put(to, path);
-    spec::CONTENT.put(to, window.content);
-    if window.lines > 0 {
-        spec::START_LINE.put(to, start);
-        spec::END_LINE.put(to, start.saturating_add_unsigned(window.lines - 1));
-    }
-    spec::TOTAL_LINES.put_some(to, total.map(|total| total.lines));
-    spec::TRUNCATED.put(to, more);
+    let next = start.saturating_add_unsigned(window.lines);
+    spec::TEXT.put(to, window.content);
     if more {
-        spec::NEXT_OFFSET.put(to, start.saturating_add_unsigned(window.lines));
+        spec::NEXT_OFFSET.put(to, next);
     }
-    spec::ENCODING.put(to, encoding.name());
-    spec::LINE_ENDING.put(to, ending.name());
-    spec::SIZE_BYTES.put(to, total.map_or(file.stat().size, |total| total.bytes));
-    spec::VERSION.put_some(to, version.map(|version| version.to_string()));
+    if window.lines > 0 {
+        let is_unknown = request.numbering == Numbering::Off && request.offset < 0;
+        if all || is_unknown {
+            spec::START_LINE.put(to, start);
+        }
+        if all {
+            spec::END_LINE.put(to, next - 1);
+        }
+    }
+    let unseen = |total: &Total| window.lines > 0 && window.lines < total.lines;
+    let shown_total = total.filter(|total| all || unseen(total));
+    spec::TOTAL_LINES.put_some(to, shown_total.map(|total| total.lines));
+    if all || encoding != Encoding::Utf8 {
+        spec::ENCODING.put(to, encoding.name());
+    }
+    if all || matches!(ending, LineEndings::Crlf | LineEndings::Mixed) {
+        spec::LINE_ENDING.put(to, ending.name());
+    }
+    if all {
+        spec::SIZE_BYTES.put(to, total.map_or(file.stat().size, |total| total.bytes));
+    }
+    spec::VERSION.put_some(to, version.map(|version| details.version(version)));
     NOTICE.put_some(to, notice);
     payload
 }
@@ -193,21 +209,12 @@ fn notice(request: Request, text: &Text) -> Option<String> {
     match text.total {
         Some(total) if total.lines == 0 => notices.push("The file is empty.".to_owned()),
         Some(total) if text.window.lines == 0 => notices.push(format!(
-            "Nothing to show: offset {} is past the end of the file, which has {} line{}.",
+            "Offset {} is past the end of the file, which has {} line{}.",
             request.offset,
             total.lines,
             if total.lines == 1 { "" } else { "s" }
         )),
         _ => {}
-    }
-    if text.more {
-        let next = text.start.saturating_add_unsigned(text.window.lines);
-        notices.push(match text.window.full {
-            Some(Full::Content) => {
-                format!("Stopped at 64 KiB; go on with offset {next}.")
-            }
-            _ => format!("There are more lines; go on with offset {next}."),
-        });
     }
     if text.start < 0 && text.window.lines > 0 {
         notices

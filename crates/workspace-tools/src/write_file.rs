@@ -7,15 +7,15 @@
 
 pub mod spec;
 
-use workspace_fs::text::diff::{self, Diff, Side};
+use workspace_fs::text::diff::{self, Diff, Limits, Side};
 use workspace_fs::text::encoding::{Detected, Encoding, detect};
 use workspace_fs::text::lines::{LineEnding, Unit};
 use workspace_fs::text::name;
 use workspace_fs::text::patch::Patch;
 use workspace_fs::{Extent, OpenFile, Version};
 
-use super::change::{self, Base, MAX_FILE, PREVIEW_LINES};
-use super::field::{FILE, Field, PATH, Text};
+use super::change::{self, Base, MAX_FILE, Made, PREVIEW_LINES};
+use super::field::{Details, FILE, Field, Text};
 use super::language::language_of;
 use crate::{Context, Files};
 use spec::CONTENT;
@@ -52,6 +52,7 @@ struct Arguments<'a> {
     path: &'a str,
     content: &'a str,
     expected_version: Option<&'a str>,
+    details: Details,
 }
 
 impl<'a> Arguments<'a> {
@@ -61,7 +62,8 @@ impl<'a> Arguments<'a> {
             field.get(arguments).ok_or_else(|| ToolError::invalid_arguments(missing()))
         };
         let expected_version = change::expected_version(arguments)?;
-        Ok(Self { path: text(FILE)?, content: text(CONTENT)?, expected_version })
+        let (path, content) = (text(FILE)?, text(CONTENT)?);
+        Ok(Self { path, content, expected_version, details: Details::of(arguments) })
     }
 }
 
@@ -90,11 +92,11 @@ impl<'a> Prepared<'a> {
         overwrite: Overwrite,
         context: &Context<'_>,
     ) -> Result<Self, ToolError> {
-        let Arguments { path, content, expected_version: expected } = *arguments;
+        let Arguments { path, content, expected_version: expected, .. } = *arguments;
         let Some(file) = file else {
             if expected.is_some() {
                 let message = format!(
-                    "cannot write {}: it does not exist, so it is not at the expected version",
+                    "cannot write {}: it does not exist, and a version of it is expected",
                     name::shown(path)
                 );
                 return Err(change::conflict(message, path, None));
@@ -170,20 +172,19 @@ impl<'a> Prepared<'a> {
         self.base().is_some_and(|base| base.content == self.content.as_bytes())
     }
 
-    fn diff(&self, max_lines: usize) -> Diff<'_> {
+    fn diff(&self, limits: impl Into<Limits>) -> Diff<'_> {
+        let limits = limits.into();
         let (old, new) = (self.old(), self.content.as_bytes());
         match self.was {
             // Nobody can read the lines of a binary file.
             Detected::Binary { .. } => {
-                diff::of_patch(&[], &Patch::between(&[], new), Unit::Byte, max_lines)
+                diff::of_patch(&[], &Patch::between(&[], new), Unit::Byte, limits)
             }
             Detected::Text(encoding) if Unit::of(encoding) != Unit::Byte => {
                 let body = &old[encoding.bom().len()..];
-                diff::of_rewrite((body, Unit::of(encoding)), (new, Unit::Byte), max_lines)
+                diff::of_rewrite((body, Unit::of(encoding)), (new, Unit::Byte), limits)
             }
-            Detected::Text(_) => {
-                diff::of_patch(old, &Patch::between(old, new), Unit::Byte, max_lines)
-            }
+            Detected::Text(_) => diff::of_patch(old, &Patch::between(old, new), Unit::Byte, limits),
         }
     }
 
@@ -295,7 +296,7 @@ impl WriteFile {
         arguments: &Arguments<'_>,
         context: &Context<'_>,
     ) -> Result<Payload, ToolError> {
-        let Arguments { path, content, .. } = *arguments;
+        let Arguments { path, content, details, .. } = *arguments;
         let writing = change::begin(context, path)?;
         let prepared =
             Prepared::of(arguments, writing.destination.current(), self.overwrite, context)?;
@@ -322,15 +323,17 @@ impl WriteFile {
             notices.extend(change::notice(written.how));
             content.len()
         };
-        let (diff, rendered) =
-            change::rendered(|lines| prepared.diff(lines), prepared.side(), context.secrets);
-        notices.extend(rendered.notes.iter().cloned());
-
         let mut payload = Payload::new();
-        PATH.put(&mut payload, path);
-        spec::CREATED.put(&mut payload, prepared.is_new());
-        spec::BYTES_WRITTEN.put(&mut payload, written);
-        change::put(&mut payload, &diff, rendered, version, Encoding::Utf8, &notices);
+        if prepared.is_new() {
+            spec::CREATED.put(&mut payload, true);
+        }
+        if details == Details::All {
+            spec::BYTES_WRITTEN.put(&mut payload, written);
+        }
+        let (side, secrets) = (prepared.side(), context.secrets);
+        let diff = (!prepared.is_new())
+            .then(|| change::rendered(|limits| prepared.diff(limits), side, secrets));
+        Made { version, encoding: Encoding::Utf8, diff, notices }.put(&mut payload, details);
         Ok(payload)
     }
 }

@@ -292,7 +292,7 @@ async fn kept_outputs_go_with_their_provider_or_when_the_next_one_starts() {
     let (_, outcome) = fixture.call("bash", long.clone()).await;
     let first = kept(&Value::Object(outcome.unwrap()));
     let read = fixture.result("read_file", json!({"path": first, "offset": -1})).await;
-    assert_eq!((&read["content"], &read["total_lines"]), (&json!("  1000\t1000\n"), &json!(1000)));
+    assert_eq!((&read["text"], &read["total_lines"]), (&json!("1000:1000\n"), &json!(1000)));
     // A short output leaves no file, and no command can make one that would be taken for such.
     let forge = format!("echo forged >{}/output-9.txt", first.parent().unwrap().display());
     let (_, outcome) = fixture.call("bash", json!({"command": forge})).await;

@@ -170,7 +170,7 @@ fn long_output_keeps_head_and_tail_and_a_file_with_all_of_it() {
     let file = result["full_output_path"].as_str().unwrap();
     let window = read_file(file).unwrap();
     assert_eq!(window["total_lines"], 100_000);
-    assert!(window["content"].as_str().unwrap().contains("100000"), "{window:?}");
+    assert!(window["text"].as_str().unwrap().contains("100000"), "{window:?}");
     let denied = read_file(&format!("{}/../../lock", Path::new(file).parent().unwrap().display()));
     let denied = denied.unwrap_err();
     assert_eq!(denied.category(), Category::PermissionDenied);

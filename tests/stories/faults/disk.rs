@@ -67,7 +67,7 @@ async fn a_file_system_that_becomes_read_only_is_reported_as_that() {
         assert_eq!(failure.details["kind"], "auth");
     }
     let read = fixture.result("read_file", json!({"path": "a.txt"})).await;
-    assert_eq!(read["total_lines"], 1);
+    assert_eq!(read["text"], "1:one\n");
     let (_, outcome) = fixture.call("bash", json!({"command": "cat a.txt"})).await;
     assert_eq!(outcome.unwrap()["output"], "one\n");
     mount(&["-o", "remount,bind,rw"], &root);

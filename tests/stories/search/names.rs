@@ -48,12 +48,12 @@ async fn a_name_in_a_result_is_taken_by_every_tool() {
         let odd = inside.strip_prefix(b"in/").unwrap_or(&inside);
         let number = ODD.iter().position(|known| *known == odd).unwrap();
         let read = fixture.result("read_file", json!({"path": shown, "line_numbers": false})).await;
-        assert_eq!(read["content"], format!("needle {number}\n"), "{shown}");
+        assert_eq!(read["text"], format!("needle {number}\n"), "{shown}");
         let again = grep(&mut fixture, json!({"pattern": "needle", "path": shown})).await;
         assert_eq!(again, std::slice::from_ref(shown));
         let edit = json!({"path": shown, "old_string": "needle", "new_string": "thread"});
         let edited = fixture.result("edit_file", edit).await;
-        assert_eq!(edited["replacements"], 1, "{shown}");
+        assert_eq!(edited["first_changed_line"], 1, "{shown}");
         let file = fixture.path("").join(OsStr::from_bytes(&inside));
         assert_eq!(std::fs::read_to_string(file).unwrap(), format!("thread {number}\n"));
     }

@@ -99,23 +99,45 @@ pub enum Reach {
     Short,
 }
 
-/// Lines around a change.
+/// What of a change hunks show.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Limits {
+    /// So many lines at most.
+    pub lines: usize,
+    /// So many unchanged lines before and behind a change.
+    pub context: usize,
+}
+
+/// Lines around a change for a person, as in every unified diff.
 pub const CONTEXT: usize = 3;
 
-/// What `patch` does to `old`, both in `unit`, in at most `max_lines` lines of hunks.
+impl From<usize> for Limits {
+    /// So many lines, with [`CONTEXT`] around a change.
+    fn from(lines: usize) -> Self {
+        Self { lines, context: CONTEXT }
+    }
+}
+
+/// What `patch` does to `old`, both in `unit`.
 #[must_use]
-pub fn of_patch<'a>(old: &'a [u8], patch: &Patch<'_>, unit: Unit, max_lines: usize) -> Diff<'a> {
+pub fn of_patch<'a>(
+    old: &'a [u8],
+    patch: &Patch<'_>,
+    unit: Unit,
+    limits: impl Into<Limits>,
+) -> Diff<'a> {
+    let limits = limits.into();
     let ends = (FinalNewline::of(old, unit), new_end(old, patch, unit));
     let blocks = if is_aligned(patch, unit) {
-        blocks::of_patch(old, patch, unit, ends, max_lines)
+        blocks::of_patch(old, patch, unit, ends, limits.lines)
     } else {
         // Half a unit that comes or goes moves all that follows.
         let change = Change { old: 0..old.len(), text: patch.apply(old).into() };
         let mut all = Patch::default();
         all.push(old, change);
-        blocks::of_patch(old, &all, unit, ends, max_lines)
+        blocks::of_patch(old, &all, unit, ends, limits.lines)
     };
-    hunks::build(old, unit, blocks, ends, max_lines)
+    hunks::build(old, unit, blocks, ends, limits)
 }
 
 /// What replacing `old` by `new` does where the two are in different units: every line goes, and
@@ -124,11 +146,12 @@ pub fn of_patch<'a>(old: &'a [u8], patch: &Patch<'_>, unit: Unit, max_lines: usi
 pub fn of_rewrite<'a>(
     (old, old_unit): (&'a [u8], Unit),
     (new, new_unit): (&[u8], Unit),
-    max_lines: usize,
+    limits: impl Into<Limits>,
 ) -> Diff<'a> {
+    let limits = limits.into();
     let ends = (FinalNewline::of(old, old_unit), FinalNewline::of(new, new_unit));
-    let blocks = blocks::of_rewrite((old, old_unit), (new, new_unit), ends, max_lines);
-    hunks::build(old, old_unit, blocks, ends, max_lines)
+    let blocks = blocks::of_rewrite((old, old_unit), (new, new_unit), ends, limits.lines);
+    hunks::build(old, old_unit, blocks, ends, limits)
 }
 
 fn is_aligned(patch: &Patch<'_>, unit: Unit) -> bool {

@@ -1,10 +1,12 @@
 //! How a change of a file is shown: in a result, in a preview, and from a stored result.
 
-use crate::field::{self, Declared, Field, NOTICE, PATH, Text, Whole, text, whole};
+use crate::field::{self, Declared, Details, Field, NOTICE, PATH, Text, Whole, text, whole};
 use tool_provider::schema::Schema;
 use tool_provider::view::{DiffLine, DiffOp, Hunk, Style, View};
 use tool_provider::{Payload, Secrets, ToolError};
-use workspace_fs::text::diff::{self, Diff, FinalNewline, Shown, Side, parse_unified, unified};
+use workspace_fs::text::diff::{
+    self, Diff, FinalNewline, Limits, Shown, Side, parse_unified, unified,
+};
 use workspace_fs::text::disguise;
 use workspace_fs::text::encoding::Encoding;
 use workspace_fs::text::name;
@@ -13,67 +15,85 @@ use workspace_fs::{How, Version};
 /// How many lines of hunks a preview shows.
 pub(crate) const PREVIEW_LINES: usize = 2000;
 
-/// How many lines of a diff a result holds, for a model that knows what it wrote.
-pub(crate) const RESULT_LINES: usize = 200;
+/// What of a change a result shows, to a model that knows what it wrote and pays for each line.
+const RESULT: Limits = Limits { lines: 40, context: 1 };
 
 /// When a result's diff is longer than this, in bytes, it is made again with fewer lines.
-const RESULT_BYTES: usize = 32 * 1024;
-const FEWER_LINES: usize = 40;
+const RESULT_BYTES: usize = 4 * 1024;
+const FEWER: Limits = Limits { lines: 8, context: 0 };
 
 /// The argument by which a change names the version that it was decided on.
 pub const EXPECTED_VERSION: Field<Text> = text(
     "expected_version",
-    "The version that the file must have, from read_file or an earlier result; if it has another, \
-     nothing is changed.",
+    "A version that read_file or a change gave; if the file has another, nothing is changed.",
 );
 
-const LINES_ADDED: Field<Whole> = whole("lines_added", 0, "How many lines were added.").required();
-const LINES_REMOVED: Field<Whole> =
-    whole("lines_removed", 0, "How many lines were removed.").required();
+const VERSION: Field<Text> = text(
+    "version",
+    "Names the new content: an expected_version. Its first 12 digits; all 32 with details.",
+)
+.required();
 const FIRST_CHANGED_LINE: Field<Whole> =
     whole("first_changed_line", 1, "The first line that is different now.");
 const DIFF: Field<Text> = text(
     "diff",
-    "The changed lines with three around them, as a unified diff; the first 200 lines of it.",
-)
-.required();
-const VERSION: Field<Text> =
-    text("version", "Identifies the new content; an expected_version for the next change.")
-        .required();
-const ENCODING: Field<Text> = text("encoding", "The file's encoding.").required();
+    "What changed in a file that existed, as a unified diff with one line around each change; at most \
+     40 lines of it.",
+);
+const LINES_ADDED: Field<Whole> = whole(
+    "lines_added",
+    0,
+    "How many lines were added, where diff does not show them all, or with details.",
+);
+const LINES_REMOVED: Field<Whole> =
+    whole("lines_removed", 0, "How many lines were removed; there with lines_added.");
+const ENCODING: Field<Text> = text("encoding", "The file's encoding. With details only.");
 
 /// The schema of a change's result: with fields of the tool's own, and those that describe the change.
 pub(crate) fn result(tool: &'static [&'static str; 1], own: &[&dyn Declared]) -> Schema {
-    let mut fields: Vec<&dyn Declared> = vec![&PATH];
+    let mut fields: Vec<&dyn Declared> = vec![&VERSION];
     fields.extend_from_slice(own);
     fields.extend_from_slice(&[
-        &LINES_ADDED,
-        &LINES_REMOVED,
         &FIRST_CHANGED_LINE,
         &DIFF,
-        &VERSION,
-        &ENCODING,
         &NOTICE,
+        &LINES_ADDED,
+        &LINES_REMOVED,
+        &ENCODING,
     ]);
     field::result(tool, &fields)
 }
 
-/// Puts the fields that describe a change into a result.
-pub(crate) fn put(
-    payload: &mut Payload,
-    diff: &Diff<'_>,
-    rendered: Rendered,
-    version: Version,
-    encoding: Encoding,
-    notices: &[String],
-) {
-    LINES_ADDED.put(payload, diff.added);
-    LINES_REMOVED.put(payload, diff.removed);
-    FIRST_CHANGED_LINE.put_some(payload, diff.first_changed_line);
-    DIFF.put(payload, rendered.unified);
-    VERSION.put(payload, version.to_string());
-    ENCODING.put(payload, encoding.name());
-    NOTICE.put_some(payload, (!notices.is_empty()).then(|| notices.join(" ")));
+/// A change that was made.
+pub(crate) struct Made<'a> {
+    pub(crate) version: Version,
+    pub(crate) encoding: Encoding,
+    /// What it did to the lines of a file that existed; absent for a new one.
+    pub(crate) diff: Option<(Diff<'a>, Rendered)>,
+    pub(crate) notices: Vec<String>,
+}
+
+impl Made<'_> {
+    /// Puts the fields that describe the change into a result.
+    pub(crate) fn put(self, payload: &mut Payload, details: Details) {
+        let Self { version, encoding, diff, mut notices } = self;
+        let all = details == Details::All;
+        VERSION.put(payload, details.version(version));
+        if all {
+            ENCODING.put(payload, encoding.name());
+        }
+        if let Some((diff, rendered)) = diff {
+            FIRST_CHANGED_LINE.put_some(payload, diff.first_changed_line);
+            if all || diff.left_out > 0 {
+                LINES_ADDED.put(payload, diff.added);
+                LINES_REMOVED.put(payload, diff.removed);
+            }
+            let unified = Some(rendered.unified).filter(|unified| !unified.is_empty());
+            DIFF.put_some(payload, unified);
+            notices.extend(rendered.notes);
+        }
+        NOTICE.put_some(payload, (!notices.is_empty()).then(|| notices.join(" ")));
+    }
 }
 
 /// A diff as a result holds it.
@@ -83,22 +103,23 @@ pub(crate) struct Rendered {
     pub(crate) notes: Vec<String>,
 }
 
-/// The diff that `make` makes with at most so many lines, in a length that suits a result.
+/// The diff that `make` makes with these limits, in a length that suits a result.
 pub(crate) fn rendered<'a>(
-    make: impl Fn(usize) -> Diff<'a>,
+    make: impl Fn(Limits) -> Diff<'a>,
     side: Side,
     secrets: &Secrets,
 ) -> (Diff<'a>, Rendered) {
-    let diff = make(RESULT_LINES);
+    let diff = make(RESULT);
     let shown = without_halves(diff.shown(side), secrets);
     let text = unified(&diff, &shown);
     if text.len() <= RESULT_BYTES {
-        let notes = notes(&diff, &shown, side);
+        let notes = other_notes(&diff, &shown, side);
         return (diff, Rendered { unified: text, notes });
     }
-    let diff = make(FEWER_LINES);
+    let diff = make(FEWER);
     let shown = without_halves(diff.shown_clipped(side), secrets);
-    let rendered = Rendered { unified: unified(&diff, &shown), notes: notes(&diff, &shown, side) };
+    let rendered =
+        Rendered { unified: unified(&diff, &shown), notes: other_notes(&diff, &shown, side) };
     (diff, rendered)
 }
 
@@ -113,7 +134,16 @@ fn without_halves(mut shown: Shown, secrets: &Secrets) -> Shown {
 }
 
 /// What hunks do not say.
-pub(crate) fn notes(diff: &Diff<'_>, shown: &Shown, side: Side) -> Vec<String> {
+fn notes(diff: &Diff<'_>, shown: &Shown, side: Side) -> Vec<String> {
+    let mut notes = other_notes(diff, shown, side);
+    if diff.left_out > 0 {
+        notes.push(format!("{} more changed lines are not shown.", diff.left_out));
+    }
+    notes
+}
+
+/// What neither hunks nor the number of changed lines say.
+fn other_notes(diff: &Diff<'_>, shown: &Shown, side: Side) -> Vec<String> {
     let mut notes = Vec::new();
     match (diff.old_end, diff.new_end) {
         (FinalNewline::Missing, FinalNewline::Present) => {
@@ -126,9 +156,6 @@ pub(crate) fn notes(diff: &Diff<'_>, shown: &Shown, side: Side) -> Vec<String> {
             notes.push("There is no newline at the end.".to_owned())
         }
         _ => {}
-    }
-    if diff.left_out > 0 {
-        notes.push(format!("{} more changed lines are not shown.", diff.left_out));
     }
     if shown.clipped > 0 {
         notes.push("Very long lines are shown in part.".to_owned());
@@ -181,12 +208,22 @@ pub(crate) fn failure(error: &ToolError) -> View {
 
 /// A result as a person sees it, from whatever of it is there.
 pub(crate) fn render(payload: &Payload, verb: &str) -> View {
-    let mut heading = format!("{verb} {}", name::shown(PATH.get(payload).unwrap_or("a file")));
-    if let (Some(added), Some(removed)) = (LINES_ADDED.get(payload), LINES_REMOVED.get(payload)) {
-        heading.push_str(&format!("  {}", counts(added, removed)));
+    let mut heading = verb.to_owned();
+    if let Some(path) = PATH.get(payload) {
+        heading.push_str(&format!(" {}", name::shown(path)));
+    }
+    let hunks = DIFF.get(payload).map(parse_unified).unwrap_or_default();
+    match (LINES_ADDED.get(payload), LINES_REMOVED.get(payload)) {
+        (Some(added), Some(removed)) => heading.push_str(&format!("  {}", counts(added, removed))),
+        _ if hunks.is_empty() => {}
+        _ => {
+            let lines = || hunks.iter().flat_map(|hunk| &hunk.lines);
+            let count = |op| lines().filter(|line| line.op == op).count();
+            heading
+                .push_str(&format!("  {}", counts(count(diff::Op::Add), count(diff::Op::Remove))));
+        }
     }
     let mut views = vec![View::text(heading, Style::Bold)];
-    let hunks = DIFF.get(payload).map(parse_unified).unwrap_or_default();
     if !hunks.is_empty() {
         views.push(View::Diff(view_hunks(hunks)));
     }

@@ -4,46 +4,38 @@
 use std::time::Duration;
 
 use crate::change::{self, EXPECTED_VERSION};
-use crate::field::{self, FILE, Field, Flag, List, Text, Whole, flag, list, text, whole};
+use crate::field::{self, DETAILS, FILE, Field, Flag, List, Text, Whole, flag, list, text, whole};
 use tool_provider::{Concurrency, RiskClass, Slips, ToolKind, ToolSpec};
 
 pub(super) const NAME: &str = "edit_file";
 
 const DESCRIPTION: &str = "\
-Replaces strings in a text file, exactly. Use it to change a part of a file; use write_file to \
-create a file or to replace all of it.\n\
+Replaces old_string by new_string in a text file. old_string has to be in the file exactly once, \
+blanks and tabs included, without the line numbers of read_file: take as many lines as make it \
+unique, or set replace_all. A new_string of \"\" deletes. If old_string is not found, nothing is \
+changed, and the error shows the nearest lines and what differs.\n\
 \n\
-- old_string must be in the file exactly once, blanks and tabs included: take it from read_file \
-without the line numbers, with as many lines around it as make it unique. replace_all: true \
-replaces it wherever it is.\n\
-- Write line breaks as LF. In a file with CR LF they match too, and every line keeps its ending; \
-encoding, byte order mark and a missing last newline are kept as well.\n\
-- Nothing is matched by likeness. If old_string is not found, the error shows the nearest lines and \
-what is different, with tabs and spaces made visible.\n\
-- edits makes several edits of the file at once, in order, each on what the one before left. If one \
-cannot be made, none is.\n\
-- An empty new_string deletes. Files up to 256 MiB; the result has the lines that changed, as a \
-diff, and the new version.\n\
+edits makes several edits in order, each on what the one before left; if one fails, none is made. \
+Write line breaks as LF: CR LF, the encoding and a missing last newline stay. Reading the file first \
+is not needed. A name in many files is faster changed with bash.\n\
 \n\
-Example: {\"path\": \"src/main.rs\", \"old_string\": \"let limit = 10;\", \"new_string\": \"let \
-limit = 20;\"}";
+Example: {\"path\": \"src/main.rs\", \"old_string\": \"limit = 10;\", \"new_string\": \"limit = \
+20;\"}";
 
-pub const OLD_STRING: Field<Text> =
-    text("old_string", "The text to replace, exactly as it is in the file, line breaks as LF.");
-pub const NEW_STRING: Field<Text> =
-    text("new_string", "The text to put in its place; empty to delete.");
-pub const REPLACE_ALL: Field<Flag> = flag(
-    "replace_all",
-    "Whether to replace every occurrence. Default false: there must be exactly one.",
-);
+pub const OLD_STRING: Field<Text> = text("old_string", "Text as it is in the file.");
+pub const NEW_STRING: Field<Text> = text("new_string", "Text to put in its place.");
+pub const REPLACE_ALL: Field<Flag> = flag("replace_all", "Replaces every occurrence.");
 pub const EDITS: Field<List> = list(
     "edits",
     || field::schema(&[&OLD_STRING.required(), &NEW_STRING.required(), &REPLACE_ALL]),
-    "Several edits instead of old_string and new_string, made in order, all or none.",
+    "Instead of old_string and new_string.",
 );
 
-pub const REPLACEMENTS: Field<Whole> =
-    whole("replacements", 0, "How many occurrences were replaced.").required();
+pub const REPLACEMENTS: Field<Whole> = whole(
+    "replacements",
+    0,
+    "How many occurrences were replaced, where that is not one for each edit, or with details.",
+);
 
 const COUNT: &str =
     "without replace_all there must be exactly one occurrence, with it all are replaced";
@@ -82,6 +74,7 @@ pub(crate) fn spec() -> ToolSpec {
             &REPLACE_ALL,
             &EDITS,
             &EXPECTED_VERSION,
+            &DETAILS,
         ]),
         output: change::result(&[NAME], &[&REPLACEMENTS]),
         slips: SLIPS,

@@ -7,6 +7,7 @@
 use crate::classify::Classify as _;
 use std::cell::Cell;
 use std::ops::ControlFlow;
+use std::time::{Duration, Instant};
 
 use crate::Context;
 use tool_provider::ToolError;
@@ -56,7 +57,10 @@ pub(super) struct Total {
 /// How much is read after the window, looking for the end.
 const LOOK_AHEAD: u64 = 1024 * 1024;
 
-/// The size up to which a window from the end has its lines counted from the start, and up to which
+/// For how long the end of a file is looked for that is no larger than [`COUNTED`]: a disk can be slow.
+const LOOK_TIME: Duration = Duration::from_millis(250);
+
+/// The size up to which the lines of a file are counted whatever is shown of it, and up to which
 /// content gets a version.
 const COUNTED: u64 = 64 * 1024 * 1024;
 const VERSIONED: u64 = 256 * 1024 * 1024;
@@ -121,6 +125,8 @@ impl Scan<'_> {
         let mut before = offset - 1;
         let mut more = false;
         let mut ahead = 0;
+        let is_counted = self.file.stat().size <= COUNTED;
+        let mut until = None;
         let hasher = (self.file.stat().size <= VERSIONED).then(VersionHasher::default);
         let mut count = Count::new(self.unit, hasher);
         let end = self.pieces(0, u64::MAX, &mut |piece, position| {
@@ -140,7 +146,11 @@ impl Scan<'_> {
             if was_full {
                 ahead += piece.len() as u64;
             }
-            if ahead >= LOOK_AHEAD { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+            if ahead < LOOK_AHEAD {
+                return ControlFlow::Continue(());
+            }
+            let goes_on = is_counted && Instant::now() < *until.get_or_insert_with(look_until);
+            if goes_on { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
         })?;
         let total = (end == Eof::Reached).then(|| count.total(self.encoding));
         let version = total.and(count.hasher.take()).map(|hasher| hasher.finish());
@@ -271,6 +281,11 @@ impl Scan<'_> {
     fn behind_bom<'b>(&self, piece: &'b [u8]) -> &'b [u8] {
         piece.get(self.encoding.bom().len()..).unwrap_or(&[])
     }
+}
+
+/// Until when the end is looked for.
+fn look_until() -> Instant {
+    Instant::now() + LOOK_TIME
 }
 
 /// Whether a file's end was seen.

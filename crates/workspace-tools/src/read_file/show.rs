@@ -1,7 +1,10 @@
 //! `read_file` calls and results as a person sees them.
 
+use std::borrow::Cow;
+
 use super::spec::{
-    CONTENT, ENCODING, END_LINE, LIMIT, LINE_ENDING, OFFSET, START_LINE, TOTAL_LINES,
+    ENCODING, END_LINE, LIMIT, LINE_ENDING, NEXT_OFFSET, OFFSET, PADDED, START_LINE, TEXT,
+    TOTAL_LINES,
 };
 use crate::field::{FILE, NOTICE, PATH};
 use crate::language::language_of;
@@ -29,13 +32,14 @@ pub(super) fn call(arguments: &Payload) -> View {
 
 /// The lines as a code block, under a line that says which they are.
 pub(super) fn result(payload: &Payload) -> View {
-    let path = PATH.get(payload).unwrap_or("a file");
-    let mut views = vec![View::text(heading(path, payload), Style::Dim)];
-    if let Some(content) = CONTENT.get(payload).filter(|content| !content.is_empty()) {
-        let first = START_LINE.get(payload).unwrap_or(1);
-        let bare = without_numbers(content, first);
-        let content = bare.as_deref().unwrap_or(content);
-        views.push(View::code(language_of(path), content));
+    let shown = Shown::of(payload);
+    let heading = heading(&shown, payload);
+    let mut views = Vec::new();
+    if !heading.is_empty() {
+        views.push(View::text(heading, Style::Dim));
+    }
+    if !shown.text.is_empty() {
+        views.push(View::code(PATH.get(payload).and_then(language_of), &*shown.text));
     }
     if let Some(notice) = NOTICE.get(payload) {
         views.push(View::text(notice, Style::Warning));
@@ -43,34 +47,66 @@ pub(super) fn result(payload: &Payload) -> View {
     View::Group(views)
 }
 
-fn heading(path: &str, payload: &Payload) -> String {
-    let mut heading = name::shown(path).into_owned();
-    if let (Some(start), Some(end)) = (START_LINE.get(payload), END_LINE.get(payload)) {
-        heading.push_str(&format!(" · lines {start}–{end}"));
-        if let Some(total) = TOTAL_LINES.get(payload) {
-            heading.push_str(&format!(" of {total}"));
-        }
-    }
-    if let Some(encoding) = ENCODING.get(payload).filter(|encoding| *encoding != "utf-8") {
-        heading.push_str(&format!(" · {encoding}"));
-    }
-    if let Some(ending) = LINE_ENDING.get(payload).filter(|e| matches!(*e, "crlf" | "mixed")) {
-        heading.push_str(&format!(" · {ending}"));
-    }
-    heading
+/// The lines of a result.
+struct Shown<'a> {
+    /// Without their numbers.
+    text: Cow<'a, str>,
+    /// The first and the last one's number, where there are lines whose numbers are known.
+    numbers: Option<(i64, i64)>,
 }
 
-/// The content without line numbers, if every line starts with the number that it should have.
-fn without_numbers(content: &str, first: i64) -> Option<String> {
-    let mut bare = String::with_capacity(content.len());
-    for (number, line) in (first..).zip(content.split_inclusive('\n')) {
-        let (prefix, text) = line.split_once('\t')?;
-        if prefix.trim_start().parse() != Ok(number) {
-            return None;
+impl<'a> Shown<'a> {
+    fn of(payload: &'a Payload) -> Self {
+        let start = START_LINE.get(payload);
+        let (text, separator) = match TEXT.get(payload) {
+            Some(text) => (text, ':'),
+            None => (PADDED.get(payload).unwrap_or_default(), '\t'),
+        };
+        if let Some((bare, first, last)) = without_numbers(text, separator)
+            && start.is_none_or(|start| start == first)
+        {
+            return Self { text: bare.into(), numbers: Some((first, last)) };
         }
-        bare.push_str(text);
+        let count = i64::try_from(text.split_inclusive('\n').count()).unwrap_or(i64::MAX);
+        let last = start.map(|start| start.saturating_add(count).saturating_sub(1));
+        let last = END_LINE.get(payload).or(last).filter(|_| count > 0);
+        Self { text: text.into(), numbers: start.zip(last) }
     }
-    Some(bare)
+}
+
+fn heading(shown: &Shown<'_>, payload: &Payload) -> String {
+    let mut parts = Vec::new();
+    if let Some(path) = PATH.get(payload) {
+        parts.push(name::shown(path).into_owned());
+    }
+    if let Some((first, last)) = shown.numbers {
+        let ends = TEXT.get(payload).is_some() && NEXT_OFFSET.get(payload).is_none() && last > 0;
+        let total = TOTAL_LINES.get(payload).or(ends.then_some(last));
+        let of = total.map(|total| format!(" of {total}")).unwrap_or_default();
+        parts.push(format!("lines {first}–{last}{of}"));
+    }
+    parts.extend(ENCODING.get(payload).filter(|encoding| *encoding != "utf-8").map(str::to_owned));
+    let ending = LINE_ENDING.get(payload).filter(|ending| matches!(*ending, "crlf" | "mixed"));
+    parts.extend(ending.map(str::to_owned));
+    parts.join(" · ")
+}
+
+/// The text without line numbers, and the first and the last of these, if every line starts with a
+/// number and each with the one after its predecessor's.
+fn without_numbers(text: &str, separator: char) -> Option<(String, i64, i64)> {
+    let mut bare = String::with_capacity(text.len());
+    let mut numbers: Option<(i64, i64)> = None;
+    for line in text.split_inclusive('\n') {
+        let (prefix, rest) = line.split_once(separator)?;
+        let number: i64 = prefix.trim_start_matches(' ').parse().ok()?;
+        numbers = match numbers {
+            None => Some((number, number)),
+            Some((first, last)) if last.checked_add(1) == Some(number) => Some((first, number)),
+            Some(_) => return None,
+        };
+        bare.push_str(rest);
+    }
+    numbers.map(|(first, last)| (bare, first, last))
 }
 
 fn lines(count: i64) -> String {

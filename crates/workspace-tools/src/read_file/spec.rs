@@ -3,61 +3,65 @@
 
 use std::time::Duration;
 
-use crate::field::{self, FILE, Field, Flag, NOTICE, PATH, Text, Whole, flag, text, whole};
+use crate::field::{self, DETAILS, FILE, Field, Flag, NOTICE, Text, Whole, flag, text, whole};
 use tool_provider::{Concurrency, RiskClass, Slips, ToolKind, ToolSpec};
 
 pub const NAME: &str = "read_file";
 
 const DESCRIPTION: &str = "\
-Reads a text file, or a window of its lines. Use it to look at a file before changing it; use glob \
-to list a directory or to find files by their names, and grep to search in many.\n\
+Shows lines of a text file, each as number:text; the number and the colon are not in the file. At \
+most 2000 lines and 64 KiB a call; next_offset is there if the file goes on. A negative offset \
+counts from the end. Lines over 2000 characters are cut. Directories are listed by glob.\n\
 \n\
-- Each line is shown as its number, a tab and its text; number and tab are not part of the file, \
-leave them out of what you give to edit_file. line_numbers: false shows the bare text.\n\
-- At most 2000 lines and 64 KiB a call; where there is more, truncated is true and next_offset says \
-where to go on. A line over 2000 characters is cut and its true length is given.\n\
-- A negative offset counts from the end: -20 shows the last 20 lines, fast in a file of any size.\n\
-- UTF-8, UTF-16 with a byte order mark and legacy encodings are shown decoded, line ends as LF; \
-encoding and line_ending are those of the file, and edit_file keeps it. A binary file is an error \
-that names its type.\n\
-- version identifies the content: give it to edit_file or write_file as expected_version to be sure \
-that nobody changed the file meanwhile.\n\
+Legacy encodings and UTF-16 are decoded, CR LF is shown as LF; edit_file keeps both. version names \
+the content: as expected_version of a change, it has the change refused if the file differs by \
+then.\n\
 \n\
 Example: {\"path\": \"src/main.rs\", \"offset\": 100, \"limit\": 50}";
 
-pub const OFFSET: Field<Whole> = whole(
-    "offset",
-    i64::MIN,
-    "The first line to show: 1 (the default) is the first, -1 the last, -20 the twentieth from the \
-     end. Not 0.",
-);
-pub const LIMIT: Field<Whole> = whole("limit", 1, "How many lines to show at most. Default 2000.");
-pub const LINE_NUMBERS: Field<Flag> =
-    flag("line_numbers", "Whether each line starts with its number and a tab. Default true.");
+pub const OFFSET: Field<Whole> =
+    whole("offset", i64::MIN, "First line to show, from 1. -20: the last 20 lines.");
+pub const LIMIT: Field<Whole> = whole("limit", 1, "Most lines to show. Default 2000.");
+pub const LINE_NUMBERS: Field<Flag> = flag("line_numbers", "false shows the bare text.");
 
-pub const CONTENT: Field<Text> = text("content", "The lines.").required();
+pub const TEXT: Field<Text> = text(
+    "text",
+    "The lines, each as its number, a colon and its text. Numbers below 0 count from the end.",
+)
+.required();
+pub const NEXT_OFFSET: Field<Whole> =
+    whole("next_offset", i64::MIN, "The offset that goes on. Absent: the file ends here.");
+pub const TOTAL_LINES: Field<Whole> = whole(
+    "total_lines",
+    0,
+    "How many lines the file has, where not all are shown and it is known.",
+);
 pub const START_LINE: Field<Whole> = whole(
     "start_line",
     i64::MIN,
-    "Number of the first line shown; negative where it is counted from the end of a large file. \
-     Absent when no line is shown.",
+    "Number of the first line shown, where lines are not numbered and offset is negative.",
 );
-pub const END_LINE: Field<Whole> = whole("end_line", i64::MIN, "Number of the last line shown.");
-pub const TOTAL_LINES: Field<Whole> =
-    whole("total_lines", 0, "How many lines the file has, where its end was seen.");
-pub const TRUNCATED: Field<Flag> = flag("truncated", "Whether more lines follow.").required();
-pub const NEXT_OFFSET: Field<Whole> =
-    whole("next_offset", i64::MIN, "The offset for the next call, where more lines follow.");
-pub const ENCODING: Field<Text> =
-    text("encoding", "utf-8, utf-8-bom, utf-16le, utf-16be, or a legacy encoding's name.")
-        .required();
-pub const LINE_ENDING: Field<Text> =
-    text("line_ending", "How lines end in the file, as far as it was read.")
-        .one_of(&["lf", "crlf", "mixed", "none"])
-        .required();
-pub const SIZE_BYTES: Field<Whole> = whole("size_bytes", 0, "The file's size in bytes.").required();
-pub const VERSION: Field<Text> =
-    text("version", "Identifies the whole content, where all of it was read; an expected_version.");
+pub const END_LINE: Field<Whole> =
+    whole("end_line", i64::MIN, "Number of the last line shown. With details only.");
+pub const ENCODING: Field<Text> = text(
+    "encoding",
+    "utf-8-bom, utf-16le, utf-16be, or a legacy encoding's name. Absent: utf-8, unless with details.",
+);
+pub const LINE_ENDING: Field<Text> = text(
+    "line_ending",
+    "How lines end, as far as the file was read. Absent: with LF or not at all, unless with details.",
+)
+.one_of(&["lf", "crlf", "mixed", "none"]);
+pub const SIZE_BYTES: Field<Whole> =
+    whole("size_bytes", 0, "The file's size in bytes. With details only.");
+pub const VERSION: Field<Text> = text(
+    "version",
+    "Names the file's content, where all of it was read: an expected_version. Its first 12 digits; \
+     all 32 with details.",
+);
+
+/// The lines as results had them once: each with its number, right-aligned, and a tab.
+pub const PADDED: Field<Text> = text("content", "");
 
 const SLIPS: Slips = Slips {
     names: &[
@@ -80,22 +84,20 @@ pub(crate) fn spec() -> ToolSpec {
         kind: ToolKind::DataSource,
         risk: RiskClass::ReadOnly,
         description: DESCRIPTION.to_owned(),
-        input: field::schema(&[&FILE, &OFFSET, &LIMIT, &LINE_NUMBERS]),
+        input: field::schema(&[&FILE, &OFFSET, &LIMIT, &LINE_NUMBERS, &DETAILS]),
         output: field::result(
             &[NAME],
             &[
-                &PATH,
-                &CONTENT,
+                &TEXT,
+                &NEXT_OFFSET,
+                &TOTAL_LINES,
+                &VERSION,
+                &NOTICE,
                 &START_LINE,
                 &END_LINE,
-                &TOTAL_LINES,
-                &TRUNCATED,
-                &NEXT_OFFSET,
                 &ENCODING,
                 &LINE_ENDING,
                 &SIZE_BYTES,
-                &VERSION,
-                &NOTICE,
             ],
         ),
         slips: SLIPS,

@@ -86,13 +86,16 @@ impl Fixture {
 fn a_small_file_is_shown_whole() {
     let fixture = Fixture::with("a.txt", "one\ntwo\n");
     let payload = fixture.read(json!({"path": "a.txt"}));
-    let version = Version::of(b"one\ntwo\n").to_string();
+    let version = Version::of(b"one\ntwo\n");
+    let text = "1:one\n2:two\n";
+    assert_eq!(Value::Object(payload), json!({"text": text, "version": version.short()}));
+    let details = fixture.read(json!({"path": "a.txt", "details": true}));
     assert_eq!(
-        Value::Object(payload),
+        Value::Object(details),
         json!({
-            "path": "a.txt", "content": "     1\tone\n     2\ttwo\n",
-            "start_line": 1, "end_line": 2, "total_lines": 2, "truncated": false,
-            "encoding": "utf-8", "line_ending": "lf", "size_bytes": 8, "version": version,
+            "text": text, "start_line": 1, "end_line": 2, "total_lines": 2,
+            "encoding": "utf-8", "line_ending": "lf", "size_bytes": 8,
+            "version": version.to_string(),
         })
     );
     let known = fixture.files.session("").knows(&fixture.root.join("a.txt")).unwrap();
@@ -108,12 +111,9 @@ fn a_window_says_where_to_go_on() {
         );
         let next = payload.get("next_offset").and_then(Value::as_i64);
         assert_eq!(payload["total_lines"], 5);
-        assert_eq!(payload["truncated"], next.is_some());
-        (
-            payload["content"].as_str().unwrap().to_owned(),
-            payload["start_line"].as_i64().unwrap(),
-            next,
-        )
+        let start = payload.get("start_line").and_then(Value::as_i64);
+        assert_eq!(start.is_some(), offset < 0);
+        (payload["text"].as_str().unwrap().to_owned(), start.unwrap_or(offset), next)
     };
     assert_eq!(read(2, 2), ("2\n3\n".to_owned(), 2, Some(4)));
     assert_eq!(read(4, 2), ("4\n5".to_owned(), 4, None));
@@ -133,18 +133,15 @@ fn nothing_to_show_has_five_different_reasons() {
     fs::create_dir(fixture.root.join("directory")).unwrap();
 
     let empty = fixture.read(json!({"path": "empty"}));
+    let version = Version::of(b"").short();
     assert_eq!(
-        (&empty["notice"], &empty["total_lines"]),
-        (&json!("The file is empty."), &json!(0))
+        Value::Object(empty),
+        json!({"text": "", "notice": "The file is empty.", "version": version})
     );
-    assert!(!empty.contains_key("start_line") && empty.contains_key("version"));
 
     let past = fixture.read(json!({"path": "three", "offset": 9}));
-    assert_eq!(
-        past["notice"],
-        "Nothing to show: offset 9 is past the end of the file, which has 3 lines."
-    );
-    assert_eq!((&past["total_lines"], &past["content"]), (&json!(3), &json!("")));
+    assert_eq!(past["notice"], "Offset 9 is past the end of the file, which has 3 lines.");
+    assert_eq!((past.get("total_lines"), &past["text"]), (None, &json!("")));
 
     let image = fixture.refusal(json!({"path": "image"}));
     assert_eq!(image.to_string(), "cannot read image: it is a binary file (PNG image), 16 bytes");
@@ -210,13 +207,17 @@ fn every_encoding_is_shown_decoded_and_named() {
     for (bytes, encoding, ending, text) in cases {
         fs::write(fixture.root.join("f"), bytes).unwrap();
         for offset in [1, -10] {
-            let payload =
-                fixture.read(json!({"path": "f", "offset": offset, "line_numbers": false}));
+            let payload = fixture.read(json!(
+                {"path": "f", "offset": offset, "line_numbers": false, "details": true}));
             assert_eq!(
-                (&payload["encoding"], &payload["line_ending"], &payload["content"]),
+                (&payload["encoding"], &payload["line_ending"], &payload["text"]),
                 (&json!(encoding), &json!(ending), &json!(text))
             );
             assert_eq!(payload["version"], Version::of(bytes).to_string());
+            // What is usual goes without saying.
+            let few = fixture.read(json!({"path": "f", "offset": offset}));
+            assert_eq!(few.contains_key("encoding"), encoding != "utf-8");
+            assert_eq!(few.contains_key("line_ending"), ["crlf", "mixed"].contains(&ending));
         }
     }
     fs::write(fixture.root.join("f"), "äöü äöü \n".repeat(2).into_bytes().as_slice()).unwrap();
@@ -236,11 +237,12 @@ fn long_content_stops_at_64_kib_with_the_exact_next_line() {
     let line = "z".repeat(992) + "\n";
     let fixture = Fixture::with("long", line.repeat(200));
     let payload = fixture.read(json!({"path": "long"}));
-    assert_eq!((&payload["end_line"], &payload["next_offset"]), (&json!(65), &json!(66)));
-    assert!(payload["content"].as_str().unwrap().len() <= 64 * 1024);
-    assert_eq!(payload["notice"], "Stopped at 64 KiB; go on with offset 66.");
+    assert_eq!((&payload["total_lines"], &payload["next_offset"]), (&json!(200), &json!(66)));
+    assert!(payload["text"].as_str().unwrap().len() <= 64 * 1024);
+    assert!(!payload.contains_key("notice"));
     let payload = fixture.read(json!({"path": "long", "offset": 66, "limit": 200}));
-    assert_eq!((&payload["start_line"], &payload["end_line"]), (&json!(66), &json!(130)));
+    assert!(payload["text"].as_str().unwrap().starts_with("66:z"));
+    assert_eq!(payload["next_offset"], 131);
 }
 
 #[test]
@@ -249,8 +251,9 @@ fn files_of_the_proc_file_system_are_read_to_their_end() {
     let workspace = Workspace::open(&RootsSpec { roots, ..RootsSpec::default() }).unwrap();
     let files = Files::new(Arc::new(workspace), Level::Off);
     let fixture = Fixture { files, ..Fixture::new() };
-    let payload = fixture.read(json!({"path": "/proc/self/status", "line_numbers": false}));
-    let content = payload["content"].as_str().unwrap();
+    let payload =
+        fixture.read(json!({"path": "/proc/self/status", "line_numbers": false, "details": true}));
+    let content = payload["text"].as_str().unwrap();
     assert!(content.starts_with("Name:\t"), "{content}");
     assert_eq!(payload["size_bytes"], content.len());
     let last =
@@ -274,13 +277,13 @@ fn big(fixture: &Fixture, lines: u64) -> PathBuf {
 fn a_window_deep_in_a_large_file_is_found_from_both_ends() {
     let fixture = Fixture::new();
     // 4.8 MB: more than one piece, counted as a whole.
-    big(&fixture, 300_000);
+    let path = big(&fixture, 300_000);
     let read = |arguments: Value| fixture.read(arguments);
     let first = read(json!({"path": "big", "limit": 1}));
-    assert_eq!((&first["end_line"], &first["next_offset"]), (&json!(1), &json!(2)));
-    assert!(!first.contains_key("total_lines") && !first.contains_key("version"));
+    assert_eq!((&first["total_lines"], &first["next_offset"]), (&json!(300_000), &json!(2)));
+    assert!(first.contains_key("version"));
     let deep = read(json!({"path": "big", "offset": 200_000, "limit": 2}));
-    assert_eq!(deep["content"], "200000\t         200000\n200001\t         200001\n");
+    assert_eq!(deep["text"], "200000:         200000\n200001:         200001\n");
     let near_end = read(json!({"path": "big", "offset": 299_990, "limit": 2}));
     assert_eq!(
         (&near_end["total_lines"], &near_end["next_offset"]),
@@ -288,9 +291,14 @@ fn a_window_deep_in_a_large_file_is_found_from_both_ends() {
     );
     assert!(near_end.contains_key("version"));
     let end = read(json!({"path": "big", "offset": -2}));
-    assert_eq!((&end["start_line"], &end["end_line"]), (&json!(299_999), &json!(300_000)));
+    assert_eq!(end["text"], "299999:         299999\n300000:         300000\n");
     let past = read(json!({"path": "big", "offset": 300_001}));
     assert!(past["notice"].as_str().unwrap().contains("which has 300000 lines"));
+    // Beyond 64 MiB nobody counts.
+    File::options().append(true).open(path).unwrap().set_len(65 << 20).unwrap();
+    let first = read(json!({"path": "big", "limit": 1}));
+    assert_eq!(first["next_offset"], 2);
+    assert!(!first.contains_key("total_lines") && !first.contains_key("version"));
 }
 
 #[test]
@@ -303,13 +311,12 @@ fn a_huge_file_is_read_from_its_end_without_its_beginning() {
     file.seek(SeekFrom::Start(10 << 30)).unwrap();
     file.write_all(b"\nlast but one\r\nlast").unwrap();
     let payload = fixture.read(json!({"path": "huge", "offset": -2}));
-    assert_eq!(payload["content"], "    -2\tlast but one\n    -1\tlast");
-    assert_eq!((&payload["start_line"], &payload["end_line"]), (&json!(-2), &json!(-1)));
+    assert_eq!(payload["text"], "-2:last but one\n-1:last");
     assert!(payload["notice"].as_str().unwrap().contains("numbered from the end"));
     let first = fixture.read(json!({"path": "huge", "offset": -2, "limit": 1}));
-    assert_eq!((&first["next_offset"], &first["truncated"]), (&json!(-1), &json!(true)));
+    assert_eq!(first["next_offset"], -1);
     let start = fixture.read(json!({"path": "huge", "offset": 1, "limit": 1}));
-    assert_eq!(start["content"], "     1\tbegin\n");
+    assert_eq!(start["text"], "1:begin\n");
 }
 
 #[test]
@@ -327,9 +334,9 @@ fn a_call_that_was_cancelled_ends_in_the_middle_of_a_large_file() {
 fn a_long_line_in_one_piece_is_clipped() {
     let fixture = Fixture::with("one", "x".repeat(3_000_000));
     let payload = fixture.read(json!({"path": "one", "line_numbers": false}));
-    let content = payload["content"].as_str().unwrap();
+    let content = payload["text"].as_str().unwrap();
     assert!(content.ends_with("x… [cut: 2000 characters of a line of 3000000 characters]"));
-    assert_eq!((&payload["total_lines"], &payload["truncated"]), (&json!(1), &json!(false)));
+    assert!(!payload.contains_key("next_offset"));
     let known = fixture.files.session("").knows(&fixture.root.join("one")).unwrap();
     assert_eq!(known.extent, Extent::Part);
 }
@@ -361,15 +368,44 @@ fn a_preview_shows_what_would_be_read_or_why_not() {
 
 #[test]
 fn a_result_is_rendered_as_code_without_its_numbers() {
-    let fixture = Fixture::with("a.rs", "fn a() {}\r\n\tb\r\n");
-    let payload = fixture.read(json!({"path": "a.rs"}));
-    let heading = View::text("a.rs · lines 1–2 of 2 · crlf", Style::Dim);
+    let fixture = Fixture::with("a.rs", "fn a() {}\r\n\tb\r\nc\r\n");
+    let view = |arguments: Value| show::result(&fixture.read(arguments));
+    let of = |heading: &str, code: &str| {
+        View::Group(vec![View::text(heading, Style::Dim), View::code(None, code)])
+    };
+    let whole = of("lines 1–3 of 3 · crlf", "fn a() {}\n\tb\nc\n");
+    assert_eq!(view(json!({"path": "a.rs"})), whole);
+    let part = json!({"path": "a.rs", "offset": 2, "limit": 1});
+    assert_eq!(view(part), of("lines 2–2 of 3 · crlf", "\tb\n"));
+    let bare = json!({"path": "a.rs", "offset": -2, "line_numbers": false});
+    assert_eq!(view(bare), of("lines 2–3 of 3 · crlf", "\tb\nc\n"));
+    // A front end that knows the path puts it there.
+    let known = json!({"path": "a.rs", "text": "9:x"});
+    let View::Group(views) = show::result(known.as_object().unwrap()) else { panic!() };
+    assert_eq!(views[0], View::text("a.rs · lines 9–9 of 9", Style::Dim));
+    assert_eq!(views[1], View::code(Some("rust"), "x"));
+    let odd = json!({"text": "7:a\n9:b"});
+    let View::Group(views) = show::result(odd.as_object().unwrap()) else { panic!() };
+    assert_eq!(views, [View::code(None, "7:a\n9:b")]);
+    assert_eq!(show::result(&Payload::new()), View::Group(Vec::new()));
+}
+
+#[test]
+fn results_of_earlier_versions_are_rendered_as_they_were() {
+    let old = json!({
+        "tool": "read_file", "path": "a.rs", "content": "     9\tfn a() {}\n    10\t\tb\n",
+        "start_line": 9, "end_line": 10, "total_lines": 12, "truncated": true, "next_offset": 11,
+        "encoding": "windows-1252", "line_ending": "crlf", "size_bytes": 90,
+        "notice": "There are more lines; go on with offset 11.",
+    });
+    let heading = View::text("a.rs · lines 9–10 of 12 · windows-1252 · crlf", Style::Dim);
     let code = View::code(Some("rust"), "fn a() {}\n\tb\n");
-    assert_eq!(show::result(&payload), View::Group(vec![heading, code]));
-    let bare = json!({"path": "x", "content": "7\tno number of mine"});
+    let notice = View::text("There are more lines; go on with offset 11.", Style::Warning);
+    let shown = show::result(old.as_object().unwrap());
+    assert_eq!(shown, View::Group(vec![heading, code, notice]));
+    let bare = json!({"path": "x", "content": "7\tno number of mine", "start_line": 1});
     let View::Group(views) = show::result(bare.as_object().unwrap()) else { panic!() };
     assert_eq!(views[1], View::code(None, "7\tno number of mine"));
-    assert_eq!(show::result(&Payload::new()), View::Group(vec![View::text("a file", Style::Dim)]));
 }
 
 /// What a text's window is, in the plainest way.
@@ -400,9 +436,10 @@ proptest! {
         let payload = fixture.read(
             json!({"path": "f", "offset": offset, "limit": limit, "line_numbers": false}));
         let (content, next) = model(&text, offset, limit);
-        prop_assert_eq!(payload["content"].as_str().unwrap(), content);
+        prop_assert_eq!(payload["text"].as_str().unwrap(), &content);
         prop_assert_eq!(payload.get("next_offset").and_then(Value::as_i64), next);
-        let lines = text.split_inclusive('\n').count();
-        prop_assert_eq!(payload["total_lines"].as_u64().unwrap(), lines as u64);
+        let [lines, shown] = [&text, &content].map(|text| text.split_inclusive('\n').count());
+        let total = (shown > 0 && shown < lines).then_some(lines as u64);
+        prop_assert_eq!(payload.get("total_lines").and_then(Value::as_u64), total);
     }
 }

@@ -4,31 +4,29 @@
 use std::time::Duration;
 
 use crate::change::{self, EXPECTED_VERSION};
-use crate::field::{self, FILE, Field, Flag, Text, Whole, flag, text, whole};
+use crate::field::{self, DETAILS, FILE, Field, Flag, Text, Whole, flag, text, whole};
 use tool_provider::{Concurrency, RiskClass, Slips, ToolKind, ToolSpec};
 
 pub(super) const NAME: &str = "write_file";
 
 const DESCRIPTION: &str = "\
-Creates a text file, or replaces all of one. Use it for new files and for rewriting a file as a \
-whole; use edit_file to change a part of one, which is shorter and keeps the rest as it is.\n\
+Creates a text file and missing directories, or replaces all of a file. To change a part of one, \
+edit_file is shorter and keeps the rest.\n\
 \n\
-- content becomes the file byte for byte, as UTF-8: no line ending is changed and no newline added \
-at the end. (edit_file, in contrast, keeps the encoding and the line endings that a file has.)\n\
-- Missing directories on the way are created. A file that exists is replaced in one step: its mode, its \
-owner and its extended attributes stay, and on any failure its old content does.\n\
-- If this session has read the file and someone else has changed it since, nothing is written: read \
-it again. expected_version makes that certain for any file.\n\
-- A directory, a pipe or a device is an error, as is a path outside the writable roots.\n\
+The file holds content byte for byte, in UTF-8. Its mode stays; if the call fails, so does the old \
+content. A file that somebody else has changed since it was read is not overwritten: read it \
+again.\n\
 \n\
 Example: {\"path\": \"docs/notes.md\", \"content\": \"# Notes\\n\"}";
 
-pub const CONTENT: Field<Text> = text("content", "The whole content of the file.").required();
+pub const CONTENT: Field<Text> = text("content", "All of the file.").required();
 
-pub const CREATED: Field<Flag> = flag("created", "Whether the file is new.").required();
-pub const BYTES_WRITTEN: Field<Whole> =
-    whole("bytes_written", 0, "The size of the content; 0 where the file had it already.")
-        .required();
+pub const CREATED: Field<Flag> = flag("created", "true where the file is new, else absent.");
+pub const BYTES_WRITTEN: Field<Whole> = whole(
+    "bytes_written",
+    0,
+    "The size of the content; 0 where the file had it already. With details only.",
+);
 
 const SLIPS: Slips = Slips {
     names: &[
@@ -51,7 +49,7 @@ pub(crate) fn spec() -> ToolSpec {
         kind: ToolKind::Resource,
         risk: RiskClass::Moderate,
         description: DESCRIPTION.to_owned(),
-        input: field::schema(&[&FILE, &CONTENT, &EXPECTED_VERSION]),
+        input: field::schema(&[&FILE, &CONTENT, &EXPECTED_VERSION, &DETAILS]),
         output: change::result(&[NAME], &[&CREATED, &BYTES_WRITTEN]),
         slips: SLIPS,
         streaming: false,

@@ -5,15 +5,16 @@ use std::borrow::Cow;
 use crate::text::lines::Unit;
 
 use super::blocks::{Block, Blocks};
-use super::{CONTEXT, Diff, FinalNewline, Hunk, Line, Op, Reach};
+use super::{Diff, FinalNewline, Hunk, Limits, Line, Op, Reach};
 
 pub(super) fn build<'a>(
     old: &'a [u8],
     unit: Unit,
     blocks: Blocks<'a>,
     ends: (FinalNewline, FinalNewline),
-    max_lines: usize,
+    limits: Limits,
 ) -> Diff<'a> {
+    let Limits { lines: max_lines, context } = limits;
     let text = Text { old, unit };
     let mut left_out = blocks.left_out;
     let mut hunks: Vec<Hunk<Cow<'a, [u8]>>> = Vec::new();
@@ -26,16 +27,16 @@ pub(super) fn build<'a>(
             continue;
         }
         let next = (block.next_at, block.old_line + block.removed.len());
-        let joins = behind.is_some_and(|(_, line)| block.old_line - line <= 2 * CONTEXT);
+        let joins = behind.is_some_and(|(_, line)| block.old_line - line <= 2 * context);
         match (hunks.last_mut(), behind) {
             (Some(hunk), Some((at, _))) if joins => {
                 hunk.extend(text.lines_from(at, block.old_at, usize::MAX), Op::Context);
             }
             (last, behind) => {
                 if let (Some(hunk), Some((at, _))) = (last, behind) {
-                    hunk.extend(text.lines_from(at, block.old_at, CONTEXT), Op::Context);
+                    hunk.extend(text.lines_from(at, block.old_at, context), Op::Context);
                 }
-                let before = text.lines_before(block.old_at, CONTEXT);
+                let before = text.lines_before(block.old_at, context);
                 hunks.push(Hunk::starting_at(&block, before));
             }
         }
@@ -46,11 +47,11 @@ pub(super) fn build<'a>(
     }
     let mut reach = Reach::Short;
     if let (Some(hunk), Some((at, _)), 0) = (hunks.last_mut(), behind, left_out) {
-        let lines = text.lines_from(at, usize::MAX, CONTEXT + 1);
-        if lines.len() <= CONTEXT {
+        let lines = text.lines_from(at, usize::MAX, context + 1);
+        if lines.len() <= context {
             reach = Reach::LastLine;
         }
-        hunk.extend(lines.into_iter().take(CONTEXT), Op::Context);
+        hunk.extend(lines.into_iter().take(context), Op::Context);
     }
     for hunk in &mut hunks {
         hunk.count();
