@@ -44,7 +44,7 @@ provider "workspace" {
 
   bash_timeout_ms     = 120000
   bash_max_timeout_ms = 600000
-  bash_output_bytes   = 30000
+  bash_output_bytes   = 16000
 
   # Resource limits of each bash call; only open_files has a default.
   limits = {

@@ -95,7 +95,7 @@ pub fn properties() -> Vec<Property> {
         Property::with_default(
             "bash_output_bytes",
             Kind::Range { min: 1000, max: 16 << 20 },
-            "30000",
+            "16000",
             "How much of a command's output its result keeps, head and tail, in bytes.",
         ),
         Property::with_default(

@@ -258,7 +258,8 @@ impl ToolError {
     }
 
     /// Adds what the result of a call that was ended would have held by then, as details. The
-    /// provider says in them which tool it was, as in a result.
+    /// provider says in them which tool it was, as in a result. The text of the field `output` is part
+    /// of the [whole message](Self::whole_message).
     #[must_use]
     pub fn with_so_far(mut self, result: Map<String, Value>) -> Self {
         self.details.extend(result);
@@ -342,10 +343,20 @@ impl ToolError {
         self.details.get("hint").and_then(Value::as_str)
     }
 
-    /// The message with the hint behind it. Many a host shows its model the message of an error and
-    /// nothing else, so that is what goes over the wire.
+    /// The message with the hint behind it, and the output of a call that was ended behind both. Many a
+    /// host shows its model the message of an error and nothing else, so that is what goes over the
+    /// wire.
     #[must_use]
     pub fn whole_message(&self) -> Cow<'_, str> {
+        let said = self.message_and_hint();
+        let output = self.details.get("output").and_then(Value::as_str);
+        match output.filter(|output| self.has_so_far() && !output.is_empty()) {
+            Some(output) => Cow::Owned([&said, OUTPUT_SO_FAR, &controls::lines(output)].concat()),
+            None => said,
+        }
+    }
+
+    fn message_and_hint(&self) -> Cow<'_, str> {
         match self.hint() {
             Some(hint) if !self.message.contains(hint) => {
                 let between = joint(&self.message);
@@ -364,6 +375,9 @@ impl ToolError {
     }
 }
 
+/// Stands in a message between what happened and the output until then.
+const OUTPUT_SO_FAR: &str = "\nOutput so far:\n";
+
 /// What may stand between a message and the hint behind it.
 const JOINTS: [&str; 3] = ["\n", "; ", " "];
 
@@ -376,10 +390,11 @@ fn joint(message: &str) -> &'static str {
     }
 }
 
-/// A [whole message](ToolError::whole_message) without the hint at its end, for whoever shows that by
-/// itself.
+/// A [whole message](ToolError::whole_message) without the hint and the output at its end, for whoever
+/// shows those by themselves.
 #[must_use]
 pub fn without_hint<'m>(message: &'m str, hint: Option<&str>) -> &'m str {
+    let message = message.split_once(OUTPUT_SO_FAR).map_or(message, |(before, _)| before);
     let reason = || {
         let before = message.strip_suffix(hint?)?;
         JOINTS.iter().find_map(|joint| before.strip_suffix(joint))
@@ -493,6 +508,19 @@ mod tests {
         assert_eq!(ToolError::not_found("no a").whole_message(), "no a");
         assert_eq!(without_hint("no a", Some("try b")), "no a");
         assert_eq!(without_hint("no a", None), "no a");
+    }
+
+    #[test]
+    fn the_output_of_a_call_that_was_ended_stands_last() {
+        let so_far = serde_json::json!({"output": "1\n2\n", "exit_code": 143});
+        let so_far = so_far.as_object().unwrap().clone();
+        let ended = ToolError::timeout("over").with_hint("ask").with_so_far(so_far);
+        assert_eq!(ended.whole_message(), "over; ask\nOutput so far:\n1\n2\n");
+        assert_eq!(without_hint(&ended.whole_message(), Some("ask")), "over");
+        let other = ToolError::timeout("over").with_detail("output", "a field of another meaning");
+        assert_eq!(other.whole_message(), "over");
+        let long = [("output".to_owned(), Value::from("x".repeat(50_000)))].into_iter().collect();
+        assert!(ToolError::cancelled("over").with_so_far(long).whole_message().len() > 50_000);
     }
 
     #[test]

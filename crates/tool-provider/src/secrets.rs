@@ -210,6 +210,12 @@ pub struct Masker {
 }
 
 impl Masker {
+    /// Whether there is anything to look for.
+    #[must_use]
+    pub fn is_needed(&self) -> bool {
+        !self.secrets.is_empty()
+    }
+
     /// Takes the next piece and returns what can be shown. Without secrets nothing is copied.
     #[must_use]
     pub fn push(&mut self, piece: Vec<u8>) -> Vec<u8> {

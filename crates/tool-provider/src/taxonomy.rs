@@ -13,6 +13,18 @@ pub struct Failing {
     pub when: &'static str,
 }
 
+impl Failing {
+    /// Whether the same call may be tried again.
+    #[must_use]
+    pub fn again(&self) -> &'static str {
+        match (self.kind.is_retryable(), self.category) {
+            (true, Category::Timeout) => "yes, where nothing was begun",
+            (true, _) => "yes",
+            (false, _) => "no",
+        }
+    }
+}
+
 /// Every way in which a call can fail.
 pub const TAXONOMY: &[Failing] = &[
     Failing {
@@ -51,8 +63,9 @@ pub const TAXONOMY: &[Failing] = &[
     Failing {
         category: Category::Timeout,
         kind: ToolErrorKind::Transient,
-        when: "The call's own timeout or the host's deadline passed. A command's output so far is \
-               in the details, and it is not to be retried: it may have had effects.",
+        when: "The call's own timeout or the host's deadline passed. A command that was running then \
+               may have had effects: it is never marked for another try, and the message ends with \
+               its output so far.",
     },
     Failing {
         category: Category::ConcurrencyConflict,

@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use crate::config::Values;
 use crate::sample::{Sample, object};
 use crate::schema::{Kind, Property};
-use crate::view::View;
+use crate::view::{Style, View};
 use crate::*;
 
 struct Fixture {
@@ -381,7 +381,9 @@ fn what_was_stored_is_shown_by_the_tool_that_made_it_or_as_it_is() {
     assert!(matches!(render(failure), View::Group(nodes) if nodes.len() == 2));
     // What a call had done before it was ended is shown as its result would be.
     let details = object(json!({"tool": "echo", "output": "raw"}));
-    let ended = Stored::Failure { category: "timeout".into(), message: "over".into(), details };
+    let message = "over: ask for more\nOutput so far:\nraw".into();
+    let ended = Stored::Failure { category: "timeout".into(), message, details };
     let View::Group(nodes) = render(ended) else { panic!("one node") };
-    assert_eq!(nodes[1..], [View::plain("a result")]);
+    let what = View::text("timeout: over: ask for more", Style::Error);
+    assert_eq!(nodes, [what, View::plain("a result")], "nothing twice");
 }

@@ -78,7 +78,7 @@ impl Default for BashSettings {
         Self {
             timeout: Duration::from_secs(120),
             max_timeout: Duration::from_secs(600),
-            output_bytes: 30_000,
+            output_bytes: 16_000,
             quiet_every: Duration::from_secs(10),
             shells: vec!["/bin/bash".into(), "/bin/sh".into()],
             environment: Environment::default(),

@@ -25,7 +25,6 @@ fn a_command_runs_where_it_is_asked_to_and_only_inside_the_roots() {
     ] {
         let answer = fixture.run(json!({"command": "pwd", "cwd": cwd}));
         assert_eq!(answer.result()["output"], format!("{expected}\n"));
-        assert_eq!(answer.result()["cwd"], expected);
     }
     let outside = fixture.outside.to_str().unwrap();
     for (cwd, category) in [

@@ -74,13 +74,15 @@ async fn an_odd_directory_is_a_directory() {
             std::slice::from_ref(&inside)
         );
         assert_eq!(glob(&mut fixture, json!({"pattern": "*", "path": directory})).await, [inside]);
-        let (_, ran) = fixture.call("bash", json!({"command": "cat new", "cwd": directory})).await;
+        let (_, ran) = fixture
+            .call("bash", json!({"command": "cat new; pwd >../cwd", "cwd": directory}))
+            .await;
         let ran = ran.unwrap();
         assert_eq!((&ran["output"], &ran["exit_code"]), (&json!("needle\n"), &json!(0)));
-        assert_eq!(name::decode(ran["cwd"].as_str().unwrap()), {
-            let root = std::fs::canonicalize(fixture.path("")).unwrap();
-            root.join(OsStr::from_bytes(odd)).into_os_string().into_encoded_bytes()
-        });
+        let root = std::fs::canonicalize(fixture.path("")).unwrap();
+        let expected = root.join(OsStr::from_bytes(odd)).into_os_string().into_encoded_bytes();
+        let ran_in = std::fs::read(fixture.path("cwd")).unwrap();
+        assert_eq!(ran_in, [&expected[..], b"\n"].concat());
         let missing = fixture.failure("read_file", json!({"path": format!("{directory}x")})).await;
         assert!(!missing.message.chars().any(char::is_control), "{missing:?}");
     }

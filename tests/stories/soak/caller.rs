@@ -155,7 +155,7 @@ impl Caller {
             assert_eq!(exits.count(), 1);
             assert!(matches!(events.last(), Some(Event::Exit { .. })));
             assert_eq!(result["exit_code"], 3);
-            assert_eq!(result["stdout_bytes"], whole.len());
+            assert_eq!(result.contains_key("full_output_path"), whole.len() > 16_000);
         }
     }
 
@@ -164,7 +164,7 @@ impl Caller {
         let command = "setsid sleep 1000 </dev/null >/dev/null 2>&1 & echo left";
         if let Outcome::Result(_, result) = self.run("bash", json!({"command": command})).await {
             assert_eq!(result["output"], "left\n");
-            assert_eq!(result["processes_killed"], 1);
+            assert!(result["notice"].as_str().unwrap().contains("left running"), "{result:?}");
         }
     }
 

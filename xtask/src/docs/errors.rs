@@ -16,8 +16,9 @@ pub(super) fn page() -> String {
         "# Errors\n{MADE}\nA failed call ends with one `error` event: a category, a message that says \
          what, where and what to do, whether the same call may be tried again, and details. The \
          details always have `kind`; where they apply `path`, `resolved_path`, `errno`, `hint`, \
-         `missing_right` and `setting`. Whether to try again follows from the kind and cannot \
-         disagree with it. Preview, Render and Configure fail with a gRPC status that carries the \
+         `missing_right` and `setting`. A message stands alone: of a command that was ended it has \
+         the output so far, as much as a result has. Whether to try again follows from the kind, and \
+         from whether anything can have been changed. Preview, Render and Configure fail with a gRPC status that carries the \
          same error; Configure with FAILED_PRECONDITION where the machine is at fault.\n\n{}\n\
          UNAVAILABLE is never sent: a host reads it as a crashed plugin. `process_crashed` is the \
          host's own word.\n\n## Exit codes of the command line\n\n{}",
@@ -31,7 +32,7 @@ fn row(failing: &Failing) -> Vec<String> {
     vec![
         code(category.name()),
         prose(when),
-        if kind.is_retryable() { "yes" } else { "no" }.to_owned(),
+        failing.again().to_owned(),
         code(kind.name()),
         grpc_code(category, kind).to_owned(),
         exit::of_category(category).to_string(),

@@ -18,7 +18,7 @@ use tool_provider::shorten::shorten_masked;
 use tool_provider::{EmitError, Event, Payload, ToolError};
 use workspace_fs::text::name;
 
-/// How much of a command its result carries: enough to recognise it.
+/// How much of a command the report of its end carries: enough to recognise it.
 const COMMAND_BYTES: usize = 2000;
 
 /// How long one attempt to hand over a last event may take before a cancel is looked at.
@@ -44,7 +44,6 @@ pub(super) struct RunReport<'a> {
 impl RunReport<'_> {
     /// Sends the last events and makes the call's outcome.
     pub(super) fn finish(self, context: &Context<'_>) -> Result<Payload, ToolError> {
-        let report = self.payload(context);
         let deadline = match self.finished.stopped {
             None => self.budget.time_up + self.budget.grace,
             Some(_) => Instant::now() + LAST_WORDS,
@@ -54,50 +53,74 @@ impl RunReport<'_> {
         }
         match (self.finished.stopped, &self.finished.end) {
             (Some(Stopped { cause: StopCause::Cancelled, signal }), _) => {
-                Err(self.cancelled(context, report, signal, deadline))
+                Err(self.cancelled(context, signal, deadline))
             }
             (Some(Stopped { cause: StopCause::TimeUp, signal }), _) => {
-                Err(self.timed_out(report, signal))
+                Err(self.timed_out(context, signal))
             }
             // Too late to stop anything, and still no success.
             (None, _) if context.cancel.is_cancelled() => {
-                Err(self.cancelled(context, report, StopSignal::None, deadline))
+                Err(self.cancelled(context, StopSignal::None, deadline))
             }
-            (None, Ok(_)) => Ok(report),
+            (None, Ok(_)) => Ok(self.payload(context)),
             (None, Err(lost)) => {
                 let error =
                     ToolError::unknown("it is not known how the command ended", chain(lost));
-                Err(error.with_so_far(report))
+                Err(error.with_so_far(self.so_far(context)))
             }
         }
     }
 
-    /// The result's payload, as far as its fields are known.
+    /// The result's payload, as far as its fields are known. What the call said itself, and what is
+    /// as usual, is no part of it: a model reads it again at every later turn.
     fn payload(&self, context: &Context<'_>) -> Payload {
         let finished = &self.finished;
         let mut payload = Payload::new();
         let to = &mut payload;
-        spec::COMMAND.put(to, self.command(context));
         spec::OUTPUT.put(to, finished.output.text.as_str());
+        if let Ok(end) = &finished.end {
+            spec::EXIT_CODE.put(to, end.status.shell_code());
+            if let ExitStatus::Signaled(signal) = end.status {
+                spec::SIGNAL.put(to, signal_name(signal));
+            }
+        }
+        spec::FULL_OUTPUT_PATH.put_some(to, self.full_output_path());
+        NOTICE.put_some(to, self.notice(context));
+        payload
+    }
+
+    /// What a program is told of a command that was ended: the payload, and all that was counted.
+    fn so_far(&self, context: &Context<'_>) -> Payload {
+        let finished = &self.finished;
+        let mut report = self.payload(context);
+        let to = &mut report;
+        spec::COMMAND.put(to, self.command(context));
         spec::STDOUT_BYTES.put(to, finished.stdout_bytes);
         spec::STDERR_BYTES.put(to, finished.stderr_bytes);
         spec::TRUNCATED.put(to, finished.output.left_out > 0);
         spec::DURATION_MS.put(to, milliseconds(finished.duration));
         spec::CWD.put(to, name::of(self.cwd));
         if let Ok(end) = &finished.end {
-            spec::EXIT_CODE.put(to, end.status.shell_code());
             spec::PROCESSES_KILLED.put(to, end.processes_killed);
-            if let ExitStatus::Signaled(signal) = end.status {
-                spec::SIGNAL.put(to, signal_name(signal));
+        }
+        report
+    }
+
+    fn full_output_path(&self) -> Option<String> {
+        match self.finished.output.full.as_ref()? {
+            FullOutput::Complete(path) | FullOutput::Beginning { path, .. } => {
+                Some(name::of(path).into_owned())
             }
+            FullOutput::Failed(_) => None,
         }
-        if let Some(FullOutput::Complete(path) | FullOutput::Beginning { path, .. }) =
-            &finished.output.full
-        {
-            spec::FULL_OUTPUT_PATH.put(to, name::of(path));
-        }
-        NOTICE.put_some(to, self.notice(context));
-        payload
+    }
+
+    /// What a message adds to `what`, which has no fields beside it.
+    fn alone(&self, what: &str) -> String {
+        let path = self.full_output_path();
+        let notice = notice::of_full_output(self.finished.output.full.as_ref());
+        let path = path.map(|path| format!("full_output_path: {path}"));
+        [Some(what.to_owned()), path, notice].into_iter().flatten().collect::<Vec<_>>().join("\n")
     }
 
     fn command(&self, context: &Context<'_>) -> String {
@@ -142,7 +165,7 @@ impl RunReport<'_> {
         (!notices.is_empty()).then(|| notices.join("\n"))
     }
 
-    fn timed_out(&self, report: Payload, signal: StopSignal) -> ToolError {
+    fn timed_out(&self, context: &Context<'_>, signal: StopSignal) -> ToolError {
         let (limit, hint) = match self.budget.limit {
             TimeLimit::Timeout => (
                 format!("its timeout of {} ms", self.arguments.timeout.as_millis()),
@@ -169,22 +192,16 @@ impl RunReport<'_> {
             None => hint,
         };
         let message = format!("the command was still running at {limit} and {how}");
-        ToolError::timeout(message)
+        ToolError::timeout(self.alone(&message))
             .after_effects()
             .with_hint(hint)
-            .with_so_far(report)
+            .with_so_far(self.so_far(context))
             .with_detail("signals_sent", signal.names())
     }
 
     /// A cancel is reported three times, since the stream may take none of it: as a last partial
     /// result, as the error's details, and in the log.
-    fn cancelled(
-        &self,
-        context: &Context<'_>,
-        report: Payload,
-        signal: StopSignal,
-        deadline: Instant,
-    ) -> ToolError {
+    fn cancelled(&self, context: &Context<'_>, signal: StopSignal, deadline: Instant) -> ToolError {
         let finished = &self.finished;
         let killed = finished.end.as_ref().ok().map(|end| end.processes_killed);
         let what = match (signal, &finished.end) {
@@ -202,14 +219,14 @@ impl RunReport<'_> {
             exit_code = finished.end.as_ref().ok().map(|end| end.status.shell_code()),
             "{what}",
         );
-        let mut partial = report;
+        let mut partial = self.so_far(context);
         let mut add = |name: &str, value: Value| partial.insert(name.to_owned(), value);
         add("cancelled", true.into());
         add("signals_sent", signal.names().into());
         add("streamed_stdout_bytes", finished.streamed_stdout_bytes.into());
         add("streamed_stderr_bytes", finished.streamed_stderr_bytes.into());
         emit_last(context, &Event::Partial(partial.clone()), deadline);
-        ToolError::cancelled(what).logged().with_so_far(partial)
+        ToolError::cancelled(self.alone(what)).logged().with_so_far(partial)
     }
 }
 

@@ -34,29 +34,31 @@ pub const SIGNAL: Field<Text> =
     text("signal", "The signal that ended the command, such as SIGKILL.");
 pub const OUTPUT: Field<Text> = text(
     "output",
-    "Standard output and standard error in the order of arrival, invalid bytes shown as U+FFFD; of long \
-     output the head and the tail around a marker that counts what is left out.",
+    "Standard output and standard error in the order of arrival, as a terminal would show them in the \
+     end: without escape sequences, progress lines in their last state, invalid bytes as U+FFFD. Of long \
+     output the head and the tail, around a line that counts what is left out.",
 )
 .required();
-pub const STDOUT_BYTES: Field<Whole> =
-    whole("stdout_bytes", 0, "How many bytes went to standard output.").required();
-pub const STDERR_BYTES: Field<Whole> =
-    whole("stderr_bytes", 0, "How many bytes went to standard error.").required();
-pub const TRUNCATED: Field<Flag> =
-    flag("truncated", "Whether output leaves something out.").required();
 pub const FULL_OUTPUT_PATH: Field<Text> = text(
     "full_output_path",
-    "A file with all the output (up to 64 MiB), when output leaves something out; read_file can \
-     read it.",
+    "Where output leaves something out: a file with all that the command printed (up to 64 MiB), as it \
+     was printed. read_file and grep take it.",
 );
+
+// Of a command that was ended, in the details of the error and in the last partial result; and in the
+// results of older versions.
+pub const STDOUT_BYTES: Field<Whole> =
+    whole("stdout_bytes", 0, "How many bytes went to standard output.");
+pub const STDERR_BYTES: Field<Whole> =
+    whole("stderr_bytes", 0, "How many bytes went to standard error.");
+pub const TRUNCATED: Field<Flag> = flag("truncated", "Whether output leaves something out.");
 pub const DURATION_MS: Field<Whole> =
-    whole("duration_ms", 0, "How long the call took, in milliseconds.").required();
+    whole("duration_ms", 0, "How long the call took, in milliseconds.");
 pub const PROCESSES_KILLED: Field<Whole> = whole(
     "processes_killed",
     0,
     "How many processes were still running when the call ended, and were killed.",
-)
-.required();
+);
 
 /// The longest timeout that an operator can allow.
 pub const LONGEST_TIMEOUT: Duration = Duration::from_secs(60 * 60);
@@ -91,20 +93,7 @@ pub(crate) fn spec() -> ToolSpec {
         input: field::schema(&[&COMMAND, &TIMEOUT_MS, &CWD, &STDIN, &DESCRIPTION]),
         output: field::result(
             &[super::NAME],
-            &[
-                &COMMAND.described("The command, shortened if it is very long."),
-                &EXIT_CODE,
-                &SIGNAL,
-                &OUTPUT,
-                &STDOUT_BYTES,
-                &STDERR_BYTES,
-                &TRUNCATED,
-                &FULL_OUTPUT_PATH,
-                &DURATION_MS,
-                &CWD.required().described("The directory that the command ran in."),
-                &PROCESSES_KILLED,
-                &NOTICE,
-            ],
+            &[&EXIT_CODE, &SIGNAL, &OUTPUT, &FULL_OUTPUT_PATH, &NOTICE],
         ),
         slips: SLIPS,
         streaming: true,

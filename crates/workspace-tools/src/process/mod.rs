@@ -14,6 +14,7 @@ mod interrupt;
 mod output;
 mod pump;
 mod run;
+mod screen;
 mod signal;
 mod spool;
 mod utf8;

@@ -3,22 +3,24 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use super::screen::Screen;
 use super::spool::{Spool, SpoolFile};
 use super::utf8::{is_continuation, unfinished_character};
+use tool_provider::{Masker, Secrets};
 use workspace_fs::text::cut;
 
-/// Collects the output of one call, both streams in the order of arrival.
+/// Collects the output of one call, both streams in the order of arrival, as a terminal would show it
+/// in the end.
 ///
 /// Memory is bounded by a small multiple of the limit. Once more has come than a result keeps, the
-/// whole of it goes to a file as well; until then nothing is written.
+/// whole of it goes to a file as well, as it came; until then nothing is written.
 #[derive(Debug)]
 pub(crate) struct Transcript {
-    /// How many bytes of text a result keeps.
-    limit: usize,
-    head: Vec<u8>,
-    /// The end of what did not fit into the head; grows to twice its share before it is cut.
-    tail: Vec<u8>,
-    total: u64,
+    screen: Screen,
+    /// Masks what is shown: the spelling of a secret may have been interrupted by what a terminal
+    /// does not show.
+    masker: Masker,
+    excerpt: Excerpt,
     spool: Spooling,
 }
 
@@ -27,9 +29,9 @@ pub(crate) struct Transcript {
 pub struct Output {
     /// The text: invalid bytes as U+FFFD, and a marker where something was left out.
     pub text: String,
-    /// How many bytes were left out of it.
+    /// How many bytes of the text were left out of it.
     pub left_out: u64,
-    /// Where all of it is, when something was left out.
+    /// Where all of the output is, when something was left out.
     pub full: Option<FullOutput>,
 }
 
@@ -51,36 +53,114 @@ pub enum FullOutput {
 
 #[derive(Debug)]
 enum Spooling {
-    Waiting(Arc<Spool>),
+    /// All of it so far, which a result may still have room for.
+    Waiting(Vec<u8>, Arc<Spool>),
     Running(SpoolFile),
     Failed(std::io::Error),
 }
 
 impl Transcript {
-    pub(crate) fn new(limit: usize, spool: Arc<Spool>) -> Self {
+    /// `limit` is how many bytes of text a result keeps.
+    pub(crate) fn new(limit: usize, spool: Arc<Spool>, secrets: &Secrets) -> Self {
         Self {
-            limit,
-            head: Vec::new(),
-            tail: Vec::new(),
-            total: 0,
-            spool: Spooling::Waiting(spool),
+            screen: Screen::default(),
+            masker: secrets.masker(),
+            excerpt: Excerpt { limit, head: Vec::new(), tail: Vec::new(), total: 0 },
+            spool: Spooling::Waiting(Vec::new(), spool),
         }
     }
 
     /// Adds a piece that ends at a character of its stream.
     pub(crate) fn push(&mut self, piece: &[u8]) {
-        self.total += piece.len() as u64;
-        if let Spooling::Waiting(_) = self.spool
-            && self.total > self.limit as u64
-        {
-            self.begin_spool();
+        self.spool.append(piece, self.excerpt.limit);
+        let (excerpt, masker) = (&mut self.excerpt, &mut self.masker);
+        self.screen.push(piece, &mut |text| excerpt.push_masked(text, masker));
+    }
+
+    /// The call is over.
+    pub(crate) fn finish(mut self) -> Output {
+        let (mut excerpt, mut masker) = (self.excerpt, self.masker);
+        self.screen.finish(&mut |text| excerpt.push_masked(text, &mut masker));
+        excerpt.push(&masker.finish());
+        let (head, left_out, tail) = match excerpt.finish() {
+            // The file of a long progress that comes to a few lines is removed.
+            Kept::Whole(text) => return Output { text, left_out: 0, full: None },
+            Kept::Ends { head, left_out, tail } => (head, left_out, tail),
+        };
+        // Few bytes can be much text: invalid ones, or a cursor that went far to the right.
+        self.spool.begin();
+        let full = match self.spool {
+            Spooling::Running(file) => Some(file.finish()),
+            Spooling::Failed(error) => Some(FullOutput::Failed(error)),
+            Spooling::Waiting(..) => None,
+        };
+        let way_on = match &full {
+            Some(FullOutput::Complete(_) | FullOutput::Beginning { .. }) => {
+                "; read_file and grep take full_output_path"
+            }
+            _ => "",
+        };
+        let before = if head.is_empty() || head.ends_with('\n') { "" } else { "\n" };
+        let text = format!("{head}{before}[… {left_out} bytes left out{way_on} …]\n{tail}");
+        Output { text, left_out, full }
+    }
+}
+
+impl Spooling {
+    /// Keeps a piece in memory while there is no more than `limit`.
+    fn append(&mut self, piece: &[u8], limit: usize) {
+        if let Spooling::Waiting(so_far, _) = self {
+            if so_far.len() + piece.len() <= limit {
+                so_far.extend_from_slice(piece);
+                return;
+            }
+            self.begin();
         }
-        if let Spooling::Running(file) = &mut self.spool
+        if let Spooling::Running(file) = self
             && let Err(error) = file.append(piece)
         {
-            self.spool = Spooling::Failed(error);
+            *self = Spooling::Failed(error);
         }
+    }
 
+    /// Opens the file, where there is none yet, and writes to it what came so far.
+    fn begin(&mut self) {
+        let Spooling::Waiting(so_far, spool) = self else { return };
+        let begun = spool.begin().and_then(|mut file| {
+            file.append(so_far)?;
+            Ok(file)
+        });
+        *self = begun.map_or_else(Spooling::Failed, Spooling::Running);
+    }
+}
+
+/// The head and the tail of a text.
+#[derive(Debug)]
+struct Excerpt {
+    /// How many bytes of text are kept.
+    limit: usize,
+    head: Vec<u8>,
+    /// The end of what did not fit into the head; grows to twice its share before it is cut.
+    tail: Vec<u8>,
+    total: u64,
+}
+
+/// What is kept of a text.
+enum Kept {
+    Whole(String),
+    Ends { head: String, left_out: u64, tail: String },
+}
+
+impl Excerpt {
+    fn push_masked(&mut self, piece: &[u8], masker: &mut Masker) {
+        match masker.is_needed() {
+            true => self.push(&masker.push(piece.to_vec())),
+            false => self.push(piece),
+        }
+    }
+
+    fn push(&mut self, piece: &[u8]) {
+        self.total += piece.len() as u64;
         let limit = self.head_share() - self.head.len();
         let (first, rest) = piece.split_at(piece.len().min(limit));
         self.head.extend_from_slice(first);
@@ -96,8 +176,7 @@ impl Transcript {
         }
     }
 
-    /// The call is over.
-    pub(crate) fn finish(mut self) -> Output {
+    fn finish(mut self) -> Kept {
         let share = self.limit - self.head_share();
         self.tail.drain(..self.tail.len().saturating_sub(share));
         if self.total <= self.limit as u64 {
@@ -105,37 +184,17 @@ impl Transcript {
             let text = String::from_utf8(whole)
                 .unwrap_or_else(|error| String::from_utf8_lossy(error.as_bytes()).into_owned());
             if text.len() <= self.limit {
-                return Output { text, left_out: 0, full: None };
+                return Kept::Whole(text);
             }
-            // Few bytes, but so many invalid ones that their replacements take too many.
-            self.begin_spool();
         }
         let (head, head_bytes) = beginning(&self.head, self.head_share());
         let (tail, tail_bytes) = end(&self.tail, share);
         let left_out = self.total - (head_bytes + tail_bytes) as u64;
-        let before = if head.is_empty() || head.ends_with('\n') { "" } else { "\n" };
-        let text = format!("{head}{before}[… {left_out} bytes left out …]\n{tail}");
-        let full = match self.spool {
-            Spooling::Running(file) => Some(file.finish()),
-            Spooling::Failed(error) => Some(FullOutput::Failed(error)),
-            Spooling::Waiting(_) => None,
-        };
-        Output { text, left_out, full }
+        Kept::Ends { head, left_out, tail }
     }
 
     fn head_share(&self) -> usize {
         self.limit / 2
-    }
-
-    /// Opens the file and writes to it what came so far, which head and tail still hold whole.
-    fn begin_spool(&mut self) {
-        let Spooling::Waiting(spool) = &self.spool else { return };
-        let begun = spool.begin().and_then(|mut file| {
-            file.append(&self.head)?;
-            file.append(&self.tail)?;
-            Ok(file)
-        });
-        self.spool = begun.map_or_else(Spooling::Failed, Spooling::Running);
     }
 }
 

@@ -1,7 +1,6 @@
 //! The loop that serves a running command: its output, its input, its end and ours.
 
 use std::os::fd::AsFd;
-use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -12,7 +11,7 @@ use super::channel::{Channel, Readiness};
 use super::delivery::Delivery;
 use super::input::{Feed, Input};
 use super::output::Transcript;
-use super::{Budget, Finished, Interrupt, Spool, StopCause, StopSignal, Stopped, Unreported};
+use super::{Budget, Finished, Interrupt, StopCause, StopSignal, Stopped, Unreported};
 use tool_provider::EventSink;
 
 /// How long small pieces wait for more to join them.
@@ -137,8 +136,7 @@ impl<'a> Pump<'a> {
 
     /// Serves the command until it and everything that it started is gone and what it wrote has
     /// been passed on.
-    pub(crate) fn run(mut self, started: Instant, limit: usize, spool: Arc<Spool>) -> Finished {
-        let mut transcript = Transcript::new(limit, spool);
+    pub(crate) fn run(mut self, started: Instant, mut transcript: Transcript) -> Finished {
         let mut duration = None;
         while !self.is_over() {
             self.stop_when_due(Instant::now());

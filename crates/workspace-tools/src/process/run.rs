@@ -13,6 +13,7 @@ use sandbox::{Command, Jail, Limits, LostCall, ProcessId, Report, StartError};
 
 use super::channel::Channel;
 use super::input::Input;
+use super::output::Transcript;
 use super::pump::{Pump, Terms};
 use super::{Budget, Interrupt, Output, Spool};
 use tool_provider::Secrets;
@@ -178,7 +179,8 @@ pub fn run(jail: &Jail, call: Call<'_>, sink: &dyn EventSink) -> Result<Finished
     let terms =
         Terms { budget: call.budget, quiet_every: call.quiet_every, interrupt: call.interrupt };
     let pump = Pump::new(running, channels, input, terms, sink);
-    Ok(pump.run(started, call.output_bytes, call.spool))
+    let transcript = Transcript::new(call.output_bytes, call.spool, call.secrets);
+    Ok(pump.run(started, transcript))
 }
 
 fn started_as(pid: ProcessId) -> Event {

@@ -33,6 +33,18 @@ fn a_result_shows_command_badge_and_plain_output() {
 }
 
 #[test]
+fn a_result_without_its_command_shows_what_it_has() {
+    let shown = result(&payload(&json!({
+        "tool": "bash", "exit_code": 0, "output": "one\n[… 9 bytes left out …]\ntwo\n",
+        "full_output_path": "/t/output-1.txt",
+    })));
+    let View::Collapsible { summary, .. } = &shown else { panic!() };
+    assert_eq!(summary, "exit 0");
+    let texts = texts(&shown);
+    assert!(texts.contains(&"whole output: /t/output-1.txt".to_owned()), "{texts:?}");
+}
+
+#[test]
 fn a_result_that_went_well_starts_folded_and_a_signal_is_named() {
     let of = |value: &Value| result(&payload(value));
     let shown = of(&json!({"exit_code": 0, "output": ""}));
