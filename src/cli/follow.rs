@@ -10,7 +10,7 @@ use super::error::JsonOrigin;
 use super::exit;
 use super::json;
 use super::output::Output;
-use super::paint::{Hits, Ink};
+use super::paint::{Hits, Ink, StyleFilter};
 use tool_provider::grpc::{ClientError, Failure, InvokeItem, ToolClient};
 use tool_provider::{Call, Event, Payload};
 use workspace_tools::bash::spec::{EXIT_CODE, SIGNAL};
@@ -81,6 +81,8 @@ pub(super) async fn follow(
 /// What a person has seen of a call.
 struct Shown {
     output: Output,
+    /// For standard output and standard error.
+    styles: [StyleFilter; 2],
     hits: Hits,
     /// What the tool last said of its progress.
     progress: String,
@@ -91,6 +93,7 @@ impl Shown {
     fn new(tool: &str, output: Output) -> Self {
         Self {
             output,
+            styles: Default::default(),
             hits: Hits::new(output.painter(), output.layout()),
             progress: tool.to_owned(),
             since: Instant::now(),
@@ -107,7 +110,9 @@ impl Shown {
 
     fn event(&mut self, event: Event) -> Result<(), CliError> {
         match event {
-            Event::Output { stream, data } => self.output.relay(stream, &data),
+            Event::Output { stream, data } => {
+                self.output.relay(stream, &data, &mut self.styles[stream as usize])
+            }
             Event::Progress { message, .. } => {
                 self.output.progress(&message);
                 self.progress = message;
@@ -153,6 +158,7 @@ impl Shown {
     }
 
     fn failure(&self, failure: &Failure) {
+        // Its output has been shown as it came, and is no part of this.
         self.output.note("error", Ink::Red, &failure.to_string());
         if let Some(hint) = failure.hint() {
             self.output.note("hint", Ink::Cyan, hint);

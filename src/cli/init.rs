@@ -9,7 +9,7 @@ use super::args::InitOptions;
 use super::files;
 use super::hcl::quoted;
 use super::output::Output;
-use super::paint::Ink;
+use super::paint::{Ink, StyleFilter};
 use crate::identity;
 use tool_provider::OutputStream;
 
@@ -33,7 +33,11 @@ pub(super) fn run(options: &InitOptions, output: Output) -> Result<ExitCode, Cli
         output.print(&file)?;
         // Apart from the file, so that either can be redirected.
         if let Some(block) = override_block {
-            output.relay(OutputStream::Stderr, format!("\n{block}").as_bytes())?;
+            output.relay(
+                OutputStream::Stderr,
+                format!("\n{block}").as_bytes(),
+                &mut StyleFilter::default(),
+            )?;
         }
         return Ok(ExitCode::SUCCESS);
     };

@@ -15,7 +15,7 @@ use rustix::termios::tcgetwinsize;
 use super::CliError;
 use super::args::ColorChoice;
 use super::exit;
-use super::paint::{Escape, Ink, Layout, Paint, Painter, cut, escape};
+use super::paint::{Escape, Ink, Layout, Paint, Painter, StyleFilter, cut, escape};
 use tool_provider::OutputStream;
 use workspace_fs::text::hidden::is_hidden;
 
@@ -122,8 +122,14 @@ impl Output {
         self.print(&format!("{}\n", escaped_json(json)))
     }
 
-    /// Writes what a command printed: as it is, or escaped where a terminal would obey it.
-    pub(crate) fn relay(&self, to: OutputStream, data: &[u8]) -> Result<(), CliError> {
+    /// Writes what a command printed: as it is, or, where a terminal would obey it, without colours and
+    /// with all else spelled out. `styles` knows what came before on the stream.
+    pub(crate) fn relay(
+        &self,
+        to: OutputStream,
+        data: &[u8],
+        styles: &mut StyleFilter,
+    ) -> Result<(), CliError> {
         let stream = match to {
             OutputStream::Stdout => self.stdout,
             OutputStream::Stderr => self.stderr,
@@ -132,7 +138,7 @@ impl Output {
         let data = match stream.escape() {
             Escape::Nothing => data,
             Escape::Controls => {
-                escaped = escape(&String::from_utf8_lossy(data));
+                escaped = escape(&String::from_utf8_lossy(&styles.push(data)));
                 escaped.as_bytes()
             }
         };

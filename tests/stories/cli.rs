@@ -21,6 +21,7 @@ pub(crate) fn trials() -> Vec<Trial> {
         an_output_that_takes_nothing_is_a_failure,
         a_relative_cwd_starts_from_the_current_directory,
         a_call_whose_time_is_up_ends_with_124,
+        a_commands_own_colours_are_neither_obeyed_nor_spelled_out,
         whoever_reads_json_gets_failures_as_json_too,
         doctor_reports_the_configuration_as_it_is,
         bash_finds_what_was_written_through_a_link_under_both_names,
@@ -200,6 +201,22 @@ fn a_call_whose_time_is_up_ends_with_124() {
     let shell = Shell::new();
     let output = shell.run(&["call", "bash", r#"{"command":"sleep 60"}"#, "--timeout", "0.5"]);
     assert_eq!(output.status.code(), Some(124), "{}", text(&output.stderr));
+    // What was shown as it came is not shown once more.
+    let command = r#"{"command":"echo once; exec sleep 60","timeout_ms":500}"#;
+    let output = shell.run(&["call", "bash", command]);
+    let [stdout, stderr] = [text(&output.stdout), text(&output.stderr)];
+    assert_eq!((output.status.code(), stdout.as_ref()), (Some(124), "once\n"));
+    assert!(stderr.contains("larger timeout_ms") && !stderr.contains("once"), "{stderr}");
+    assert_eq!(stderr.matches("larger timeout_ms").count(), 1, "{stderr}");
+}
+
+fn a_commands_own_colours_are_neither_obeyed_nor_spelled_out() {
+    let shell = Shell::new();
+    let command = r"printf 'a \033[3'; sleep .1; printf '1mred\033[0m \033]0;t\007b\a\n'";
+    let shown = shell.run(&["call", "bash", command, "--color", "always"]);
+    assert_eq!(text(&shown.stdout), "a red \\u{1b}]0;t\\u{7}b\\u{7}\n");
+    let raw = shell.run(&["call", "bash", command]);
+    assert_eq!(text(&raw.stdout), "a \u{1b}[31mred\u{1b}[0m \u{1b}]0;t\u{7}b\u{7}\n");
 }
 
 fn whoever_reads_json_gets_failures_as_json_too() {

@@ -32,9 +32,63 @@ pub(crate) fn escape(text: &str) -> String {
     visible(&text.replace("\r\n", "\n")).into_owned()
 }
 
+/// Takes colours and other styles out of what a command prints, in pieces of any size. They say nothing
+/// to a person who reads them spelled out, and one of them hides text.
+#[derive(Debug, Default)]
+pub(crate) struct StyleFilter {
+    /// The start of what may become one.
+    held: Vec<u8>,
+}
+
+/// A longer one is none.
+const LONGEST_STYLE: usize = 64;
+
+impl StyleFilter {
+    pub(crate) fn push(&mut self, piece: &[u8]) -> Vec<u8> {
+        let text = [&*std::mem::take(&mut self.held), piece].concat();
+        let mut kept = Vec::with_capacity(text.len());
+        let mut rest = &text[..];
+        while let Some(start) = rest.iter().position(|byte| *byte == b'\x1b') {
+            kept.extend_from_slice(&rest[..start]);
+            rest = &rest[start..];
+            // ESC [ parameters m, as ECMA-48 has it (SGR).
+            let parameters = rest.strip_prefix(b"\x1b[").unwrap_or_default();
+            let end = parameters.iter().position(|byte| !matches!(byte, b'0'..=b';'));
+            match end.map(|end| (end, parameters[end])) {
+                Some((end, b'm')) => rest = &parameters[end + 1..],
+                None if rest == b"\x1b" || rest.starts_with(b"\x1b[") => {
+                    if rest.len() > LONGEST_STYLE {
+                        break;
+                    }
+                    self.held = rest.to_vec();
+                    return kept;
+                }
+                _ => {
+                    kept.push(rest[0]);
+                    rest = &rest[1..];
+                }
+            }
+        }
+        kept.extend_from_slice(rest);
+        kept
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn styles_are_taken_out_wherever_they_are_cut_and_nothing_else_is() {
+        let text = b"a\x1b[31mred\x1b[0m\x1b[m \x1b[38:2::1:2:3mb\x1b[2J\x1b]0;t\x07c\x1b";
+        for size in 1..text.len() {
+            let mut filter = StyleFilter::default();
+            let kept: Vec<u8> = text.chunks(size).flat_map(|piece| filter.push(piece)).collect();
+            assert_eq!(kept, b"ared b\x1b[2J\x1b]0;t\x07c", "{size}");
+        }
+        let long = [b"\x1b[", &[b'1'; 100][..], b"m"].concat();
+        assert_eq!(StyleFilter::default().push(&long[..90]), long[..90]);
+    }
 
     #[test]
     fn what_a_terminal_would_obey_is_spelt_out_and_text_is_not() {

@@ -12,8 +12,8 @@ mod tests;
 mod tree;
 mod wrap;
 
-pub(crate) use escape::Escape;
 pub(crate) use escape::escape;
+pub(crate) use escape::{Escape, StyleFilter};
 pub(crate) use hits::{Hits, Layout};
 pub(crate) use ink::{Ink, Paint};
 pub(crate) use tree::Painter;
