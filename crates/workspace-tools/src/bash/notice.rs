@@ -2,6 +2,8 @@
 //! failure, which limit was hit, what was left out.
 
 mod advice;
+mod command;
+mod network;
 
 use std::path::{Path, PathBuf};
 
@@ -69,22 +71,6 @@ const REFUSALS: [(&str, &[Access]); 4] = [
     ("No such file or directory", &[Access::Read]),
 ];
 
-/// What programs say when there is no network.
-const NO_NETWORK: [&str; 12] = [
-    "Network is unreachable",
-    "network is unreachable",
-    "ENETUNREACH",
-    "EAI_AGAIN",
-    "Could not resolve host",
-    "could not resolve host",
-    "Temporary failure in name resolution",
-    "Temporary failure resolving",
-    "Name or service not known",
-    "getaddrinfo",
-    "failed to lookup address",
-    "dial tcp",
-];
-
 /// At most this many refused paths are explained: the first ones explain the rest.
 const MOST_PATHS: usize = 2;
 
@@ -93,16 +79,24 @@ const MOST_PATHS: usize = 2;
 const MOST_CANDIDATES: usize = 200;
 const MOST_COMMAND: usize = 16 * 1024;
 
-/// Why a command failed, as far as the jail or a limit had to do with it: one sentence each.
-pub(super) fn of_failure(facts: &Facts<'_>) -> Vec<String> {
-    let mut notices = Vec::new();
-    if facts.status == ExitStatus::Exited(0) {
-        // In a pipeline the last command's success hides that another failed.
-        if facts.command.contains('|') {
-            notices.extend(network(facts));
-        }
-        return notices;
+/// At most this many sentences: the first ones explain the rest.
+const MOST_NOTICES: usize = 2;
+
+/// What the jail or a limit had to do with how a command went: one sentence each, and no more than
+/// [`MOST_NOTICES`].
+pub(super) fn of_end(facts: &Facts<'_>) -> Vec<String> {
+    // A pipe, or what came after, hides that a command missed the network. All else shows in how the
+    // shell ended.
+    let mut notices: Vec<String> = network(facts).into_iter().collect();
+    if facts.status != ExitStatus::Exited(0) {
+        notices.extend(of_failure(facts));
     }
+    notices.truncate(MOST_NOTICES);
+    notices
+}
+
+fn of_failure(facts: &Facts<'_>) -> Vec<String> {
+    let mut notices = Vec::new();
     notices.extend(limits(facts));
     if facts.status.shell_code() == 128 + rustix::process::Signal::KILL.as_raw() {
         notices.push(
@@ -111,7 +105,6 @@ pub(super) fn of_failure(facts: &Facts<'_>) -> Vec<String> {
                 .to_owned(),
         );
     }
-    notices.extend(network(facts));
     notices.extend(paths(facts));
     if let Some(directory) = facts.git_directory
         && facts.reasons.is_git_directory(directory)
@@ -128,10 +121,12 @@ pub(super) fn of_failure(facts: &Facts<'_>) -> Vec<String> {
 }
 
 fn network(facts: &Facts<'_>) -> Option<String> {
-    let reason = facts.reasons.explain_network()?;
-    let says =
-        NO_NETWORK.iter().any(|text| facts.output.contains(text)) || no_sockets(facts.output);
-    says.then(|| format!("the command seems to have needed the network: {reason}"))
+    facts.reasons.explain_network()?;
+    network::is_missed(facts.command, facts.output).then(|| {
+        "the command seems to have needed the network, which the operator has closed: no other command \
+         opens it; ask for `network = \"allow\"` if this is needed"
+            .to_owned()
+    })
 }
 
 /// What happened to output that did not fit.
@@ -170,12 +165,6 @@ pub(super) fn of_leftovers(killed: u64) -> Option<String> {
         many => format!("{many} processes that the command left running were"),
     };
     Some(format!("{text} ended: nothing outlives its call"))
-}
-
-/// Without a network namespace the jail refuses the socket itself.
-fn no_sockets(output: &str) -> bool {
-    const REFUSED: [&str; 4] = ["Operation not permitted", "Permission denied", "EPERM", "EACCES"];
-    output.contains("socket") && REFUSED.iter().any(|text| output.contains(text))
 }
 
 fn limits(facts: &Facts<'_>) -> Option<String> {
@@ -270,7 +259,7 @@ fn refused(facts: &Facts<'_>, access: Access, tried: &[Access], path: &Path) -> 
     let shown = name::of(path);
     if access != Access::Write {
         let is_grantable = facts.reasons.outside(path) == Outside::Grantable;
-        return is_grantable.then(|| format!("{shown}: {reason}"));
+        return is_grantable.then(|| ask(&format!("{shown}: {reason}")));
     }
     let read_only = facts.read_only_roots.iter().find(|root| path.starts_with(root));
     if let Some(root) = read_only {
@@ -283,13 +272,18 @@ fn refused(facts: &Facts<'_>, access: Access, tried: &[Access], path: &Path) -> 
     match advice::writable(|path| facts.reasons.outside(path), path) {
         Some(grantable) => {
             reason.value = grantable.to_owned();
-            Some(format!("{shown}: {reason}"))
+            Some(ask(&format!("{shown}: {reason}")))
         }
         None if tried == [Access::Write] => {
             Some(format!("{shown} lies outside what commands may write; write inside a root"))
         }
         None => None,
     }
+}
+
+/// A model cannot change a setting.
+fn ask(reason: &str) -> String {
+    format!("{reason}; the operator sets it: ask if this is needed")
 }
 
 /// What may be the path that an error is about: `cat: PATH: text`, `open 'PATH': text`,

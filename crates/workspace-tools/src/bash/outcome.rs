@@ -147,7 +147,7 @@ impl RunReport<'_> {
                     self.jail.explain(Subject::Command, Access::Write, directory).is_some()
                 }),
             };
-            notices.extend(notice::of_failure(&notice::Facts {
+            notices.extend(notice::of_end(&notice::Facts {
                 status: end.status,
                 limit: end.limit,
                 max_rss_bytes: end.max_rss_bytes,

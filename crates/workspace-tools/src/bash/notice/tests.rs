@@ -49,7 +49,7 @@ fn failed(output: &str) -> Facts<'_> {
         status: ExitStatus::Exited(1),
         limit: None,
         max_rss_bytes: 0,
-        command: "",
+        command: "./run",
         output,
         cwd: Path::new("/w/app"),
         reasons: &Jail,
@@ -69,7 +69,7 @@ fn refused_paths_are_found_in_what_programs_print() {
         ("touch: cannot touch '/ro/f': Read-only file system", "/ro/f", "bash_write"),
         ("touch: cannot touch ‘/ro/f’: Permission denied", "/ro/f", "bash_write"),
     ] {
-        let notices = of_failure(&failed(line));
+        let notices = of_end(&failed(line));
         assert_eq!(notices.len(), 1, "{line}: {notices:?}");
         assert!(notices[0].contains(path) && notices[0].contains(setting), "{line}: {notices:?}");
     }
@@ -87,12 +87,12 @@ fn a_write_is_reported_as_one_and_what_can_be_granted_is_named() {
         ("echo x > /srv/a/b", "bash: line 1: /srv/a/b: Permission denied", "\"/srv\""),
         ("echo x >>'/srv/f'", "bash: line 1: /srv/f: Permission denied", "\"/srv/f\""),
     ] {
-        let notices = of_failure(&Facts { command, ..failed(line) });
+        let notices = of_end(&Facts { command, ..failed(line) });
         let wanted = format!("right to write; `bash_write` with {remedy} would");
         assert!(notices.len() == 1 && notices[0].contains(&wanted), "{line}: {notices:?}");
     }
     let read = Facts { command: "cat /srv/f", ..failed("cat: /srv/f: Permission denied") };
-    assert!(of_failure(&read)[0].contains("right to read; `bash_read` with \"/srv/f\""));
+    assert!(of_end(&read)[0].contains("right to read; `bash_read` with \"/srv/f\""));
 }
 
 /// The path in an error is whatever the command printed.
@@ -104,31 +104,32 @@ fn nothing_is_advised_that_is_missing_holds_keys_or_is_the_system_s() {
         "cat: /root/.ssh/id_rsa: Permission denied",
         "ls: cannot open directory '/etc': Permission denied",
     ] {
-        assert_eq!(of_failure(&failed(line)), [""; 0], "{line}");
+        assert_eq!(of_end(&failed(line)), [""; 0], "{line}");
     }
     let write = Facts { command: "echo x >/etc/a", ..failed("bash: /etc/a: Permission denied") };
-    let notices = of_failure(&write);
+    let notices = of_end(&write);
     assert!(notices[0].contains("write inside a root"), "{notices:?}");
     assert!(!notices[0].contains("bash_write"), "{notices:?}");
     let mode = failed("chmod: changing permissions of '/usr/bin/x': Operation not permitted");
-    assert!(of_failure(&mode)[0].contains("write inside a root"), "{:?}", of_failure(&mode));
+    assert!(of_end(&mode)[0].contains("write inside a root"), "{:?}", of_end(&mode));
     let forged = Facts {
         git_directory: Some(Path::new("/root/.ssh")),
         ..failed("fatal: not a git repository: /root/.ssh")
     };
-    assert_eq!(of_failure(&forged), [""; 0]);
+    assert_eq!(of_end(&forged), [""; 0]);
 }
 
 #[test]
 fn a_pipeline_does_not_hide_that_the_network_was_missing() {
-    let output = "npm error network request failed: getaddrinfo EAI_AGAIN";
+    let output = "npm error network request failed, reason: getaddrinfo EAI_AGAIN a.org";
     let piped = Facts {
         status: ExitStatus::Exited(0),
         command: "npm install x 2>&1 | tail -20",
         ..failed(output)
     };
-    assert!(of_failure(&piped)[0].contains("network"));
-    assert_eq!(of_failure(&Facts { command: "npm install x", ..piped }), [""; 0]);
+    assert!(of_end(&piped)[0].contains("network"));
+    assert!(of_end(&Facts { command: "npm install x; echo $?", ..piped })[0].contains("ask for"));
+    assert_eq!(of_end(&Facts { command: "cat npm.log", ..piped }), [""; 0]);
 }
 
 #[test]
@@ -138,7 +139,7 @@ fn a_read_only_root_is_the_operators_decision() {
         read_only_roots: &roots,
         ..failed("touch: cannot touch '/ro/f': Read-only file system")
     };
-    let notices = of_failure(&facts);
+    let notices = of_end(&facts);
     assert!(notices[0].contains("the operator made /ro read-only"), "{notices:?}");
     assert!(!notices[0].contains("bash_write"), "{notices:?}");
 }
@@ -151,12 +152,12 @@ fn what_is_granted_or_went_well_is_not_explained() {
         "bash: nosuch: command not found",
         "error: socket hang up",
     ] {
-        let notices = of_failure(&failed(line));
+        let notices = of_end(&failed(line));
         assert!(notices.is_empty(), "{line}: {notices:?}");
     }
     let fine =
         Facts { status: ExitStatus::Exited(0), ..failed("cat: /etc/secret: Permission denied") };
-    assert!(of_failure(&fine).is_empty());
+    assert!(of_end(&fine).is_empty());
 }
 
 #[test]
@@ -166,7 +167,7 @@ fn a_missing_network_is_named_with_its_setting() {
         "connect: Network is unreachable",
         "socket: Operation not permitted",
     ] {
-        let notices = of_failure(&failed(line));
+        let notices = of_end(&failed(line));
         assert!(notices[0].contains("network"), "{line}: {notices:?}");
     }
 }
@@ -185,7 +186,7 @@ fn the_limit_that_was_hit_is_named() {
         ("dd: error writing 'x': File too large", "file_size_bytes"),
         ("OSError: [Errno 24] Too many open files", "open_files"),
     ] {
-        let notices = of_failure(&Facts { limits, ..failed(line) });
+        let notices = of_end(&Facts { limits, ..failed(line) });
         assert!(notices[0].contains(name), "{line}: {notices:?}");
     }
     let killed = Facts {
@@ -194,7 +195,7 @@ fn the_limit_that_was_hit_is_named() {
         limits,
         ..failed("")
     };
-    assert!(of_failure(&killed)[0].contains("file_size_bytes (3)"));
+    assert!(of_end(&killed)[0].contains("file_size_bytes (3)"));
 }
 
 #[test]
@@ -203,7 +204,7 @@ fn a_git_directory_outside_is_named_for_bash_write() {
         git_directory: Some(Path::new("/main/.git")),
         ..failed("fatal: not a git repository: /main/.git/worktrees/wt")
     };
-    let notices = of_failure(&facts);
+    let notices = of_end(&facts);
     assert!(notices.iter().any(|notice| notice.contains("/main/.git into bash_write")));
 }
 
@@ -232,12 +233,12 @@ fn what_is_looked_at_is_bounded_however_much_a_command_says() {
         let asked = Asked(std::cell::Cell::new(0));
         let output = line.repeat(2000);
         let facts = Facts { command: &command, reasons: &asked, ..failed(&output) };
-        assert_eq!(of_failure(&facts), [""; 0]);
+        assert_eq!(of_end(&facts), [""; 0]);
         assert!(asked.0.get() <= 3 * MOST_CANDIDATES, "asked {} times", asked.0.get());
     }
     let far = "#".repeat(100_000);
     let command = format!("echo x >'/srv/f' {far}");
     let line = "bash: line 1: /srv/f: Permission denied";
-    let notices = of_failure(&Facts { command: &command, ..failed(line) });
+    let notices = of_end(&Facts { command: &command, ..failed(line) });
     assert!(notices[0].contains("bash_write"), "{notices:?}");
 }
