@@ -10,23 +10,18 @@ use tool_provider::{Concurrency, RiskClass, Slips, ToolKind, ToolSpec};
 const AFTER_TIMEOUT: Duration = Duration::from_secs(15);
 
 pub const COMMAND: Field<Text> =
-    text("command", "What the shell runs; it may have several lines and here-documents.")
-        .required();
+    text("command", "What the shell runs; several lines and here-documents are fine.").required();
 pub const TIMEOUT_MS: Field<Whole> = whole(
     "timeout_ms",
     1,
-    "When to end the command, in milliseconds; 120000 by default and at most 600000, where the operator \
-     has set nothing else. A command that is ended this way is a timeout error with its output so far.",
+    "When to end it, in milliseconds: 120000 by default, at most 600000, unless the operator set others.",
 );
-pub const CWD: Field<Text> = text(
-    "cwd",
-    "The directory to run in, inside the configured directories: an absolute path, or one relative to the \
-     working directory, which is the default. It may be quoted as results quote paths.",
-);
+pub const CWD: Field<Text> =
+    text("cwd", "The directory to run in, inside the roots; the working directory by default.");
 pub const STDIN: Field<Text> =
-    text("stdin", "Text that the command reads from its standard input; nothing by default.");
+    text("stdin", "What it reads from standard input; nothing by default.");
 pub const DESCRIPTION: Field<Text> =
-    text("description", "What the command does, in a few words, for the person who approves it.");
+    text("description", "What it does, in a few words, for the person who approves it.");
 
 pub const EXIT_CODE: Field<Whole> =
     whole("exit_code", 0, "The command's exit code; 128 + n when signal n ended it.").required();
@@ -104,17 +99,16 @@ pub(crate) fn spec() -> ToolSpec {
 }
 
 /// A host reads it once, before it configures: it holds under every configuration.
-const DESCRIPTION_OF_BASH: &str = "Runs a command in a shell (bash) and returns its exit code and \
-its output. Use it for builds, tests, git and programs; to read or change a file use read_file, \
-edit_file and write_file, to find and search files glob and grep, which are faster and safer. Each \
-call is a new shell: variables and cd do not carry over, so chain with && or give cwd. There is no \
-terminal and nobody to answer questions; stdin is empty unless given. Everything that a command \
-starts is ended when its shell ends, so nothing can be left running in the background. Unless the \
-operator has turned it off, a jail surrounds the command: on the machine only the configured \
-directories can be written. Where namespaces are granted, HOME, /tmp and /var/tmp are private \
-scratch, else $TMPDIR is: a write there succeeds and lasts from call to call, but nobody outside \
-sees it, not even the file tools, and it is discarded when the provider ends. The network may be \
-closed; a notice says when the jail was in the way. A non-zero exit code is a result, not an error. \
-Long output is cut in the middle: head and tail are returned, and full_output_path names a file with \
-all of it, for read_file, so a command needs no head or tail of its own. Example: {\"command\": \"cargo \
-test --workspace\", \"timeout_ms\": 300000, \"description\": \"Run all tests\"}";
+const DESCRIPTION_OF_BASH: &str = "Runs a shell command (bash where there is one) and returns exit_code and \
+output: stdout and stderr, as a terminal would show them. A non-zero exit code is a result, not an error. \
+To read, edit or search files, the other tools are faster and safer.
+
+Each call is a new shell: chain with && or give cwd. Long output is cut in the middle for you, and all of \
+it is in full_output_path for read_file and grep, so do not pipe into tail or head, which hide the exit \
+code. There is no terminal, no editor and nobody to answer prompts: use options such as -y and -m. \
+Whatever is still running when the shell ends is ended: nothing goes on in the background. On the machine \
+only configured directories can be written; what goes to HOME or /tmp may be private scratch that the \
+file tools do not see and that goes with the provider. The network may be closed. notice says where \
+that got in the way.
+
+Example: {\"command\": \"cargo test --workspace\", \"timeout_ms\": 300000}";
