@@ -101,6 +101,8 @@ pub enum Fault {
         link: Option<Link>,
         /// Names in the same directory that are much like it, as paths to try.
         near: Vec<String>,
+        /// In what the only one of these differs that reads the same.
+        alike: Option<String>,
     },
     /// A file stands where the path needs a directory.
     #[error("{} is not a directory", name::of(.0))]
@@ -197,6 +199,11 @@ impl WorkspaceError {
             Fault::NotFound { .. } if self.path.starts_with('~') => {
                 "~ is not expanded here: write the path out".to_owned()
             }
+            Fault::NotFound { near, alike: Some(difference), .. } => format!(
+                "did you mean {}? It reads the same, but {difference}: give it as it stands here, quotes \
+                 and escapes included",
+                near.join(" or ")
+            ),
             Fault::NotFound { near, .. } if !near.is_empty() => {
                 format!("did you mean {}?", near.join(" or "))
             }

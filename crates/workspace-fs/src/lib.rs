@@ -16,6 +16,7 @@ pub mod text;
 mod error;
 mod journal;
 mod locks;
+mod look_alike;
 #[cfg(any(test, feature = "count-lookups"))]
 pub mod lookups;
 mod near_names;

@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 
 use rustix::fs::{Dir, Mode, OFlags};
 
+use super::look_alike::is_look_alike;
 use super::resolve::{HANDLE, open_beneath};
 
 /// How many names are offered.
@@ -55,8 +56,8 @@ pub(super) fn near_paths(
     if whole.is_empty() { part } else { whole }
 }
 
-/// The names in `directory` that are most like `name`, best first, at most three. A name that differs
-/// only in its case comes first, then one that differs only in what follows its last dot.
+/// The names in `directory` that are most like `name`, best first, at most three. A name that reads the
+/// same comes first, then one that differs only in its case, then one that differs only in what follows its last dot.
 pub(super) fn near_names(directory: BorrowedFd<'_>, name: &OsStr) -> Vec<OsString> {
     let wanted = name.to_string_lossy();
     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
@@ -86,6 +87,9 @@ pub(super) fn near_names(directory: BorrowedFd<'_>, name: &OsStr) -> Vec<OsStrin
 }
 
 fn likeness(wanted: &str, candidate: &str) -> f64 {
+    if is_look_alike(wanted, candidate) {
+        return 3.0;
+    }
     let (wanted, candidate) = (wanted.to_lowercase(), candidate.to_lowercase());
     if wanted == candidate {
         return 2.0;

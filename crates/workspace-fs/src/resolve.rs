@@ -22,6 +22,7 @@ use rustix::io::Errno;
 
 use crate::text::name;
 
+use super::look_alike::{self, is_look_alike};
 use super::walk::{Directory, Walk};
 use super::{
     Access, Action, Fault, FileKind, FileStat, Link, LockKey, Mode as LockMode, Root, Wait,
@@ -312,16 +313,32 @@ impl Workspace {
             None => Some(self.roots[0].path()),
         };
         let rest = resolved.path.strip_prefix(&missing).unwrap_or(Path::new(""));
-        let near = near_names::near_paths(directory, parent, name, rest).into_iter().map(|near| {
+        let in_callers_style = |near: &Path, text: fn(&[u8]) -> String| {
             let full = parent.join(near);
             let short = base.and_then(|base| full.strip_prefix(base).ok());
-            name::of(short.unwrap_or(&full)).into_owned()
-        });
+            text(short.unwrap_or(&full).as_os_str().as_bytes())
+        };
+        let mut near = near_names::near_paths(directory, parent, name, rest);
+        let reads_the_same = |near: &PathBuf| {
+            let first = near.iter().next().unwrap_or_default();
+            is_look_alike(&name.to_string_lossy(), &first.to_string_lossy())
+        };
+        let mut alike = None;
+        if near.iter().filter(|near| reads_the_same(near)).count() == 1 {
+            near.retain(reads_the_same);
+            let there = near[0].iter().next().unwrap_or_default();
+            alike = Some(look_alike::difference(name, there));
+        }
+        let text = match alike {
+            Some(_) => look_alike::spelled_out,
+            None => |near: &[u8]| name::encode(near).into_owned(),
+        };
+        let near = near.iter().map(|near| in_callers_style(near, text)).collect();
         let link = match &resolved.target {
             Target::Missing { link, .. } => link.clone(),
             Target::Found { .. } => None,
         };
-        Fault::NotFound { near: near.collect(), missing, link }
+        Fault::NotFound { near, alike, missing, link }
     }
 }
 

@@ -197,7 +197,14 @@ impl<'w> Walk<'w> {
         for next in self.rest.drain(..).rev() {
             match next.name.as_bytes() {
                 b"." => {}
-                b".." => return Err(Fault::NotFound { missing: path, link, near: Vec::new() }),
+                b".." => {
+                    return Err(Fault::NotFound {
+                        missing: path,
+                        link,
+                        near: Vec::new(),
+                        alike: None,
+                    });
+                }
                 _ => {
                     path.push(&next.name);
                     directories.push(next.name);

@@ -367,6 +367,22 @@ fn near_names_are_offered_in_the_callers_style() {
 }
 
 #[test]
+fn a_name_that_reads_the_same_is_offered_so_that_it_can_be_given_back() {
+    let fixture = Fixture::new();
+    std::fs::write(fixture.base.join("one/in/Shot 3.04\u{202f}PM.txt"), "").unwrap();
+    assert_eq!(
+        fixture.hint("in/Shot 3.04 PM.txt"),
+        r#"did you mean "in/Shot 3.04\342\200\257PM.txt"? It reads the same, but that name has U+202F where this one has a space: give it as it stands here, quotes and escapes included"#
+    );
+    assert!(fixture.refusal("in/Shot 3.04 PM.txt").ends_with("does not exist"));
+    // Where there are several, nobody knows which is meant.
+    std::fs::write(fixture.base.join("one/in/Shot 3.04\u{a0}PM.txt"), "").unwrap();
+    assert!(fixture.hint("in/Shot 3.04 PM.txt").contains(" or "));
+    let quoted = r#""in/Shot 3.04\342\200\257PM.txt""#;
+    assert!(fixture.read(quoted).is_ok());
+}
+
+#[test]
 fn pipes_sockets_devices_and_directories_answer_at_once() {
     let fixture = Fixture::new();
     let fifo = fixture.base.join("one/p");

@@ -13,6 +13,7 @@ use std::fmt;
 use super::encoding::{Encoding, Unencodable};
 
 pub use fold::Kind;
+pub(crate) use fold::plain_punctuation;
 pub use slip::Slip;
 
 /// How much of a text is compared line by line.

@@ -69,11 +69,16 @@ fn needs_escape(c: char) -> bool {
 }
 
 fn quoted(name: &[u8]) -> String {
+    quoted_with(name, |_| false)
+}
+
+/// The quoted form of a name, with further characters spelled out.
+pub(crate) fn quoted_with(name: &[u8], is_spelled: impl Fn(char) -> bool) -> String {
     let mut text = String::with_capacity(name.len() + 16);
     text.push('"');
     for chunk in name.utf8_chunks() {
         for c in chunk.valid().chars() {
-            if needs_escape(c) || matches!(c, '"' | '\\') {
+            if needs_escape(c) || is_spelled(c) || matches!(c, '"' | '\\') {
                 c.encode_utf8(&mut [0; 4]).bytes().for_each(|byte| escape(byte, &mut text));
             } else {
                 text.push(c);

@@ -102,7 +102,8 @@ pub(super) fn is_invisible(character: char) -> bool {
     is_hidden(character) && !character.is_control()
 }
 
-fn plain_punctuation(character: char) -> Option<&'static str> {
+/// What is typed for a typographic character.
+pub(crate) fn plain_punctuation(character: char) -> Option<&'static str> {
     Some(match character {
         '\u{2018}' | '\u{2019}' | '\u{201A}' | '\u{201B}' | '\u{2032}' | '\u{B4}' => "'",
         '\u{201C}' | '\u{201D}' | '\u{201E}' | '\u{201F}' | '\u{2033}' => "\"",
