@@ -220,7 +220,7 @@ async fn no_cut_leaves_a_part_of_a_secret() {
         let line = |value: &str| format!("{}{value}{}\n", "-".repeat(gap), "+".repeat(gap));
         fixture.write("long", &(line(VALUE) + &line(ORDINARY)));
         let read = fixture.result("read_file", json!({"path": "long"})).await;
-        let content = read["content"].as_str().unwrap();
+        let content = read["text"].as_str().unwrap();
         assert!(pieces(VALUE).all(|piece| !content.contains(piece)), "{gap}: {content}");
         assert_eq!(content.contains("ord"), gap < 1998, "{gap}: {content}");
         assert_eq!(content.matches("… [cut: ").count(), 2, "{gap}: {content}");
@@ -250,6 +250,7 @@ async fn no_cut_leaves_a_part_of_a_secret() {
     }
     // A diff that is too long shows the beginnings of its lines.
     let much = format!("{}{VALUE}{}\n", "-".repeat(390), "-".repeat(9_000)).repeat(40);
+    fixture.write("much", "little\n");
     let written = fixture.result("write_file", json!({"path": "much", "content": much})).await;
     let diff = written["diff"].as_str().unwrap();
     assert!(diff.contains("more characters]"), "{diff}");

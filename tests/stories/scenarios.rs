@@ -25,6 +25,7 @@ use rustix::fs::{Mode, OFlags};
 use serde_json::Value;
 use tool_provider::Call;
 use tool_provider::Payload;
+use tool_provider::error::without_hint;
 use tool_provider::grpc::Failure;
 use tool_provider::view::{DiffOp, Hunk, View};
 use workspace_fs::text::encoding::{Detected, Encoding, detect};
@@ -101,8 +102,13 @@ async fn run(fixture: &mut Fixture, scenario: &Path, name: &str) -> Result<(), S
             let (old, new) = (before.content(path), after.content(path));
             previewed(view, &old, &new)
         }
-        (Ok(view), Err(failure)) if !text_of(view).contains(&failure.message) => {
-            Err(format!("Preview does not mention the failure: {}", text_of(view)))
+        (Ok(view), Err(failure)) => {
+            let seen = text_of(view);
+            let reason = without_hint(&failure.message, failure.hint());
+            let is_mentioned = seen.contains(reason);
+            is_mentioned
+                .then_some(())
+                .ok_or(format!("Preview does not mention the failure: {seen}"))
         }
         (Err(_), Ok(_)) => Err("Preview refused what was done".to_owned()),
         _ => Ok(()),

@@ -182,7 +182,7 @@ fn refused(path: &str, error: &EditError, content: Content) -> ToolError {
     let message = format!("cannot edit {}: {error}", name::shown(path));
     let new = match &error.reason {
         Refusal::NotFound(_) if content == Content::Changed => ToolError::not_found(format!(
-            "{message}\nThe file has changed since this session read it."
+            "{message}\nThe file has changed since this session read it: read it again."
         )),
         Refusal::NotFound(_) => ToolError::not_found(message),
         Refusal::NoMemory(_) => change::no_memory("edit", path),
@@ -193,13 +193,12 @@ fn refused(path: &str, error: &EditError, content: Content) -> ToolError {
     match &error.reason {
         Refusal::NotFound(diagnosis) => {
             let lines = diagnosis.nearest.as_ref().map(|near| (near.first_line, near.last_line));
-            let new = match lines {
+            match lines {
                 Some((first, last)) => new
                     .with_detail("nearest_first_line", first)
                     .with_detail("nearest_last_line", last),
                 None => new,
-            };
-            new.with_hint("copy old_string from read_file, without the line numbers")
+            }
         }
         Refusal::Ambiguous(ambiguity) => {
             let (Count::Exactly(count) | Count::AtLeast(count)) = ambiguity.count;
@@ -227,9 +226,16 @@ impl Tool<Files> for EditFile {
         Ok(match prepared {
             Ok(prepared) => {
                 let diff = prepared.diff(PREVIEW_LINES);
-                let notes: &[String] =
-                    if diff.first_changed_line.is_none() { &[UNDONE.to_owned()] } else { &[] };
-                change::view(arguments.path, "Edit", &diff, prepared.side(), notes, context.secrets)
+                let undone = diff.first_changed_line.is_none().then(|| UNDONE.to_owned());
+                let notes: Vec<String> = undone.into_iter().collect();
+                change::view(
+                    arguments.path,
+                    "Edit",
+                    &diff,
+                    prepared.side(),
+                    &notes,
+                    context.secrets,
+                )
             }
             Err(error) => change::failure(&error),
         })

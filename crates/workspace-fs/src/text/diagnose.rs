@@ -3,14 +3,21 @@
 //! A diagnosis is advice. Nothing is ever replaced because it is similar. The cost is bounded:
 //! linear passes over the text, the costly ones over no more than [`COMPARED_BYTES`] of it.
 
+mod align;
+mod blanks;
+mod candidates;
 mod fold;
 mod nearest;
+mod piece;
 mod slip;
 mod visible;
+mod wanted;
 
 use std::fmt;
 
 use super::encoding::{Encoding, Unencodable};
+use super::lines::Unit;
+use super::matching::{Needle, Overlaps};
 
 pub use fold::Kind;
 pub(crate) use fold::plain_punctuation;
@@ -30,6 +37,8 @@ pub struct Diagnosis {
     pub slip: Option<Found>,
     /// The most similar lines, where there is no such mistake.
     pub nearest: Option<Region>,
+    /// The lines where the new text stands already, as after the same edit.
+    pub made: Vec<usize>,
     /// How much of the text was compared.
     pub compared: Compared,
     /// Whether there was nothing to compare with.
@@ -67,6 +76,8 @@ pub struct Region {
     pub of: usize,
     /// What the lines that do not match differ in.
     pub differ_in: Likeness,
+    /// How blanks at the start or the end of a line differ, in words.
+    pub blanks: Option<String>,
     /// The first few of the lines that do not match.
     pub differences: Vec<Difference>,
     /// How many more there are.
@@ -108,25 +119,48 @@ pub enum Difference {
     },
 }
 
-/// Says why `wanted` is not in `text`.
+/// Says why `wanted`, which was to become `new`, is not in `text`.
 #[must_use]
-pub fn diagnose(text: &[u8], encoding: Encoding, wanted: &str) -> Diagnosis {
+pub fn diagnose(text: &[u8], encoding: Encoding, wanted: &str, new: &str) -> Diagnosis {
     let mut slip = slip::find(text, encoding, wanted, &Slip::REPORTED);
     let mut nearest = if slip.is_none() { nearest::find(text, encoding, wanted) } else { None };
     // Blanks that only differ are better shown than named.
     let looks_the_same =
         nearest.as_ref().is_some_and(|region| matches!(region.differ_in, Likeness::Only(_)));
+    let made = if slip.is_some() { Vec::new() } else { made(text, encoding, wanted, new) };
     if slip.is_none() && !looks_the_same {
         slip = slip::find(text, encoding, wanted, &[Slip::Blanks]);
-        nearest = nearest.filter(|_| slip.is_none());
+        nearest = nearest.filter(|region| slip.is_none() && !made.iter().any(|at| region.has(*at)));
     }
     Diagnosis {
         unencodable: encoding.encode(wanted).err(),
         holds_replacement: wanted.contains(char::REPLACEMENT_CHARACTER),
         slip,
         nearest,
+        made,
         compared: if text.len() > COMPARED_BYTES { Compared::Start } else { Compared::All },
         is_empty: text.is_empty(),
+    }
+}
+
+/// The lines where the new text stands, if that says something: where it is long enough not to stand
+/// there by chance.
+fn made(text: &[u8], encoding: Encoding, wanted: &str, new: &str) -> Vec<usize> {
+    const MOST: usize = 3;
+    const LEAST: usize = 6;
+    let is_a_rest = wanted.contains(new) && new.len() * 2 < wanted.len();
+    if new.trim().len() < LEAST || is_a_rest {
+        return Vec::new();
+    }
+    let found = Needle::new(new, encoding).map(|new| new.find(text, Overlaps::Skipped, MOST + 1));
+    let found = found.ok().filter(|found| found.len() <= MOST).unwrap_or_default();
+    let unit = Unit::of(encoding);
+    found.iter().map(|found| unit.count_lf(&text[..found.start]) + 1).collect()
+}
+
+impl Region {
+    fn has(&self, line: usize) -> bool {
+        (self.first_line..=self.last_line).contains(&line)
     }
 }
 
@@ -143,13 +177,16 @@ impl fmt::Display for Diagnosis {
                  nothing: leave it out. ",
             )?;
         }
+        let made = Made(&self.made);
         match (&self.slip, &self.nearest, self.compared) {
             (Some(found), ..) => write!(f, "{found}"),
-            (None, Some(region), _) => write!(f, "{region}"),
+            (None, Some(region), _) if self.made.is_empty() => write!(f, "{region}"),
+            (None, Some(region), _) => write!(f, "{region}\n{made}"),
+            (None, None, _) if !self.made.is_empty() => write!(f, "{made}"),
             (None, None, Compared::All) => f.write_str(if self.is_empty {
                 "The file is empty: write_file gives it its content"
             } else {
-                "Nothing in the file looks like it; read the file again"
+                "Nothing in the file looks like it: read the file again"
             }),
             (None, None, Compared::Start) => {
                 write!(f, "Nothing in the file's first {} MiB looks like it", COMPARED_BYTES >> 20)
@@ -160,9 +197,22 @@ impl fmt::Display for Diagnosis {
 
 impl fmt::Display for Found {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let lines = self.lines.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ");
-        write!(f, "{} it stands at line {lines}", self.slip.correction())
+        write!(f, "{} it stands at line {}", self.slip.correction(), joined(&self.lines))
     }
+}
+
+/// Where the new text stands.
+struct Made<'a>(&'a [usize]);
+
+impl fmt::Display for Made<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let lines = joined(self.0);
+        write!(f, "new_string stands at line {lines} already: was this edit made before?")
+    }
+}
+
+fn joined(lines: &[usize]) -> String {
+    lines.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ")
 }
 
 impl fmt::Display for Region {
@@ -185,10 +235,14 @@ impl fmt::Display for Region {
             Likeness::Only(kinds) => {
                 let names: Vec<_> = kinds.iter().map(|kind| kind.name()).collect();
                 write!(f, "; the difference is only in {}", names.join(" and "))?;
+                if let Some(blanks) = &self.blanks {
+                    write!(f, ": {blanks}")?;
+                }
             }
             Likeness::Text => f.write_str("; the text differs")?,
         }
-        f.write_str(visible::LEGEND)?;
+        let is_marked = self.differences.iter().any(Difference::is_marked);
+        f.write_str(if is_marked { visible::LEGEND } else { ":" })?;
         for difference in &self.differences {
             match difference {
                 Difference::Changed { line, file, wanted } => {
@@ -206,6 +260,18 @@ impl fmt::Display for Region {
             write!(f, "\n  and {} more lines", self.more)?;
         }
         Ok(())
+    }
+}
+
+impl Difference {
+    /// Whether it shows blanks as marks.
+    fn is_marked(&self) -> bool {
+        let (one, other) = match self {
+            Difference::Changed { file, wanted, .. } => (file.as_str(), wanted.as_str()),
+            Difference::OnlyInFile { file, .. } => (file.as_str(), ""),
+            Difference::OnlyInWanted { wanted } => (wanted.as_str(), ""),
+        };
+        [one, other].iter().any(|text| text.contains(visible::MARKS))
     }
 }
 

@@ -184,7 +184,7 @@ fn apply_one(
     edit.check()?;
     let marked = edit.old.starts_with(MARK) && !encoding.bom().is_empty();
     let edit = &if marked { without_mark(edit)? } else { *edit };
-    let not_found = || Refusal::NotFound(Box::new(diagnose(text, encoding, edit.old)));
+    let not_found = || Refusal::NotFound(Box::new(diagnose(text, encoding, edit.old, edit.new)));
     let Ok(needle) = Needle::new(edit.old, encoding) else { return Err(not_found()) };
     let replacement = Replacement::new(edit.old, edit.new, needle.endings(), encoding)
         .map_err(Refusal::Unencodable)?;

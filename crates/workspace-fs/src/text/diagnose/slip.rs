@@ -59,22 +59,22 @@ impl Slip {
         }
     }
 
-    /// The string without this mistake, where it seems to have it.
-    fn correct(self, wanted: &str) -> Option<String> {
+    /// The string without this mistake, where it seems to have it: in each way to take it.
+    fn correct(self, wanted: &str) -> Vec<String> {
         let corrected = match self {
-            Slip::LineNumbers => return without_line_numbers(wanted),
-            Slip::Escaped => replace_all(wanted, &ESCAPES, Direction::Back),
-            Slip::Unescaped => replace_all(wanted, &ESCAPES, Direction::Forth),
-            Slip::HtmlEscaped => replace_all(wanted, &HTML, Direction::Back),
-            Slip::CrLf => wanted.replace("\r\n", "\n"),
-            Slip::LoneCr => wanted.replace('\n', "\r"),
+            Slip::LineNumbers => without_line_numbers(wanted),
+            Slip::Escaped => vec![replace_all(wanted, &ESCAPES, Direction::Back)],
+            Slip::Unescaped => vec![replace_all(wanted, &ESCAPES, Direction::Forth)],
+            Slip::HtmlEscaped => vec![replace_all(wanted, &HTML, Direction::Back)],
+            Slip::CrLf => vec![wanted.replace("\r\n", "\n")],
+            Slip::LoneCr => vec![wanted.replace('\n', "\r")],
             Slip::LastNewline => {
                 let line = wanted.strip_suffix('\n').unwrap_or(wanted);
-                line.strip_suffix('\r').unwrap_or(line).to_owned()
+                vec![line.strip_suffix('\r').unwrap_or(line).to_owned()]
             }
-            Slip::Blanks => wanted.trim().to_owned(),
+            Slip::Blanks => vec![wanted.trim().to_owned()],
         };
-        (corrected != wanted && !corrected.is_empty()).then_some(corrected)
+        corrected.into_iter().filter(|text| text != wanted && !text.is_empty()).collect()
     }
 }
 
@@ -84,8 +84,11 @@ pub(super) fn find(text: &[u8], encoding: Encoding, wanted: &str, slips: &[Slip]
     if wanted.len() > text.len().saturating_mul(4) {
         return None;
     }
-    slips.iter().find_map(|&slip| {
-        let needle = Needle::new(&slip.correct(wanted)?, encoding).ok()?;
+    let corrected = slips
+        .iter()
+        .flat_map(|&slip| slip.correct(wanted).into_iter().map(move |corrected| (slip, corrected)));
+    corrected.into_iter().find_map(|(slip, corrected)| {
+        let needle = Needle::new(&corrected, encoding).ok()?;
         let mut found = needle.find(text, Overlaps::Skipped, SHOWN);
         if slip == Slip::LastNewline {
             // Elsewhere the line goes on, which is better shown.
@@ -98,17 +101,20 @@ pub(super) fn find(text: &[u8], encoding: Encoding, wanted: &str, slips: &[Slip]
     })
 }
 
-/// Every line without its number, where every line that is not empty has one.
-fn without_line_numbers(wanted: &str) -> Option<String> {
-    const SEPARATORS: [&str; 7] = ["\t", "\u{2192}", " | ", "| ", "|", ": ", ":"];
-    SEPARATORS.iter().find_map(|separator| {
+/// Every line without its number, where every line that is not empty has one. As `read_file` and grep
+/// show them, with a colon or, around a hit, a hyphen behind; and as others do.
+fn without_line_numbers(wanted: &str) -> Vec<String> {
+    const SEPARATORS: [&[&str]; 8] =
+        [&[":"], &[":", "-"], &["\t"], &["\u{2192}"], &[" | "], &["| "], &["|"], &[": "]];
+    let stripped = SEPARATORS.iter().filter_map(|separators| {
         let lines = wanted.split('\n').map(|line| {
             let digits = line.trim_start_matches(' ');
+            let digits = digits.strip_prefix('-').unwrap_or(digits);
             let rest = digits.trim_start_matches(|c: char| c.is_ascii_digit());
             if line.is_empty() {
                 Some(line)
             } else if rest.len() < digits.len() {
-                rest.strip_prefix(separator)
+                separators.iter().find_map(|separator| rest.strip_prefix(separator))
             } else {
                 None
             }
@@ -116,7 +122,8 @@ fn without_line_numbers(wanted: &str) -> Option<String> {
         let lines: Vec<&str> = lines.collect::<Option<_>>()?;
         let stripped = lines.join("\n");
         (!stripped.trim().is_empty()).then_some(stripped)
-    })
+    });
+    stripped.collect()
 }
 
 const ESCAPES: [(&str, &str); 3] = [("\n", "\\n"), ("\t", "\\t"), ("\"", "\\\"")];

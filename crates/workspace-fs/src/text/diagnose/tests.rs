@@ -1,5 +1,10 @@
 use super::*;
 
+/// The diagnosis of a string whose new text is nowhere.
+fn diagnose(text: &[u8], encoding: Encoding, wanted: &str) -> Diagnosis {
+    super::diagnose(text, encoding, wanted, "")
+}
+
 fn diagnosis(text: &str, wanted: &str) -> String {
     diagnose(text.as_bytes(), Encoding::Utf8, wanted).to_string()
 }
@@ -23,7 +28,8 @@ fn tabs_for_spaces_are_named_and_shown() {
     assert_eq!(
         diagnosis(text, "    if a {\n        b();\n    }"),
         "old_string was not found. Nearest are lines 2-4, where 0 of its 3 lines match; the \
-         difference is only in whitespace (→ is a tab, · a space):\
+         difference is only in whitespace: line 2 begins with 1 tab, old_string's with 4 spaces \
+         (→ is a tab, · a space):\
          \n  line 2: →if a {\n  old_string: ····if a {\
          \n  line 3: →→b();\n  old_string: ········b();\
          \n  line 4: →}\n  old_string: ····}"
@@ -57,6 +63,10 @@ fn unicode_forms_quotes_and_case_are_distinguished() {
 fn mistakes_that_explain_it_are_named() {
     let text = "a\n\tif x {\n\t\ty(\"z\");\n\t}\n";
     assert_eq!(slip(text, "     2\t\tif x {\n     3\t\t\ty(\"z\");"), (Slip::LineNumbers, vec![2]));
+    assert_eq!(slip(text, "2:\tif x {\n3:\t\ty(\"z\");"), (Slip::LineNumbers, vec![2]));
+    assert_eq!(slip(text, "2:\tif x {\n3-\t\ty(\"z\");"), (Slip::LineNumbers, vec![2]));
+    assert_eq!(slip(" a\n b\n", "1: a\n2: b"), (Slip::LineNumbers, vec![1]));
+    assert_eq!(slip("a\nb\n", "1: a\n2: b"), (Slip::LineNumbers, vec![1]));
     assert_eq!(slip(text, "if x {\\n\\t\\ty(\\\"z\\\");"), (Slip::Escaped, vec![2]));
     assert_eq!(slip(text, "y(&quot;z&quot;);"), (Slip::HtmlEscaped, vec![3]));
     assert_eq!(slip(text, "if x {\r\n\t\ty("), (Slip::CrLf, vec![2]));
@@ -82,6 +92,91 @@ fn a_forgotten_line_is_shown() {
     assert_eq!(region.differences, [Difference::OnlyInWanted { wanted: "invented".to_owned() }]);
 }
 
+/// The line that differs may be any of them, and what surrounds the place may look like it too.
+#[test]
+fn the_tightest_place_wins_whichever_line_differs() {
+    let function = |name: &str, limit: &str| {
+        format!(
+            "def {name}(rows):\n    for row in rows:\n        if row > {limit}:\n            yield row\n\n"
+        )
+    };
+    let text = [function("first", "1"), function("second", "2"), function("third", "3")].concat();
+    for (wanted, line, lines) in [
+        (
+            "def secnd(rows):\n    for row in rows:\n        if row > 2:\n            yield row\n",
+            6,
+            9,
+        ),
+        (
+            "def second(rows):\n    for row in rows:\n        if row > 20:\n            yield row\n",
+            8,
+            9,
+        ),
+        (
+            "def second(rows):\n    for line in rows:\n        if row > 2:\n            yield row\n",
+            7,
+            9,
+        ),
+        (
+            "def third(rows):\n    for row in rows:\n        if row > 3:\n            yield line\n",
+            14,
+            14,
+        ),
+    ] {
+        let region = nearest(&text, wanted);
+        assert_eq!((region.last_line, region.matching, region.of), (lines, 3, 4), "{wanted}");
+        let [Difference::Changed { line: differs, .. }] = &*region.differences else {
+            panic!("{:?}", region.differences)
+        };
+        assert_eq!(*differs, line, "{wanted}");
+    }
+}
+
+#[test]
+fn a_change_within_a_line_is_found_and_named() {
+    let text = "class A:\n    def total(self):\n        return 1\n\n    if user.admin and user.ok:\n        go()\n";
+    assert_eq!(
+        diagnosis(text, "def totl"),
+        "old_string was not found. Nearest is line 2; the text differs:\
+         \n  line 2: def total(self):\n  old_string: def totl"
+    );
+    let message = diagnosis(text, "    if user.admin or user.ok:\n");
+    let said = "Nearest is line 5; the text differs:\n  line 5:     if user.admin and user.ok:\n";
+    assert!(message.contains(said), "{message}");
+    let message = diagnosis(text, "if user.owner and user.fine:");
+    assert!(message.contains("Nearest is line 5; the text differs"), "{message}");
+    let message =
+        diagnosis(text, "        return 1\n\n    if user.admin or user.ok:\n        go()");
+    assert!(message.contains("Nearest are lines 3-6, where 3 of its 4 lines match"), "{message}");
+}
+
+#[test]
+fn blanks_at_the_end_of_a_line_are_shown_on_either_side() {
+    for (text, wanted, said) in [
+        ("a()\nb()   \n", "a()\nb()\n", "line 2 ends with 3 spaces, old_string's with no blank"),
+        ("a()\nb()\n", "a()\nb()   ", "line 2 ends with no blank, old_string's with 3 spaces"),
+        ("a()\nb()\n", "b()   ", "line 2 ends with no blank, old_string's with 3 spaces"),
+    ] {
+        let message = diagnosis(text, wanted);
+        assert!(message.contains(said) && message.contains("b()···"), "{message}");
+    }
+}
+
+#[test]
+fn an_edit_that_was_made_before_is_recognised() {
+    let text = b"one\nlet limit = 20;\nthree\n";
+    let say =
+        |wanted: &str, new: &str| super::diagnose(text, Encoding::Utf8, wanted, new).to_string();
+    assert_eq!(
+        say("let limit = 10;", "let limit = 20;"),
+        "old_string was not found. new_string stands at line 2 already: was this edit made before?"
+    );
+    let both = say("threw", "let limit = 20;");
+    assert!(both.contains("old_string: threw\nnew_string stands at line 2 already"), "{both}");
+    assert!(!say("let limit = 10;", "three").contains("already"));
+    assert!(!say("let limit = 10;", "").contains("already"));
+}
+
 #[test]
 fn a_changed_word_is_found_by_likeness() {
     let text = "alpha\n    let total = compute_sum(values, 10);\nomega\n";
@@ -104,7 +199,7 @@ fn a_short_line_with_another_name_is_near() {
 fn a_place_in_a_very_long_line_is_shown_alone() {
     let text = format!("{}let  a=1;{}", "x".repeat(100_000), "y".repeat(100_000));
     let message = diagnosis(&text, "let a=1;");
-    assert!(message.contains("line 1: let··a=1;y"), "{message}");
+    assert!(message.contains("line 1: …let··a=1;…"), "{message}");
     assert!(message.len() < 1000, "{}", message.len());
 }
 
@@ -139,4 +234,13 @@ fn a_string_of_which_only_a_part_is_compared_says_so() {
     let lines = "the same line\n".repeat(3000);
     let message = diagnosis(&lines, &format!("{}but not this one", &lines[..lines.len() - 14]));
     assert!(message.ends_with("so it differs further on"), "{message}");
+}
+
+/// A megabyte of lines that are all a little like it.
+#[test]
+fn hostile_places_cost_no_more_than_others() {
+    let text: String = (0..60_000).map(|n| format!("    value_{n} = {}\n", n % 7)).collect();
+    let wanted: String = (0..1500).map(|n| format!("    value_{n} = {}\n", n % 5)).collect();
+    let message = diagnosis(&text, &wanted);
+    assert!(message.contains("of its 1500 lines match") && message.len() < 4096, "{message}");
 }

@@ -7,6 +7,9 @@ use super::fold::{Kind, is_invisible};
 /// What the marks stand for; goes behind a sentence and ends the line.
 pub(super) const LEGEND: &str = " (→ is a tab, · a space):";
 
+/// The marks themselves.
+pub(super) const MARKS: [char; 2] = ['→', '·'];
+
 /// Characters shown before and behind the first difference.
 const BEFORE: usize = 40;
 const AFTER: usize = 120;
