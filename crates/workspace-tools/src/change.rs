@@ -3,6 +3,7 @@
 
 mod name_check;
 mod show;
+pub(super) mod syntax;
 
 use crate::classify::Classify as _;
 use crate::classify::classify;

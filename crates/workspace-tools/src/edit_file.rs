@@ -13,7 +13,7 @@ use workspace_fs::text::name;
 use workspace_fs::text::patch::Patch;
 use workspace_fs::{Extent, Knowledge, OpenFile, VersionHasher};
 
-use super::change::{self, Base, MAX_FILE, Made, PREVIEW_LINES};
+use super::change::{self, Base, MAX_FILE, Made, PREVIEW_LINES, syntax};
 use super::field::{Details, FILE, Field, Text};
 use crate::{Context, Files};
 use spec::{EDITS, NEW_STRING, OLD_STRING, REPLACE_ALL};
@@ -156,6 +156,16 @@ impl Prepared {
         Side { old: self.encoding, new: self.encoding }
     }
 
+    /// What is to be said of the file's syntax afterwards.
+    fn syntax_notice(&self, path: &str) -> Option<String> {
+        if !matches!(self.encoding, Encoding::Utf8 | Encoding::Utf8Bom) {
+            return None;
+        }
+        let old = self.body();
+        let pieces: Vec<&[u8]> = self.edited.patch.segments(old).collect();
+        syntax::notice(path, Some(old), &pieces)
+    }
+
     fn diff(&self, limits: impl Into<Limits>) -> Diff<'_> {
         diff::of_patch(self.body(), &self.edited.patch, Unit::of(self.encoding), limits)
     }
@@ -227,7 +237,8 @@ impl Tool<Files> for EditFile {
             Ok(prepared) => {
                 let diff = prepared.diff(PREVIEW_LINES);
                 let undone = diff.first_changed_line.is_none().then(|| UNDONE.to_owned());
-                let notes: Vec<String> = undone.into_iter().collect();
+                let syntax = prepared.syntax_notice(arguments.path);
+                let notes: Vec<String> = undone.into_iter().chain(syntax).collect();
                 change::view(
                     arguments.path,
                     "Edit",
@@ -311,7 +322,8 @@ fn edit_once(arguments: &Arguments<'_>, context: &Context<'_>) -> Result<Payload
         context.state.session(context.session_id).record_read(&resolved, knowledge);
     }
     drop(committed);
-    let notices = change::notice(written.how).into_iter().collect();
+    let syntax = prepared.syntax_notice(path);
+    let notices = change::notice(written.how).into_iter().chain(syntax).collect();
     Made { version, encoding, diff, notices }.put(&mut payload, arguments.details);
     Ok(payload)
 }

@@ -14,7 +14,7 @@ use workspace_fs::text::name;
 use workspace_fs::text::patch::Patch;
 use workspace_fs::{Extent, OpenFile, Version};
 
-use super::change::{self, Base, MAX_FILE, Made, PREVIEW_LINES};
+use super::change::{self, Base, MAX_FILE, Made, PREVIEW_LINES, syntax};
 use super::field::{Details, FILE, Field, Text};
 use super::language::language_of;
 use crate::{Context, Files};
@@ -188,12 +188,22 @@ impl<'a> Prepared<'a> {
         }
     }
 
+    fn syntax_notice(&self, path: &str) -> Option<String> {
+        let old = match &self.old {
+            Old::Nothing => None,
+            Old::Content(base) => Some(&*base.content),
+            Old::Large(_) => return None,
+        };
+        syntax::notice(path, old, &[self.content.as_bytes()])
+    }
+
     /// What the file loses or gains besides its lines.
-    fn notes(&self) -> Vec<String> {
+    fn notes(&self, path: &str) -> Vec<String> {
         let mut notes = Vec::new();
         if self.is_unchanged() {
             return vec!["The file has this content already; it is left as it is.".to_owned()];
         }
+        notes.extend(self.syntax_notice(path));
         if let Old::Large(size) = self.old {
             notes.push(format!("Its {size} bytes are all replaced; they are too many to show."));
         }
@@ -268,7 +278,8 @@ impl Tool<Files> for WriteFile {
         Ok(match prepared {
             Ok(prepared) => {
                 let verb = if prepared.is_new() { "Create" } else { "Overwrite" };
-                let (diff, notes) = (prepared.diff(PREVIEW_LINES), prepared.notes());
+                let notes = prepared.notes(arguments.path);
+                let diff = prepared.diff(PREVIEW_LINES);
                 change::view(arguments.path, verb, &diff, prepared.side(), &notes, context.secrets)
             }
             Err(error) => change::failure(&error),
@@ -300,7 +311,7 @@ impl WriteFile {
         let writing = change::begin(context, path)?;
         let prepared =
             Prepared::of(arguments, writing.destination.current(), self.overwrite, context)?;
-        let mut notices = prepared.notes();
+        let mut notices = prepared.notes(path);
         let version = Version::of(content.as_bytes());
         let written = if prepared.is_unchanged() {
             if let Some(base) = prepared.base() {

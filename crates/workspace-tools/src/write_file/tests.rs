@@ -3,7 +3,7 @@ use super::*;
 fn notes(old: &[u8], content: &str) -> Vec<String> {
     let base =
         Base { content: old.to_vec(), version: Version::of(old), stamp: stamp_of_something() };
-    Prepared::new(Old::Content(base), content).notes()
+    Prepared::new(Old::Content(base), content).notes("a.txt")
 }
 
 fn stamp_of_something() -> workspace_fs::Stamp {
