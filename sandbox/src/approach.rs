@@ -23,6 +23,24 @@ pub(crate) fn leading(grants: &Grants, scratch: &[&Path]) -> Vec<PathBuf> {
     found
 }
 
+/// The hidden directories of a home that lead to what the policy names. They stay writable, and must
+/// stay where they are: what leads to a root cannot be found again elsewhere.
+pub(crate) fn hidden(grants: &Grants) -> Vec<PathBuf> {
+    let Some(home) = grants.home.as_deref() else { return Vec::new() };
+    let mut found: Vec<PathBuf> = grants
+        .named
+        .iter()
+        .filter_map(|path| {
+            let step = path.strip_prefix(home).ok()?.iter().next()?;
+            let at = home.join(step);
+            (step.as_encoded_bytes().starts_with(b".") && at != *path).then_some(at)
+        })
+        .collect();
+    found.sort();
+    found.dedup();
+    found
+}
+
 /// The first directory below `scratch` on the way to `path`. `None` where `path` lies in `scratch`
 /// itself, or elsewhere. Programs of all kinds keep files in the hidden directories of a home, such as
 /// `.config`: these count as the home itself.

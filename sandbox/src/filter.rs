@@ -15,6 +15,8 @@ use seccompiler::{
 
 use crate::policy::Network;
 
+mod modes;
+
 /// Which sockets a command may make.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Sockets {
@@ -42,12 +44,20 @@ pub(crate) enum Tracing {
     Refused,
 }
 
+/// Who commands run as.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum User {
+    Root,
+    Other,
+}
+
 /// What the filters depend on.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct FilterContext {
     pub(crate) sockets: Sockets,
     pub(crate) processes: Processes,
     pub(crate) tracing: Tracing,
+    pub(crate) user: User,
 }
 
 impl Sockets {
@@ -76,7 +86,8 @@ fn compile(context: FilterContext) -> Result<[BpfProgram; 2], seccompiler::Backe
         let arch = std::env::consts::ARCH.try_into()?;
         SeccompFilter::new(rules, SeccompAction::Allow, answer, arch)?.try_into()
     };
-    let absent = ABSENT.iter().map(|call| (*call, Vec::new())).collect();
+    let of_user = ABSENT_FOR_ROOT.iter().filter(|_| context.user == User::Root);
+    let absent = ABSENT.iter().chain(of_user).map(|call| (*call, Vec::new())).collect();
     Ok([program(refused(context)?, libc::EPERM)?, without_x32(program(absent, libc::ENOSYS)?)])
 }
 
@@ -109,6 +120,10 @@ fn refused(context: FilterContext) -> Result<Rules, seccompiler::BackendError> {
     }
     let requests = requests.into_iter().map(|request| all(vec![is(1, request.into())?]));
     rules.insert(libc::SYS_ioctl, requests.collect::<Result<_, _>>()?);
+    // A lease on a file that may only be read makes others wait who open it.
+    let leases = LEASES.into_iter().map(|request| all(vec![is(1, request)?]));
+    rules.insert(libc::SYS_fcntl, leases.collect::<Result<_, _>>()?);
+    modes::refuse_set_user_id(&mut rules)?;
     // Landlock does not cover these. A pid or a "who" of zero means the caller itself. They are
     // needed at the full level too: the calls of one jail see each other and their supervisors.
     rules.insert(libc::SYS_prlimit64, vec![all(vec![is_not(0, 0)?])?]);
@@ -128,7 +143,15 @@ fn refused(context: FilterContext) -> Result<Rules, seccompiler::BackendError> {
     };
     let others = families.iter().map(|family| is_not(0, family.unsigned_abs().into()));
     let others = others.collect::<Result<Vec<_>, _>>()?;
-    let not_these = if others.is_empty() { Vec::new() } else { vec![all(others)?] };
+    let mut not_these = Vec::new();
+    if !others.is_empty() {
+        not_these.push(all(others)?);
+        let mut netlink = vec![is(0, libc::AF_NETLINK.unsigned_abs().into())?];
+        for protocol in NETLINK {
+            netlink.push(is_not(2, protocol.unsigned_abs().into())?);
+        }
+        not_these.push(all(netlink)?);
+    }
     rules.insert(libc::SYS_socket, not_these);
     let mut pairs = vec![all(vec![is_not(0, libc::AF_UNIX.unsigned_abs().into())?])?];
     if !families.contains(&libc::AF_UNIX) {
@@ -193,6 +216,13 @@ fn all(conditions: Vec<SeccompCondition>) -> Result<SeccompRule, seccompiler::Ba
     SeccompRule::new(conditions)
 }
 
+/// What programs ask of netlink: interfaces and addresses, and sockets. Others tell root of the
+/// machine's devices and audits.
+const NETLINK: [i32; 2] = [libc::NETLINK_ROUTE, libc::NETLINK_SOCK_DIAG];
+
+/// F_SETLEASE, and F_SETDELEG of later kernels.
+const LEASES: [u64; 2] = [libc::F_SETLEASE as u64, 1040];
+
 const NAMESPACES: [u64; 8] = [
     libc::CLONE_NEWUSER as u64,
     libc::CLONE_NEWNS as u64,
@@ -232,12 +262,15 @@ const FILE_SETATTR: c_long = 469;
 /// Requests that change a file by a descriptor that is open for reading, so that no right of Landlock's
 /// stops them. Copying and archiving programs use the requests that get these, not those that set
 /// them.
-const ATTRIBUTE_REQUESTS: [u32; 5] = [
+const ATTRIBUTE_REQUESTS: [u32; 8] = [
     // FS_IOC_SETFLAGS, as chattr uses it, and the same of 32 bits
     0x4008_6602,
     0x4004_6602,
-    // FS_IOC_SETVERSION
+    // FS_IOC_SETVERSION, the same of 32 bits, and ext4's older numbers of both
     0x4008_7602,
+    0x4004_7602,
+    0x4008_6604,
+    0x4004_6604,
     // FS_IOC_FSSETXATTR
     0x401c_5820,
     // FS_IOC_ENABLE_VERITY, after which nobody can write the file
@@ -252,6 +285,10 @@ const ABSENT: [c_long; 4] = [
     libc::SYS_io_uring_enter,
     libc::SYS_io_uring_register,
 ];
+
+/// The same for root's commands: a filter does not see the mode of a file that openat2 makes, and a
+/// program of root with the set-user-ID bit makes anybody root. Programs fall back to openat.
+const ABSENT_FOR_ROOT: [c_long; 1] = [libc::SYS_openat2];
 
 /// Refused whatever their arguments.
 const REFUSED: [c_long; 46] = [

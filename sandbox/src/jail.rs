@@ -235,7 +235,7 @@ fn start(policy: &Policy, grants: &Grants, confinement: Confinement) -> Result<S
                     JailError::SocketsInReach { granted: granted.to_owned(), path: path.clone() }
                 })?;
                 plan.masks.extend(hidden.masks);
-                plan.held = hidden.held;
+                plan.held.extend(hidden.held);
             }
             match Spawner::start(program, &plan, dirs) {
                 Ok((spawner, ready)) => return Ok(isolated(spawner, ready, &plan, private)),
@@ -392,6 +392,7 @@ fn in_namespaces(
     };
     let scratch: Vec<&Path> = plan.sources.iter().map(|(at, _)| at.as_path()).collect();
     plan.leading = approach::leading(grants, &scratch);
+    plan.held = approach::hidden(grants);
     plan.grants.push(own(&dirs.spool(), Rights::Read));
     plan.masks = masks::of_proc();
     plan.grants = ordered(plan.grants);

@@ -5,7 +5,7 @@
 use std::path::PathBuf;
 
 /// What to hide of /proc, and why.
-const MASKS: [(&str, &str); 24] = [
+const MASKS: [(&str, &str); 25] = [
     ("/proc/acpi", "power and hardware"),
     ("/proc/allocinfo", "memory of the kernel, by the code that took it"),
     ("/proc/asound", "sound hardware"),
@@ -28,6 +28,7 @@ const MASKS: [(&str, &str); 24] = [
     ("/proc/sysrq-trigger", "orders to the kernel"),
     ("/proc/timer_list", "timers of other processes"),
     ("/proc/timer_stats", "timers of other processes"),
+    ("/proc/tty/driver", "serial lines, and how much went over each"),
     ("/proc/vmallocinfo", "addresses of the kernel's memory"),
     ("/proc/vmcore", "memory of a kernel that crashed"),
 ];

@@ -28,7 +28,8 @@ pub(crate) struct Plan {
     pub(crate) links: Vec<(PathBuf, PathBuf)>,
     /// Directories within private ones that only lead to what the policy names, to be read-only.
     pub(crate) leading: Vec<PathBuf>,
-    /// Directories within granted ones that no command may move away, since they lead to a mask.
+    /// Directories within granted ones that no command may move away, since they lead to a mask or to
+    /// what the policy names.
     pub(crate) held: Vec<PathBuf>,
     /// Files and directories within granted ones to hide by mounts, in namespaces only.
     pub(crate) masks: Vec<PathBuf>,

@@ -24,7 +24,7 @@ use rustix::thread::{
 use crate::command::Stage;
 use crate::descendants::kill_orphans;
 use crate::explain::Subject;
-use crate::filter::{self, FilterContext, Processes, Sockets, Tracing};
+use crate::filter::{self, FilterContext, Processes, Sockets, Tracing, User};
 use crate::grants::{DEVICES, PROC, SHARED_MEMORY, TERMINALS};
 use crate::namespaces::{self, Failure, Side, failed};
 use crate::others::{self, Narrowed};
@@ -152,7 +152,8 @@ fn confine(plan: &Plan, processes: Processes, narrowed: Narrowed) -> Result<Conf
     }
     drop_capabilities(Kept::of(processes)).map_err(failed("dropping capabilities"))?;
     let sockets = Sockets::of(plan.network, processes);
-    match filter::install(FilterContext { sockets, processes, tracing }) {
+    let user = if geteuid().is_root() { User::Root } else { User::Other };
+    match filter::install(FilterContext { sockets, processes, tracing, user }) {
         Err(error) if plan.mode == PolicyMode::BestEffort => {
             confined.unfiltered = Some(error.to_string());
         }

@@ -4,7 +4,9 @@ use std::os::fd::AsRawFd;
 
 use sandbox::{ExitStatus, Level};
 
-use crate::attack::{Allowed, Attempts, Denied, Fates, Named, assert_all, assert_same};
+use crate::attack::{
+    Allowed, Attempts, Denied, Fates, Named, assert_all, assert_fates, assert_same, unjailed,
+};
 use crate::case::{Case, stories};
 use crate::fixture::Fixture;
 use crate::raw::{self, Word, call};
@@ -14,6 +16,7 @@ pub(crate) fn stories() -> Vec<Case> {
         what_no_command_needs_is_refused,
         new_namespaces_are_refused,
         other_calling_conventions_are_no_way_around,
+        no_lease_is_taken,
         capabilities_are_those_for_work_on_files,
     ]
 }
@@ -23,6 +26,7 @@ pub(crate) const ATTACKS: &[Named] = &[
     ("namespaces", make_namespaces),
     ("32 bit", call_by_interrupt),
     ("x32", call_by_x32_number),
+    ("leases", take_leases),
 ];
 
 fn what_no_command_needs_is_refused(level: Level) {
@@ -45,6 +49,15 @@ fn new_namespaces_are_refused(level: Level) {
     expected.insert("clone nothing".to_owned(), Allowed);
     expected.insert("enter".to_owned(), Denied(libc::EPERM));
     assert_same(&fates, &expected);
+}
+
+/// A lease makes whoever opens the file for writing wait for the seconds of lease-break-time.
+fn no_lease_is_taken(level: Level) {
+    let fixture = Fixture::new(level);
+    let own = fixture.dirs.root.join("own").to_str().unwrap().to_owned();
+    assert_fates(&unjailed("leases", &[&own]), &[("lease", Allowed), ("lock", Allowed)]);
+    let fates = fixture.attack("leases", &[own]);
+    assert_fates(&fates, &[("lease", Denied(libc::EPERM)), ("lock", Allowed)]);
 }
 
 /// The spawner has one more, for the IPC namespace of each call, that no program gets.
@@ -174,6 +187,16 @@ fn make_namespaces(attempts: &mut Attempts, _: &[String]) {
         let own = std::fs::File::open("/proc/self/ns/user")?;
         call(libc::SYS_setns, &mut [i64::from(own.as_raw_fd()), 0].map(Word::Number))
     });
+}
+
+fn take_leases(attempts: &mut Attempts, files: &[String]) {
+    let file = std::fs::File::open(&files[0]).unwrap();
+    let fcntl = |command: i32, argument: i32| {
+        let words = [file.as_raw_fd(), command, argument].map(|word| Word::Number(word.into()));
+        call(libc::SYS_fcntl, &mut { words })
+    };
+    attempts.make("lease", || fcntl(libc::F_SETLEASE, libc::F_RDLCK));
+    attempts.make("lock", || Ok(rustix::fs::flock(&file, rustix::fs::FlockOperation::LockShared)?));
 }
 
 fn call_by_interrupt(attempts: &mut Attempts, _: &[String]) {

@@ -14,6 +14,7 @@ pub(crate) fn stories() -> Vec<Case> {
         a_file_that_is_moved_beside_a_root_stays_in_it,
         a_worktree_beside_a_root_fails_loudly needs [Need::Program("git")],
         the_directories_of_a_link_to_a_root_are_not_written,
+        the_hidden_directories_above_a_root_stay,
         scratch_and_home_are_written,
     ]
 }
@@ -100,6 +101,30 @@ fn the_directories_of_a_link_to_a_root_are_not_written(level: Level) {
     }
     fixture.bash_in(&link, &script(&link.join("kept"))).succeeded("within");
     assert!(fixture.dirs.root.join("kept").exists());
+}
+
+/// A root below a hidden directory of HOME, which is scratch itself, is found again by the next call.
+fn the_hidden_directories_above_a_root_stay(level: Level) {
+    for place in [".local/share/project", ".config/project", ".a/.b/c/project"] {
+        let mut root = PathBuf::new();
+        let fixture = Fixture::with(level, |dirs, policy| {
+            root = dirs.home().join(place);
+            fs::create_dir_all(&root).unwrap();
+            policy.home = Some(dirs.home().to_owned());
+            policy.roots = vec![root.clone()];
+        });
+        let first = Path::new(place).iter().next().unwrap();
+        let hidden = fixture.dirs.home().join(first);
+        let script = format!("D='{}'; mv -T \"$D\" \"$D.moved\"", hidden.display());
+        let outcome = fixture.bash_in(&root, &script);
+        let reason = if level == Level::Full { "resource busy" } else { "Permission denied" };
+        assert!(outcome.stderr.contains(reason), "{place}: {outcome:?}");
+        fixture.bash_in(&root, "echo kept > kept").succeeded("a later call");
+        assert_eq!(fs::read_to_string(root.join("kept")).unwrap(), "kept\n", "{place}");
+        let beside = "mkdir -p ~/.config/tool ~/.other && echo x > ~/.config/tool/x &&
+            mv ~/.config/tool ~/.config/moved && mv ~/.other ~/.moved && rm -r ~/.config/moved";
+        fixture.bash_in(&root, beside).succeeded(beside);
+    }
 }
 
 fn scratch_and_home_are_written(level: Level) {

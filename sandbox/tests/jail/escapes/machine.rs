@@ -56,6 +56,7 @@ fn what_shows_the_machine_is_empty_or_said(level: Level) {
         "/proc/sched_debug",
         "/proc/slabinfo",
         "/proc/timer_list",
+        "/proc/tty/driver",
         "/proc/vmallocinfo",
     ];
     let fixture = Fixture::new(level);

@@ -89,7 +89,7 @@ fn of_a_read_only_root_it_is_changed_only_where_that_is_said(level: Level) {
 /// that commands may only read.
 fn with_flags_refused(mut fates: Fates, level: Level) -> Fates {
     if level == Level::Kernel {
-        for name in ["file_setattr", "opened: flags"] {
+        for name in ["file_setattr", "opened: flags", "opened: version", "opened: old version"] {
             // A machine without the first one says so before a filter is asked.
             let known = fates.get(name).copied();
             if known != Some(Denied(libc::ENOSYS)) {
@@ -193,7 +193,20 @@ fn change(attempts: &mut Attempts, files: &[String]) {
         let flags = ioctl_getflags(&file)?;
         Ok(ioctl_setflags(&file, flags ^ IFlags::NODUMP)?)
     });
+    for (name, request) in VERSIONS {
+        attempts.make(name, || {
+            let file = opened()?;
+            let mut version = [1, 0, 0, 0, 0, 0, 0, 0];
+            let words = [file.as_raw_fd().into(), request.into()].map(Word::Number);
+            let [file, request] = words;
+            raw::call(libc::SYS_ioctl, &mut [file, request, Word::Bytes(&mut version)])
+        });
+    }
 }
+
+/// ext4's two numbers for one request.
+const VERSIONS: [(&str, u32); 2] =
+    [("opened: version", 0x4008_7602), ("opened: old version", 0x4008_6604)];
 
 fn make_devices(attempts: &mut Attempts, _: &[String]) {
     let make = |name: &str, kind: libc::mode_t, device: u64| -> io::Result<()> {

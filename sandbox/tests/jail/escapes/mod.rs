@@ -13,6 +13,7 @@ mod own_sockets;
 mod paths;
 mod processes;
 mod secrets;
+mod set_user_id;
 mod settings;
 mod sockets;
 mod stock;
@@ -25,6 +26,7 @@ pub(crate) fn stories() -> Vec<Case> {
     [
         paths::stories(),
         secrets::stories(),
+        set_user_id::stories(),
         metadata::stories(),
         file_jobs::stories(),
         processes::stories(),
@@ -47,6 +49,7 @@ pub(crate) fn attacks() -> Vec<attack::Named> {
     [
         paths::ATTACKS,
         secrets::ATTACKS,
+        set_user_id::ATTACKS,
         metadata::ATTACKS,
         processes::ATTACKS,
         calls::ATTACKS,

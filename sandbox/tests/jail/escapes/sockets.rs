@@ -19,6 +19,7 @@ use crate::raw::{self, Word, call};
 pub(crate) fn stories() -> Vec<Case> {
     stories!["escapes::sockets":
         no_kind_of_socket_leads_out,
+        netlink_tells_of_the_network_only,
         nobody_outside_is_reached,
         only_the_internet_is_reached_where_it_is_allowed,
         sockets_in_granted_directories_are_closed_or_said,
@@ -26,8 +27,12 @@ pub(crate) fn stories() -> Vec<Case> {
     ]
 }
 
-pub(crate) const ATTACKS: &[Named] =
-    &[("sockets", make_sockets), ("talk", talk), ("talk within", talk_within)];
+pub(crate) const ATTACKS: &[Named] = &[
+    ("sockets", make_sockets),
+    ("netlink", open_netlink),
+    ("talk", talk),
+    ("talk within", talk_within),
+];
 
 /// Somebody outside who listens in every way, and may not hear a word.
 struct Listeners {
@@ -202,6 +207,35 @@ fn no_kind_of_socket_leads_out(level: Level) {
     for (name, fate) in extra {
         let fine = [Allowed, Denied(libc::EPROTONOSUPPORT), Denied(libc::ESOCKTNOSUPPORT)];
         assert!(fine.contains(&fate) || fate == Denied(libc::EACCES), "{name}: {fate:?}");
+    }
+}
+
+fn netlink_tells_of_the_network_only(level: Level) {
+    for network in [Network::Deny, Network::Allow] {
+        let fixture = Fixture::with(level, |_, policy| policy.network = network);
+        let fates = fixture.attack("netlink", &[""]);
+        let has_any = level == Level::Full || network == Network::Allow;
+        let expected = NETLINK.iter().map(|(name, protocol)| {
+            let is_network = [libc::NETLINK_ROUTE, libc::NETLINK_SOCK_DIAG].contains(protocol);
+            let fate = if has_any && is_network { Allowed } else { Denied(libc::EPERM) };
+            ((*name).to_owned(), fate)
+        });
+        assert_same(&fates, &expected.collect());
+    }
+}
+
+const NETLINK: &[(&str, i32)] = &[
+    ("addresses", libc::NETLINK_ROUTE),
+    ("sockets", libc::NETLINK_SOCK_DIAG),
+    ("devices", libc::NETLINK_KOBJECT_UEVENT),
+    ("audit", libc::NETLINK_AUDIT),
+    ("generic", libc::NETLINK_GENERIC),
+];
+
+fn open_netlink(attempts: &mut Attempts, _: &[String]) {
+    for (name, protocol) in NETLINK {
+        let words = [libc::AF_NETLINK, libc::SOCK_RAW, *protocol];
+        attempts.make(name, || call(libc::SYS_socket, &mut words.map(|n| Word::Number(n.into()))));
     }
 }
 
