@@ -231,7 +231,7 @@ impl Listener {
                 }
                 tracing::warn!(
                     pid = peer.pid(),
-                    "the connection of a process that this one started was turned away"
+                    "the connection of a process that this one started, or of one in a jail, was turned away"
                 );
             },
             Socket::Tcp(socket) => {

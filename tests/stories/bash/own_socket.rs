@@ -2,7 +2,7 @@
 
 use std::io::{Read as _, Write as _};
 use std::os::unix::net::UnixStream;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use serde_json::json;
@@ -12,7 +12,11 @@ use crate::harness::{Fixture, TEST_TIMEOUT, refusal};
 use crate::trials::Trial;
 
 pub(crate) fn trials() -> Vec<Trial> {
-    trials![a_command_cannot_take_the_hosts_place, a_command_cannot_move_the_socket,]
+    trials![
+        a_command_cannot_take_the_hosts_place,
+        a_command_of_another_provider_cannot_take_the_hosts_place,
+        a_command_cannot_move_the_socket,
+    ]
 }
 
 /// What an HTTP/2 client says first: its preface and empty settings.
@@ -39,11 +43,37 @@ async fn a_command_cannot_take_the_hosts_place() {
         let caller = format!("{SOCKET}={} {}", socket.display(), program.display(),);
         for command in [caller.clone(), format!("setsid sh -c '{caller} & wait'")] {
             let said = output(&mut fixture, &command).await;
-            assert!(said.contains("turned away") && !said.contains("was served"), "{said}");
+            assert!(["turned away", "out of reach"].contains(&said.trim()), "{said}");
         }
         assert!(is_served(&socket), "a process that the provider did not start");
         fixture.end().await;
     }
+}
+
+/// A host of several providers may give one a directory for temporary files that another's commands may
+/// write. A command without a jail reaches the socket, so a jailed one could.
+async fn a_command_of_another_provider_cannot_take_the_hosts_place() {
+    let other = Fixture::launched().await;
+    let socket = std::fs::canonicalize(&other.sockets()[0]).unwrap();
+    let shared = socket.parent().unwrap().parent().unwrap();
+    let program = std::env::current_exe().unwrap();
+    let granted = program.parent().unwrap().parent().unwrap();
+    // Without namespaces a command gets no socket at all.
+    let refused = ["turned away", "out of reach"];
+    for (sandbox, expected) in [("enforce", &refused[..]), ("off", &["was served"])] {
+        let mut fixture = Fixture::launched().await;
+        let config = json!({"roots": ["root"], "bash_read": [granted], "bash_write": [shared],
+            "sandbox": sandbox});
+        fixture.configure(config).await.unwrap();
+        let caller = format!("{SOCKET}={} {}", socket.display(), program.display());
+        for command in [caller.clone(), format!("setsid sh -c '{caller} & wait'")] {
+            let said = output(&mut fixture, &command).await;
+            assert!(expected.contains(&said.trim()), "{sandbox}: {said}");
+        }
+        fixture.end().await;
+    }
+    assert!(is_served(&socket), "a process that no provider started");
+    other.end().await;
 }
 
 /// At the level that hides it, commands cannot move what leads to it either.
@@ -80,14 +110,18 @@ const SOCKET: &str = "STORY_SOCKET";
 /// Calls the socket, where the story started this program in its jail, and prints what came of it.
 pub(crate) fn call_if_asked() -> Option<ExitCode> {
     let socket = PathBuf::from(std::env::var_os(SOCKET)?);
-    eprintln!("{}", if is_served(&socket) { "was served" } else { "turned away" });
+    eprintln!("{}", answer(&socket));
     Some(ExitCode::SUCCESS)
 }
 
-/// Without namespaces there is no socket to be had in the jail, which is as well.
-fn is_served(socket: &PathBuf) -> bool {
-    let Ok(mut stream) = UnixStream::connect(socket) else { return false };
+fn is_served(socket: &Path) -> bool {
+    answer(socket) == "was served"
+}
+
+fn answer(socket: &Path) -> &'static str {
+    let Ok(mut stream) = UnixStream::connect(socket) else { return "out of reach" };
     stream.set_read_timeout(Some(TEST_TIMEOUT)).unwrap();
     let mut answer = [0];
-    stream.write_all(GREETING).is_ok() && matches!(stream.read(&mut answer), Ok(1))
+    let served = stream.write_all(GREETING).is_ok() && matches!(stream.read(&mut answer), Ok(1));
+    if served { "was served" } else { "turned away" }
 }

@@ -9,7 +9,7 @@ fn unix_rules(directory: &Path) -> SocketRules {
         directory: directory.to_path_buf(),
         naming: Naming::Full,
         group: None,
-        peers: Peers::NoDescendants,
+        peers: Peers::Hosts,
     }
 }
 

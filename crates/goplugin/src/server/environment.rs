@@ -111,7 +111,7 @@ impl HandshakeEnvironment {
                 directory: self.socket_directory(),
                 naming: Naming::Full,
                 group: self.socket_group()?,
-                peers: Peers::NoDescendants,
+                peers: Peers::Hosts,
             },
             Listen::Tcp => SocketRules::Tcp { ports: self.ports()? },
         };
