@@ -12,7 +12,9 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 use std::time::Duration;
 
-use rustix::process::{DumpableBehavior, set_dumpable_behavior};
+use rustix::process::{
+    DumpableBehavior, Resource, Rlimit, getrlimit, set_dumpable_behavior, setrlimit,
+};
 
 use crate::command::{Command, ProcessId, Running, StartError};
 use crate::plan::{Plan, Ready, Setup};
@@ -23,14 +25,24 @@ use crate::sys;
 use crate::wire::{self, Blocking, Request, StartReport};
 
 /// Hardens the provider itself: no other process of the user can read its memory, and no child
-/// inherits a descriptor that the provider was started with. `main` calls this once, before it
-/// starts a thread.
+/// inherits a descriptor that the provider was started with. Raises the soft limit of open
+/// descriptors to the hard one, which commands inherit where [`Limits::open_files`] sets none.
+/// `main` calls this once, before it starts a thread.
 ///
 /// # Errors
 /// When the kernel refuses, which no kernel that can run this program does.
 pub fn harden_provider() -> io::Result<()> {
     set_dumpable_behavior(DumpableBehavior::NotDumpable)?;
-    sys::close_all_on_exec()
+    sys::close_all_on_exec()?;
+    raise_open_files().map_err(Into::into)
+}
+
+/// The kernel also compares this limit with the descriptors that all processes of the user have in
+/// flight between sockets, when one more is sent, as the provider does to start a command. With the
+/// usual soft limit of 1,024, any command of the user could keep it from that.
+fn raise_open_files() -> rustix::io::Result<()> {
+    let maximum = getrlimit(Resource::Nofile).maximum;
+    setrlimit(Resource::Nofile, Rlimit { current: maximum, maximum })
 }
 
 /// A running spawner.

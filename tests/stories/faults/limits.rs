@@ -2,19 +2,60 @@
 
 use std::os::unix::net::UnixStream;
 
+use futures_util::StreamExt as _;
 use rustix::process::{Pid, Resource, Rlimit, prlimit};
 use serde_json::json;
-use tool_provider::grpc::Failure;
+use tool_provider::grpc::{Failure, InvokeItem};
 
 use super::requests::socket;
-use crate::harness::{Fixture, PROGRAM, TEST_TIMEOUT};
-use crate::trials::Trial;
+use tool_provider::Event;
+
+use crate::harness::{Fixture, PROGRAM, TEST_TIMEOUT, call};
+use crate::trials::{Need, Trial};
 
 pub(crate) fn trials() -> Vec<Trial> {
     trials![
         a_provider_without_descriptors_says_try_again,
+        descriptors_in_flight_keep_no_other_provider_from_work needs [Need::Program("python3")],
         a_provider_without_memory_refuses_what_does_not_fit,
     ]
+}
+
+/// The kernel counts what all processes of a user have in flight, and compares it with the sender's soft
+/// limit (but for root). Commands have the limit of the configuration.
+async fn descriptors_in_flight_keep_no_other_provider_from_work() {
+    const SCRIPT: &str = "import array, socket, sys
+pairs = []
+for _ in range(12):
+    pairs.append(socket.socketpair())
+    held = array.array('i', [0] * 120)
+    pairs[-1][0].sendmsg([b'x'], [(socket.SOL_SOCKET, socket.SCM_RIGHTS, held)])
+print('in flight', flush=True)
+sys.stdin.readline()";
+    let arguments = ["-c", "ulimit -Sn 1024; exec \"$0\"", PROGRAM];
+    let mut attacker = Fixture::launched().await;
+    attacker.configure(json!({})).await.unwrap();
+    let mut fixture = Fixture::launched_by("/bin/sh", &arguments, |_| {}).await;
+    fixture.configure(json!({"limits": {"open_files": 512}})).await.unwrap();
+    attacker.write("attack.py", SCRIPT);
+    let attack = json!({"command": "mkfifo end; python3 attack.py <>end"});
+    let mut running = attacker.client.invoke(call("bash", attack)).await.unwrap();
+    loop {
+        match running.next().await.transpose().unwrap() {
+            Some(InvokeItem::Event(Event::Output { data, .. }))
+                if data.starts_with(b"in flight") =>
+            {
+                break;
+            }
+            Some(_) => {}
+            None => panic!("the attack ended"),
+        }
+    }
+    let (_, limits) = fixture.call("bash", json!({"command": "ulimit -Sn; ulimit -Hn"})).await;
+    assert_eq!(limits.unwrap()["output"], "512\n512\n");
+    drop(running);
+    attacker.end().await;
+    fixture.end().await;
 }
 
 /// Out of descriptors, every call is answered: with what it was asked for, or with a failure that
