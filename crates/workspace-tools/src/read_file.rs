@@ -132,10 +132,7 @@ fn suggest_listing(error: workspace_fs::WorkspaceError) -> ToolError {
 }
 
 fn is_directory(path: &str) -> ToolError {
-    let message = format!(
-        "cannot read {}: it is a directory; use glob to list what is in it",
-        name::shown(path)
-    );
+    let message = format!("cannot read {}: it is a directory", name::shown(path));
     let listing = serde_json::json!({ "pattern": "*", "path": name::shown(path) });
     ToolError::invalid_arguments(message)
         .with_detail("path", path)

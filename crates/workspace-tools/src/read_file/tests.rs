@@ -157,10 +157,7 @@ fn nothing_to_show_has_five_different_reasons() {
 
     let directory = fixture.refusal(json!({"path": "directory"}));
     assert_eq!(directory.category(), Category::InvalidArguments);
-    assert_eq!(
-        directory.to_string(),
-        "cannot read directory: it is a directory; use glob to list what is in it"
-    );
+    assert_eq!(directory.to_string(), "cannot read directory: it is a directory");
 
     let missing = fixture.refusal(json!({"path": "tree"}));
     assert_eq!(missing.category(), Category::NotFound);
@@ -357,7 +354,7 @@ fn a_preview_shows_what_would_be_read_or_why_not() {
         format!("cannot read /etc/passwd: outside the roots [{}]", fixture.root.display());
     for (path, why) in [
         ("/etc/passwd", outside.as_str()),
-        (".", "cannot read .: it is a directory; use glob to list what is in it"),
+        (".", "cannot read .: it is a directory"),
         ("a\nb\u{1b}[2J", "cannot read \"a\\nb\\033[2J\": "),
     ] {
         let View::Group(parts) = shown(json!({ "path": path })) else { panic!("{path}") };

@@ -239,8 +239,9 @@ fn facing_part<'f>(
     }
 }
 
-/// How far a part is widened to a blank, in bytes.
+/// How far a part is widened to a blank, and to the line's end, in bytes.
 const MOST_WIDER: usize = 40;
+const MOST_TO_END: usize = 80;
 
 fn left_edge(file: &str, start: usize, wanted: &str) -> usize {
     // Blanks before the place are part of what may differ.
@@ -256,6 +257,9 @@ fn right_edge(file: &str, end: usize, wanted: &str) -> usize {
     let rest = &file[end..];
     if wanted.ends_with([' ', '\t']) {
         return file.len() - rest.trim_start().len();
+    }
+    if rest.len() <= MOST_TO_END {
+        return file.len();
     }
     let word = rest.find(char::is_whitespace).unwrap_or(rest.len());
     if word <= MOST_WIDER { end + word } else { end }
