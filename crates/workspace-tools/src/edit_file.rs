@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use workspace_fs::text::diff::{self, Diff, Limits, Side};
 use workspace_fs::text::edit::{Bounds, Count, Edit, EditError, Edited, Refusal, Scope, apply};
-use workspace_fs::text::encoding::{Detected, Encoding, detect};
+use workspace_fs::text::encoding::{Detected, Encoding, detect, is_well_guessed};
 use workspace_fs::text::lines::Unit;
 use workspace_fs::text::name;
 use workspace_fs::text::patch::Patch;
@@ -135,7 +135,10 @@ impl Prepared {
         let should_stop = || context.check().is_err();
         let bounds = Bounds { size: MAX_FILE, should_stop: &should_stop };
         match apply(body, encoding, &arguments.edits, bounds) {
-            Ok(edited) => Ok(Self { base, encoding, edited }),
+            Ok(edited) => {
+                check_guess(arguments, encoding, &base.content)?;
+                Ok(Self { base, encoding, edited })
+            }
             Err(error) => {
                 context.check()?;
                 let known = context.state.session(context.session_id).knows(file.path());
@@ -169,6 +172,34 @@ impl Prepared {
     fn diff(&self, limits: impl Into<Limits>) -> Diff<'_> {
         diff::of_patch(self.body(), &self.edited.patch, Unit::of(self.encoding), limits)
     }
+}
+
+/// Refuses to write characters by a guess that may be wrong. Those that an edit found in the file are
+/// known by their bytes.
+fn check_guess(
+    arguments: &Arguments<'_>,
+    encoding: Encoding,
+    content: &[u8],
+) -> Result<(), ToolError> {
+    if !matches!(encoding, Encoding::Legacy(_)) || is_well_guessed(content) {
+        return Ok(());
+    }
+    let unknown = arguments
+        .edits
+        .iter()
+        .find_map(|edit| edit.new.chars().find(|c| !c.is_ascii() && !edit.old.contains(*c)));
+    let Some(unknown) = unknown else { return Ok(()) };
+    let (path, name) = (arguments.path, encoding.name());
+    let message = format!(
+        "cannot edit {}: its encoding is a guess ({name}) from a few bytes, and {unknown:?} (U+{:04X}) in \
+         new_string would be other bytes in another encoding",
+        name::shown(path),
+        u32::from(unknown)
+    );
+    Err(ToolError::invalid_arguments(message).with_detail("path", path).with_hint(format!(
+        "write ASCII only, or turn the file into UTF-8 first, with bash, if the guess is right: iconv -f \
+         {name} -t utf-8"
+    )))
 }
 
 fn binary(path: &str, kind: Option<&'static str>) -> ToolError {

