@@ -7,7 +7,8 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::{Limits, Waiting, wire};
+use crate::program::Programs;
+use crate::{Limits, ProgramName, Waiting, wire};
 
 /// A command to start. It inherits the umask and nothing else.
 #[derive(Debug)]
@@ -40,6 +41,7 @@ pub struct Running {
     pid: ProcessId,
     main: Option<OwnedFd>,
     limits: Limits,
+    waiting: Option<Waiting>,
     // Counted by the jail, which waits for its spawner only if no call runs.
     _alive: Arc<()>,
 }
@@ -56,9 +58,10 @@ pub struct Report {
     pub system_time: Duration,
     /// The largest resident set of any of these processes, in bytes.
     pub max_rss_bytes: u64,
-    /// How many processes still ran when the call ended and so were killed. This includes the
-    /// command's own process if it still ran.
+    /// How many processes still ran when the call ended and so were ended, by SIGTERM or SIGKILL.
+    /// This includes the command's own process if it still ran.
     pub processes_killed: u64,
+    pub(crate) left_running: Programs,
     /// A process that waited for input when the first signal was sent to the command. `None` where
     /// the kernel does not show it.
     pub waiting: Option<Waiting>,
@@ -158,6 +161,13 @@ impl ProcessId {
 #[error("the call's supervisor died before it could report")]
 pub struct LostCall(#[source] pub io::Error);
 
+impl Report {
+    /// Programs that the command left running when its own process ended, a few of them.
+    pub fn left_running(&self) -> impl Iterator<Item = ProgramName> {
+        self.left_running.names()
+    }
+}
+
 impl Running {
     pub(crate) fn new(
         control: OwnedFd,
@@ -166,13 +176,14 @@ impl Running {
         limits: Limits,
         alive: Arc<()>,
     ) -> Self {
-        Self { control, pid, main, limits, _alive: alive }
+        Self { control, pid, main, limits, waiting: None, _alive: alive }
     }
 
     /// A descriptor that becomes readable when the command's own process has ended. If that process
-    /// left others behind, the report comes up to 250 ms later, or up to 10 s later after a signal
-    /// was sent: they have that long to pass on their last output and to end by themselves.
-    /// [`kill`](Self::kill) ends them at once. `None` where the system gave no descriptor.
+    /// left others behind, the report comes up to 2 s later, or up to 10 s later after a signal was
+    /// sent: they have 250 ms to pass on their last output and to end by themselves, and then, after
+    /// SIGTERM, 500 ms each time that one of them ends. [`finish`](Self::finish) leaves out the first
+    /// wait, [`kill`](Self::kill) ends them at once. `None` where the system gave no descriptor.
     #[must_use]
     pub fn main(&self) -> Option<BorrowedFd<'_>> {
         self.main.as_ref().map(AsFd::as_fd)
@@ -210,13 +221,40 @@ impl Running {
         wire::send_order(&self.control, wire::Order::Kill)
     }
 
+    /// Ends what the command left running, once its own process has ended: with SIGTERM, and a moment
+    /// later with SIGKILL. Before that it does nothing.
+    ///
+    /// # Errors
+    /// When the request cannot be sent to the call's supervisor.
+    pub fn finish(&self) -> io::Result<()> {
+        wire::send_order(&self.control, wire::Order::Finish)
+    }
+
+    /// Asks what the command waits for. The descriptor behind [`AsFd`] becomes readable when the answer
+    /// arrives; [`try_wait`](Self::try_wait) takes it, and [`take_waiting`](Self::take_waiting) has it.
+    ///
+    /// # Errors
+    /// When the request cannot be sent to the call's supervisor.
+    pub fn look(&self) -> io::Result<()> {
+        wire::send_order(&self.control, wire::Order::Look)
+    }
+
+    /// What a process of the command waited for when it was last asked, if it did; once.
+    pub fn take_waiting(&mut self) -> Option<Waiting> {
+        self.waiting.take()
+    }
+
     /// The report, if it has arrived.
     ///
     /// # Errors
     /// [`LostCall`] when the supervisor died.
     pub fn try_wait(&mut self) -> Result<Option<Report>, LostCall> {
         match wire::receive_report(&self.control, wire::Blocking::Refused) {
-            Ok(exit) => Ok(Some(exit.into_report())),
+            Ok(wire::Message::Exit(exit)) => Ok(Some(exit.into_report())),
+            Ok(wire::Message::Waiting(waiting)) => {
+                self.waiting = waiting;
+                Ok(None)
+            }
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => Ok(None),
             Err(error) => Err(LostCall(error)),
         }
@@ -227,9 +265,13 @@ impl Running {
     /// # Errors
     /// [`LostCall`] when the supervisor died.
     pub fn wait(self) -> Result<Report, LostCall> {
-        wire::receive_report(&self.control, wire::Blocking::Allowed)
-            .map(wire::ExitReport::into_report)
-            .map_err(LostCall)
+        loop {
+            match wire::receive_report(&self.control, wire::Blocking::Allowed) {
+                Ok(wire::Message::Exit(exit)) => return Ok(exit.into_report()),
+                Ok(wire::Message::Waiting(_)) => {}
+                Err(error) => return Err(LostCall(error)),
+            }
+        }
     }
 }
 

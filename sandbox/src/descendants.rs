@@ -10,12 +10,36 @@ use libc::pid_t;
 
 use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
 
+use crate::program::{ProgramName, Programs};
 use crate::sys::{self, Reaped, Wait};
+
+/// Processes that a command left running when its own process had ended.
+#[derive(Debug, Default)]
+pub(crate) struct LeftBehind {
+    pids: BTreeSet<pid_t>,
+    pub(crate) programs: Programs,
+}
+
+/// Asks every process below this one to end, and wakes those that are stopped.
+pub(crate) fn terminate_descendants() -> LeftBehind {
+    let tree = descendants();
+    let mut left = LeftBehind::default();
+    for pid in tree.iter().copied().filter(|pid| is_alive(*pid)) {
+        left.pids.insert(pid);
+        left.programs.add(ProgramName::of(pid));
+    }
+    for signal in [Signal::TERM, Signal::CONT] {
+        for pid in &left.pids {
+            send_signal(*pid, &tree, signal);
+        }
+    }
+    left
+}
 
 /// What [`kill_descendants`] killed and reaped.
 #[derive(Debug, Default)]
 pub(crate) struct Killed {
-    /// How many processes were alive and got SIGKILL.
+    /// How many processes were alive and got SIGKILL, or SIGTERM before.
     pub(crate) alive: u64,
     /// How the main process ended, if this reaped it.
     pub(crate) main: Option<Reaped>,
@@ -25,10 +49,10 @@ pub(crate) struct Killed {
 const LISTINGS: usize = 8;
 
 /// Kills and reaps all descendants of this process, which must be a subreaper with one thread.
-/// `main` is the child whose exit to return.
-pub(crate) fn kill_descendants(main: pid_t) -> Killed {
-    let mut killed = Killed::default();
-    let mut counted = BTreeSet::new();
+/// `main` is the child whose exit to return, `left` those that have been counted.
+pub(crate) fn kill_descendants(main: pid_t, left: LeftBehind) -> Killed {
+    let mut counted = left.pids;
+    let mut killed = Killed { alive: counted.len() as u64, main: None };
     let mut first = true;
     loop {
         loop {

@@ -11,12 +11,12 @@ use rustix::io::Errno;
 use rustix::process::{Resource, Signal, getpid, getrlimit, set_child_subreaper, setsid};
 
 use crate::command::Stage;
-use crate::descendants::{kill_descendants, signal_others};
+use crate::descendants::{LeftBehind, kill_descendants, signal_others, terminate_descendants};
 use crate::policy::Limits;
 use crate::spawner::{Kept, drop_capabilities};
 use crate::sys::{self, Launch, Reaped, Wait};
 use crate::waiting::{Waiting, find_waiting};
-use crate::wire::{ExitReport, Order, Request, StartReport, receive_order};
+use crate::wire::{ExitReport, Order, Request, StartReport, receive_order, send_waiting};
 
 /// How often to reap adopted processes that have ended while the command runs.
 const REAP: Timespec = Timespec { tv_sec: 1, tv_nsec: 0 };
@@ -27,6 +27,13 @@ const LINGER: Duration = Duration::from_millis(250);
 /// The same after the caller has sent a signal. This is only a bound: the caller decides how long a
 /// command may take to stop, and then orders a kill.
 const LINGER_AFTER_SIGNAL: Duration = Duration::from_secs(10);
+
+/// How long they have after SIGTERM, and again each time that one of them ends: enough to remove a lock
+/// file, and short enough where none of them reacts.
+const CLEAN_UP: Duration = Duration::from_millis(500);
+
+/// How long in all.
+const LONGEST_CLEAN_UP: Duration = Duration::from_millis(1500);
 
 /// How often to look for them meanwhile.
 const LINGER_STEP: Timespec = Timespec { tv_sec: 0, tv_nsec: 2_000_000 };
@@ -74,11 +81,12 @@ pub(crate) fn supervise(call: Call, domain: Option<BorrowedFd<'_>>) {
             // The next poll shows whether the provider is gone.
             let _ = StartReport::Running(pid.unsigned_abs()).send(&control, Some(pidfd.as_fd()));
             let (reason, waiting) = watch(&control, &pidfd, pid);
-            let early = match reason {
-                StopReason::Exited { grace } => linger(&control, pid, grace),
-                StopReason::KillOrdered | StopReason::ProviderGone => None,
+            let (early, left) = match reason {
+                StopReason::Exited { grace } => end_what_is_left(&control, pid, grace),
+                StopReason::KillOrdered | StopReason::ProviderGone => (None, LeftBehind::default()),
             };
-            let killed = kill_descendants(pid);
+            let left_running = left.programs;
+            let killed = kill_descendants(pid, left);
             if let (StopReason::KillOrdered | StopReason::Exited { .. }, Some(main)) =
                 (reason, early.or(killed.main))
             {
@@ -88,6 +96,7 @@ pub(crate) fn supervise(call: Call, domain: Option<BorrowedFd<'_>>) {
                     system_us: main.system_us,
                     max_rss_kib: main.max_rss_kib,
                     killed: killed.alive,
+                    left_running,
                     waiting,
                 };
                 let _ = exit.send(&control);
@@ -192,6 +201,11 @@ fn watch(control: &OwnedFd, pidfd: &OwnedFd, pid: libc::pid_t) -> (StopReason, O
                     grace = LINGER_AFTER_SIGNAL;
                 }
                 Ok(Order::Kill) => return (StopReason::KillOrdered, waiting),
+                Ok(Order::Look) => {
+                    // Nobody may be there any more to read it; the next poll shows that.
+                    let _ = send_waiting(control, find_waiting());
+                }
+                Ok(Order::Finish) => grace = Duration::ZERO,
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
                 Err(_) => return (StopReason::ProviderGone, waiting),
             }
@@ -214,29 +228,76 @@ fn pass_on(signal: i32, group: libc::pid_t) {
     }
 }
 
-/// Waits for the processes that an ended command left behind, which may still pass on its output,
-/// as a process substitution does. Stops when none is left, when `grace` is over, when the provider
-/// orders a kill, or when it is gone. Returns the command's exit, if this reaped it.
-fn linger(control: &OwnedFd, pid: libc::pid_t, grace: Duration) -> Option<Reaped> {
-    let mut main = None;
-    let deadline = Instant::now() + grace;
+/// Waits for the processes that an ended command left behind, which may still pass on its output, as a
+/// process substitution does; then asks those that are left to end. Returns the command's exit, if this
+/// reaped it, and whom it asked.
+fn end_what_is_left(
+    control: &OwnedFd,
+    pid: libc::pid_t,
+    grace: Duration,
+) -> (Option<Reaped>, LeftBehind) {
+    let mut wait = LastWait { control, pid, main: None, ended: 0 };
+    let was_signalled = grace == LINGER_AFTER_SIGNAL;
+    match wait.until(Instant::now() + grace) {
+        WaitEnd::TimeUp | WaitEnd::Finish if !was_signalled => {}
+        _ => return (wait.main, LeftBehind::default()),
+    }
+    let left = terminate_descendants();
+    let latest = Instant::now() + LONGEST_CLEAN_UP;
     loop {
-        loop {
-            match sys::reap(Wait::Poll) {
-                Ok(Some(reaped)) if reaped.pid == pid => main = Some(reaped),
-                Ok(Some(_)) => {}
-                Ok(None) => break,
-                Err(_) => return main,
-            }
+        let ended = wait.ended;
+        match wait.until(latest.min(Instant::now() + CLEAN_UP)) {
+            // That is being done.
+            WaitEnd::Finish => {}
+            WaitEnd::TimeUp if wait.ended > ended && Instant::now() < latest => {}
+            WaitEnd::TimeUp | WaitEnd::Over => return (wait.main, left),
         }
-        let stop = match poll(&mut [PollFd::new(control, PollFlags::IN)], Some(&LINGER_STEP)) {
-            Ok(0) | Err(Errno::INTR) => false,
-            // An order to signal does not stop the wait: the group has lost its leader.
-            Ok(_) => !matches!(receive_order(control), Ok(Order::Signal(_))),
-            Err(_) => true,
-        };
-        if stop || Instant::now() >= deadline {
-            return main;
+    }
+}
+
+/// The wait for what an ended command left behind.
+struct LastWait<'a> {
+    control: &'a OwnedFd,
+    pid: libc::pid_t,
+    main: Option<Reaped>,
+    /// How many processes have ended.
+    ended: u64,
+}
+
+/// Why [`LastWait::until`] stopped.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum WaitEnd {
+    TimeUp,
+    /// The provider does not want to wait for output any longer.
+    Finish,
+    /// None is left, the provider ordered a kill, or it is gone.
+    Over,
+}
+
+impl LastWait<'_> {
+    fn until(&mut self, deadline: Instant) -> WaitEnd {
+        loop {
+            loop {
+                match sys::reap(Wait::Poll) {
+                    Ok(Some(reaped)) if reaped.pid == self.pid => self.main = Some(reaped),
+                    Ok(Some(_)) => self.ended += 1,
+                    Ok(None) => break,
+                    Err(_) => return WaitEnd::Over,
+                }
+            }
+            match poll(&mut [PollFd::new(self.control, PollFlags::IN)], Some(&LINGER_STEP)) {
+                Ok(0) | Err(Errno::INTR) => {}
+                Ok(_) => match receive_order(self.control) {
+                    Ok(Order::Finish) => return WaitEnd::Finish,
+                    // The group has lost its leader, and who waits for input ends all the same.
+                    Ok(Order::Signal(_) | Order::Look) => {}
+                    Ok(Order::Kill) | Err(_) => return WaitEnd::Over,
+                },
+                Err(_) => return WaitEnd::Over,
+            }
+            if Instant::now() >= deadline {
+                return WaitEnd::TimeUp;
+            }
         }
     }
 }

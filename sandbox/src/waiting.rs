@@ -8,6 +8,7 @@ use std::path::Path;
 use libc::{c_long, pid_t};
 
 use crate::descendants::descendants;
+use crate::program::ProgramName;
 
 /// A process that waits for input.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -16,7 +17,7 @@ pub struct Waiting {
     pub pid: u32,
     /// What it waits for.
     pub on: WaitsOn,
-    pub(crate) name: [u8; NAME],
+    pub(crate) program: ProgramName,
 }
 
 /// What a process waits for.
@@ -28,19 +29,15 @@ pub enum WaitsOn {
     NamedPipe,
 }
 
-/// The kernel keeps 15 bytes of a process's name.
-pub(crate) const NAME: usize = 15;
-
 /// The most processes to look at, and the most threads of each.
 const MOST_PROCESSES: usize = 64;
 const MOST_THREADS: usize = 8;
 
 impl Waiting {
-    /// The process's name, which the process can change.
+    /// The process's name.
     #[must_use]
     pub fn program(&self) -> String {
-        let end = self.name.iter().position(|byte| *byte == 0).unwrap_or(NAME);
-        String::from_utf8_lossy(&self.name[..end]).into_owned()
+        self.program.to_string()
     }
 }
 
@@ -65,11 +62,7 @@ pub(crate) fn find_waiting() -> Option<Waiting> {
                 }
             }
         })?;
-        let comm = fs::read(format!("/proc/{pid}/comm")).unwrap_or_default();
-        let mut name = [0; NAME];
-        let text = comm.iter().copied().take_while(|byte| *byte != b'\n');
-        name.iter_mut().zip(text).for_each(|(to, from)| *to = from);
-        Some(Waiting { pid: pid.unsigned_abs(), on, name })
+        Some(Waiting { pid: pid.unsigned_abs(), on, program: ProgramName::of(pid) })
     })
 }
 

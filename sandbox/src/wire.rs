@@ -20,6 +20,7 @@ use rustix::net::{
 
 use crate::command::{ExitStatus, LimitHit, Report, Stage};
 use crate::policy::Limits;
+use crate::program::{ProgramName, Programs};
 use crate::waiting::{Waiting, WaitsOn};
 
 /// The largest message that a packet holds; a longer one travels in a memory file. This is well
@@ -37,6 +38,10 @@ pub(crate) enum Order {
     Signal(i32),
     /// Kill the whole call.
     Kill,
+    /// The command's own process has ended: end what it left running, and let it clean up first.
+    Finish,
+    /// Say what the command waits for.
+    Look,
 }
 
 /// Whether receiving may block until a message arrives.
@@ -55,7 +60,16 @@ pub(crate) struct ExitReport {
     pub(crate) system_us: u64,
     pub(crate) max_rss_kib: u64,
     pub(crate) killed: u64,
+    pub(crate) left_running: Programs,
     pub(crate) waiting: Option<Waiting>,
+}
+
+/// What a supervisor sends while its command runs, and at its end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Message {
+    /// The answer to [`Order::Look`].
+    Waiting(Option<Waiting>),
+    Exit(ExitReport),
 }
 
 /// A supervisor's first message: whether the command runs.
@@ -193,6 +207,8 @@ pub(crate) fn send_order(control: impl AsFd, order: Order) -> io::Result<()> {
     match order {
         Order::Signal(signal) => message.u64(u64::from(signal.unsigned_abs())),
         Order::Kill => message.u64(u64::MAX),
+        Order::Finish => message.u64(u64::MAX - 1),
+        Order::Look => message.u64(u64::MAX - 2),
     }
     match send(control, &message.0, &[]) {
         Err(error) if Errno::from_io_error(&error) == Some(Errno::PIPE) => Ok(()),
@@ -206,22 +222,40 @@ pub(crate) fn receive_order(control: impl AsFd) -> io::Result<Order> {
     let (message, _) = receive(control, Blocking::Refused)?;
     match Reader(&message).u64()? {
         u64::MAX => Ok(Order::Kill),
+        order if order == u64::MAX - 1 => Ok(Order::Finish),
+        order if order == u64::MAX - 2 => Ok(Order::Look),
         signal => i32::try_from(signal).map(Order::Signal).map_err(|_| malformed()),
     }
 }
 
+/// Stands where a report has a wait status, of 32 bits.
+const WAITING: u64 = u64::MAX;
+
 /// Receives a supervisor's report.
-pub(crate) fn receive_report(control: impl AsFd, blocking: Blocking) -> io::Result<ExitReport> {
+pub(crate) fn receive_report(control: impl AsFd, blocking: Blocking) -> io::Result<Message> {
     let (message, _) = receive_reply(control, blocking)?;
     let mut from = Reader(&message);
-    Ok(ExitReport {
-        wait_status: from.u64()? as u32 as i32,
+    let wait_status = match from.u64()? {
+        WAITING => return Ok(Message::Waiting(from.waiting()?)),
+        status => status as u32 as i32,
+    };
+    Ok(Message::Exit(ExitReport {
+        wait_status,
         user_us: from.u64()?,
         system_us: from.u64()?,
         max_rss_kib: from.u64()?,
         killed: from.u64()?,
+        left_running: Programs([from.program()?, from.program()?, from.program()?]),
         waiting: from.waiting()?,
-    })
+    }))
+}
+
+/// The supervisor's answer to [`Order::Look`].
+pub(crate) fn send_waiting(control: impl AsFd, waiting: Option<Waiting>) -> io::Result<()> {
+    let mut message = Writer::default();
+    message.u64(WAITING);
+    message.waiting(waiting);
+    send(control, &message.0, &[])
 }
 
 impl ExitReport {
@@ -233,6 +267,7 @@ impl ExitReport {
         message.u64(self.system_us);
         message.u64(self.max_rss_kib);
         message.u64(self.killed);
+        self.left_running.0.iter().for_each(|name| message.bytes(&name.0));
         message.waiting(self.waiting);
         send(control, &message.0, &[])
     }
@@ -250,6 +285,7 @@ impl ExitReport {
             system_time: Duration::from_micros(self.system_us),
             max_rss_bytes: self.max_rss_kib.saturating_mul(1024),
             processes_killed: self.killed,
+            left_running: self.left_running,
             waiting: self.waiting,
             limit: too_large.then_some(LimitHit::FileSize),
         }
@@ -353,7 +389,7 @@ impl Writer {
                 WaitsOn::Terminal => 0,
                 WaitsOn::NamedPipe => 1,
             });
-            self.bytes(&waiting.name);
+            self.bytes(&waiting.program.0);
         }
     }
 
@@ -411,8 +447,12 @@ impl<'a> Reader<'a> {
             _ => return Err(malformed()),
         };
         let pid = u32::try_from(pid).map_err(|_| malformed())?;
-        let name = self.bytes()?.try_into().map_err(|_| malformed())?;
-        Ok(Some(Waiting { pid, on, name }))
+        let program = self.program()?;
+        Ok(Some(Waiting { pid, on, program }))
+    }
+
+    pub(crate) fn program(&mut self) -> io::Result<ProgramName> {
+        self.bytes()?.try_into().map(ProgramName).map_err(|_| malformed())
     }
 
     pub(crate) fn limits(&mut self) -> io::Result<Limits> {
@@ -479,16 +519,24 @@ mod tests {
             system_us: 2,
             max_rss_kib: 3,
             killed: 4,
+            left_running: Programs([
+                ProgramName::of(1),
+                ProgramName::default(),
+                ProgramName::default(),
+            ]),
             waiting: Some(Waiting {
                 pid: 5,
                 on: WaitsOn::NamedPipe,
-                name: *b"cat\0\0\0\0\0\0\0\0\0\0\0\0",
+                program: ProgramName(*b"cat\0\0\0\0\0\0\0\0\0\0\0\0"),
             }),
         };
         send_order(&provider, Order::Signal(15)).unwrap();
+        send_waiting(&supervisor, exit.waiting).unwrap();
         exit.send(&supervisor).unwrap();
         drop(supervisor);
-        assert_eq!(receive_report(&provider, Blocking::Allowed).unwrap(), exit);
+        let next = || receive_report(&provider, Blocking::Allowed).unwrap();
+        assert_eq!(next(), Message::Waiting(exit.waiting));
+        assert_eq!(next(), Message::Exit(exit));
         assert_eq!(exit.into_report().status, ExitStatus::Exited(1));
     }
 
@@ -509,6 +557,7 @@ mod tests {
                 system_us: 0,
                 max_rss_kib: 0,
                 killed: 0,
+                left_running: Programs::default(),
                 waiting: None,
             };
             exit.into_report().limit

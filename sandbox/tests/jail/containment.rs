@@ -17,6 +17,7 @@ pub(crate) fn stories() -> Vec<case::Case> {
         a_process_in_a_session_of_its_own_ends_with_its_call,
         a_daemon_that_forks_twice_ends_with_its_call,
         neither_nohup_nor_traps_help,
+        what_a_command_leaves_running_can_clean_up_first,
         two_hundred_jobs_end_with_their_call,
         stopped_processes_end_with_their_call,
         processes_that_fork_faster_than_they_are_listed_end_with_their_call needs [Need::Program("perl")],
@@ -77,6 +78,24 @@ fn neither_nohup_nor_traps_help(level: Level) {
     let script = "nohup bash -c sleeper >/dev/null 2>&1 & \
                   (trap '' TERM HUP INT QUIT; sleeper) & up 2";
     leaves_nothing(level, "nohup", script, |killed| killed == 2);
+}
+
+/// A collector of garbage removes its lock, also from a session of its own and after a stop.
+fn what_a_command_leaves_running_can_clean_up_first(level: Level) {
+    let fixture = ShellFixture::at(level);
+    let script =
+        "cleaner() { trap 'sleep 0.1; rm $1; exit' TERM; : > $1; while :; do sleep 0.05; done; }
+        export -f cleaner
+        cleaner $ROOT/one & setsid bash -c 'cleaner $0' $ROOT/two >/dev/null 2>&1 &
+        until [ -e $ROOT/one ] && [ -e $ROOT/two ]; do sleep 0.01; done; kill -STOP %1";
+    let outcome = fixture.run(script);
+    assert_eq!(outcome.code(), 0, "{outcome:?}");
+    for lock in ["one", "two"] {
+        assert!(!fixture.root.join(lock).exists(), "{lock}: {outcome:?}");
+    }
+    assert!(outcome.report.processes_killed >= 2, "{outcome:?}");
+    let mut left = outcome.report.left_running().map(|program| program.to_string());
+    assert!(left.any(|program| program == "bash"), "{outcome:?}");
 }
 
 fn two_hundred_jobs_end_with_their_call(level: Level) {

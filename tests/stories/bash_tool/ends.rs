@@ -14,6 +14,7 @@ pub(crate) fn trials() -> Vec<Trial> {
         output_that_is_still_on_its_way_when_the_shell_ends_is_not_lost,
         a_command_that_heeds_sigterm_can_tidy_up,
         what_the_shell_started_can_tidy_up_too,
+        what_the_shell_left_running_can_tidy_up_and_is_named,
         a_cancel_before_the_start_runs_nothing,
     ]
 }
@@ -59,6 +60,25 @@ fn what_the_shell_started_can_tidy_up_too() {
     );
     assert!(details["output"].as_str().unwrap().ends_with("bye\n"), "{details:?}");
     assert_eq!(details["processes_killed"], 0);
+}
+
+fn what_the_shell_left_running_can_tidy_up_and_is_named() {
+    let fixture = Fixture::new();
+    let left = "(trap 'echo bye; rm lock; exit' TERM; touch lock; while :; do sleep .05; done) & \
+                until test -e lock; do sleep .01; done; echo hi";
+    let result = fixture.result(left);
+    assert_eq!(result["exit_code"], 0);
+    // Between the two bash may say that its child was terminated.
+    let output = result["output"].as_str().unwrap();
+    assert!(output.starts_with("hi\n") && output.contains("bye\n"), "{output}");
+    assert!(!fixture.root.join("lock").exists());
+    let said = notice(&result);
+    assert!(said.contains("bash") && said.contains("nothing outlives its call"), "{said}");
+    // One that heeds nothing is ended all the same.
+    let result =
+        fixture.result("(trap '' TERM; exec sleep 300) >/dev/null 2>&1 & sleep .2; echo hi");
+    assert_eq!(result["output"], "hi\n");
+    assert!(notice(&result).starts_with("sleep, which the command left running"), "{result:?}");
 }
 
 fn a_cancel_before_the_start_runs_nothing() {

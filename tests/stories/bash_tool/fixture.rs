@@ -264,9 +264,18 @@ impl Collector {
         self.events.lock().unwrap().clone()
     }
 
+    /// Waits for a report of progress that ends with `cue`.
+    pub(crate) fn wait_for_progress(&self, cue: &str) {
+        self.wait_until(cue, |events| {
+            events.iter().any(
+                |event| matches!(event, Event::Progress { message, .. } if message.ends_with(cue)),
+            )
+        });
+    }
+
     /// Waits until the output so far contains `cue`.
     pub(crate) fn wait_for(&self, cue: &str) {
-        let seen = |events: &Vec<Event>| {
+        self.wait_until(cue, |events| {
             let output: Vec<u8> = events
                 .iter()
                 .filter_map(|event| match event {
@@ -276,7 +285,10 @@ impl Collector {
                 .flatten()
                 .collect();
             String::from_utf8_lossy(&output).contains(cue)
-        };
+        });
+    }
+
+    fn wait_until(&self, cue: &str, seen: impl Fn(&[Event]) -> bool) {
         let events = self.events.lock().unwrap();
         let (_events, timeout) =
             self.more.wait_timeout_while(events, TEST_TIMEOUT, |events| !seen(events)).unwrap();

@@ -1,12 +1,13 @@
 //! Commands that say nothing, and commands that wait for what nobody will give them.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use sandbox::Level;
 use serde_json::json;
-use tool_provider::{Category, Event};
+use tool_provider::{CancelToken, Category, Event};
 
-use super::fixture::{Answer, Fixture};
+use super::fixture::{Answer, Collector, Fixture};
 use crate::trials::{Need, Trial};
 
 pub(crate) fn trials() -> Vec<Trial> {
@@ -14,6 +15,7 @@ pub(crate) fn trials() -> Vec<Trial> {
         a_silent_command_is_reported_to_be_still_there_and_one_that_prints_is_not,
         a_timeout_says_who_waited_for_somebody_to_type
             needs [Need::Program("python3"), Need::Tracing],
+        a_command_that_waits_for_input_is_reported_while_it_waits needs [Need::Tracing],
     ]
 }
 
@@ -70,4 +72,14 @@ fn a_timeout_says_who_waited_for_somebody_to_type() {
     // That one program waits for another is no news.
     let piped = hint("sleep 300 | cat", ONCE);
     assert!(!piped.contains("waiting"), "{piped}");
+}
+
+fn a_command_that_waits_for_input_is_reported_while_it_waits() {
+    let fixture = Fixture::new();
+    let (collector, cancel) = (Arc::new(Collector::default()), CancelToken::new());
+    let arguments = json!({"command": "mkfifo p; cat p"});
+    let answer = fixture.start(arguments, collector.clone(), &cancel, None);
+    collector.wait_for_progress("cat waits for the other end of a named pipe");
+    cancel.cancel();
+    assert_eq!(answer.recv().unwrap().unwrap_err().category(), Category::Cancelled);
 }

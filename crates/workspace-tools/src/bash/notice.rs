@@ -157,14 +157,20 @@ pub(super) fn of_waiting(waiting: Waiting) -> String {
     }
 }
 
-/// Processes that outlived their shell.
-pub(super) fn of_leftovers(killed: u64) -> Option<String> {
-    let text = match killed {
-        0 => return None,
-        1 => "1 process that the command left running was".to_owned(),
-        many => format!("{many} processes that the command left running were"),
+/// Processes that outlived their shell, and the names of a few.
+pub(super) fn of_leftovers(ended: u64, programs: impl Iterator<Item = String>) -> Option<String> {
+    let names = programs.map(|program| name::shown(&program).into_owned()).collect::<Vec<_>>();
+    let names = names.join(", ");
+    let left = match (ended, names.is_empty()) {
+        (0, _) => return None,
+        (1, true) => "1 process that the command left running was".to_owned(),
+        (1, false) => format!("{names}, which the command left running, was"),
+        (many, true) => format!("{many} processes that the command left running were"),
+        (many, false) => format!("{many} processes that the command left running ({names}) were"),
     };
-    Some(format!("{text} ended: nothing outlives its call"))
+    Some(format!(
+        "{left} ended, as nothing outlives its call: start, use and stop it in one command"
+    ))
 }
 
 fn limits(facts: &Facts<'_>) -> Option<String> {

@@ -159,7 +159,10 @@ impl RunReport<'_> {
                 read_only_roots: &self.settings.policy.read_only_roots,
                 git_directory: git_directory.as_deref(),
             }));
-            notices.extend(notice::of_leftovers(end.processes_killed));
+            notices.extend(notice::of_leftovers(
+                end.processes_killed,
+                end.left_running().map(|program| program.to_string()),
+            ));
         }
         notices.extend(notice::of_full_output(self.finished.output.full.as_ref()));
         (!notices.is_empty()).then(|| notices.join("\n"))
@@ -187,10 +190,8 @@ impl RunReport<'_> {
             Err(lost) => format!("was sent {}; {lost}", signal.names().join(" and ")),
         };
         let waiting = self.finished.end.as_ref().ok().and_then(|end| end.waiting);
-        let hint = match waiting.map(notice::of_waiting) {
-            Some(waiting) => format!("{waiting}; {hint}"),
-            None => hint,
-        };
+        // More time would not help what waits for input.
+        let hint = waiting.map_or(hint, notice::of_waiting);
         let message = format!("the command was still running at {limit} and {how}");
         ToolError::timeout(self.alone(&message))
             .after_effects()

@@ -3,9 +3,11 @@
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
+use sandbox::{Waiting, WaitsOn};
 
 use super::utf8::unfinished_character;
 use tool_provider::{EmitError, Event, EventSink, OutputStream};
+use workspace_fs::text::name;
 
 /// How long one attempt to hand a piece over may take: a stop is served at least this often.
 const ATTEMPT: Duration = Duration::from_millis(20);
@@ -98,11 +100,28 @@ impl<'a> Delivery<'a> {
     /// Says that nothing was written for some time.
     pub(crate) fn quiet(&mut self, silence: Duration) {
         if self.state == State::Open && self.waiting.is_none() {
-            let message = format!("no output for {} s, still running", silence.as_secs());
-            let progress = Event::Progress { message, fraction: None };
-            // A full window means that there is enough to look at.
-            let _ = self.sink.emit_until(progress, Some(Instant::now() + ATTEMPT));
+            self.progress(format!("no output for {} s, still running", silence.as_secs()));
         }
+    }
+
+    /// Says what the command waits for.
+    pub(crate) fn waits(&mut self, waiting: Waiting) {
+        if self.state == State::Open && self.waiting.is_none() {
+            let program = waiting.program();
+            let program = name::shown(&program);
+            self.progress(match waiting.on {
+                WaitsOn::Terminal => {
+                    format!("{program} waits for somebody to type, and nobody can")
+                }
+                WaitsOn::NamedPipe => format!("{program} waits for the other end of a named pipe"),
+            });
+        }
+    }
+
+    fn progress(&self, message: String) {
+        let progress = Event::Progress { message, fraction: None };
+        // A full window means that there is enough to look at.
+        let _ = self.sink.emit_until(progress, Some(Instant::now() + ATTEMPT));
     }
 
     /// Stops waiting for the sink.

@@ -24,6 +24,12 @@ const CANCEL_GRACE: Duration = Duration::from_millis(500);
 /// How long a process that has closed its output may take to end, before it counts as left behind.
 const SETTLE: Duration = Duration::from_millis(30);
 
+/// How long what a command left running may take to clean up; the supervisor sees to it.
+const CLEAN_UP: Duration = Duration::from_secs(2);
+
+/// After how much silence a command is looked at for what it waits for, and how often.
+const LOOK: Duration = Duration::from_secs(3);
+
 /// How long after SIGKILL the kernel may take to take every process away.
 const REAPING: Duration = Duration::from_secs(5);
 
@@ -60,12 +66,13 @@ struct Silence {
     since: Instant,
     report_every: Duration,
     report_at: Instant,
+    look_at: Instant,
 }
 
 impl Silence {
     fn begin(report_every: Duration) -> Self {
         let since = Instant::now();
-        Self { since, report_every, report_at: since + report_every }
+        Self { since, report_every, report_at: since + report_every, look_at: since + LOOK }
     }
 }
 
@@ -78,6 +85,8 @@ enum Shell {
         /// When nothing is waited for any more, because nothing can be added to the output.
         settle_at: Option<Instant>,
     },
+    /// It has ended, and what it left behind was asked to end.
+    CleaningUp,
     /// It has ended, and nothing is waited for any more.
     Settled,
 }
@@ -230,6 +239,7 @@ impl<'a> Pump<'a> {
             if cause == StopCause::Cancelled {
                 self.stop = Some(Stop { cause, signal: StopSignal::None, kill_at: now });
             }
+            // `settle` ends what is left at once.
             return;
         }
         let sent = !grace.is_zero() && self.running.signal(Signal::TERM.as_raw()).is_ok();
@@ -255,16 +265,31 @@ impl<'a> Pump<'a> {
     /// Once the shell has ended, what it left behind is waited for only as long as it can still add
     /// to the output and the call has the time. Where SIGTERM was sent it has the whole grace.
     fn settle(&mut self) {
-        let Shell::Exited { settle_at } = self.shell else { return };
+        let settle_at = match self.shell {
+            Shell::Running | Shell::Settled => return,
+            Shell::CleaningUp => None,
+            Shell::Exited { settle_at } => settle_at,
+        };
         if self.end.is_some() || self.stop.is_some_and(|stop| stop.signal != StopSignal::None) {
+            return;
+        }
+        if self.is_in_a_hurry() {
+            self.shell = Shell::Settled;
+            self.end_everything();
+            return;
+        }
+        if self.shell == Shell::CleaningUp {
             return;
         }
         let now = Instant::now();
         let mute = self.channels.iter().all(|channel| channel.pipe().is_none());
         let settle_at = if mute { settle_at.or(Some(now + SETTLE)) } else { None };
-        if self.is_in_a_hurry() || settle_at.is_some_and(|at| now >= at) {
-            self.shell = Shell::Settled;
-            self.end_everything();
+        if settle_at.is_some_and(|at| now >= at) {
+            self.shell = Shell::CleaningUp;
+            self.give_up_at = Some(now + CLEAN_UP + REAPING);
+            if let Err(error) = self.running.finish() {
+                tracing::error!(%error, "cannot tell the supervisor to finish a call");
+            }
         } else {
             self.shell = Shell::Exited { settle_at };
         }
@@ -325,12 +350,14 @@ impl<'a> Pump<'a> {
     fn poll_timeout(&self) -> Timespec {
         let now = Instant::now();
         let due = match (self.stop, self.shell) {
+            (None, Shell::CleaningUp) => Some(self.budget.time_up),
             _ if self.give_up_at.is_some() => self.give_up_at,
             (Some(stop), _) if stop.signal == StopSignal::Terminate => Some(stop.kill_at),
             (None, Shell::Exited { settle_at: Some(at) }) => Some(at),
             _ => Some(self.budget.time_up),
         };
-        let report_at = self.may_report_silence().then_some(self.silence.report_at);
+        let silence = self.silence.report_at.min(self.silence.look_at);
+        let report_at = self.may_report_silence().then_some(silence);
         let soonest = [due, self.flush_at, report_at].into_iter().flatten().min();
         let mut timeout = soonest.map_or(COALESCE, |due| due.saturating_duration_since(now));
         if self.delivery.is_waiting() || (self.end.is_some() && self.may_pass()) {
@@ -406,9 +433,17 @@ impl<'a> Pump<'a> {
 
     fn report_silence_when_due(&mut self) {
         let now = Instant::now();
-        if now >= self.silence.report_at && self.may_report_silence() {
+        if !self.may_report_silence() {
+            return;
+        }
+        if now >= self.silence.report_at {
             self.silence.report_at = now + self.silence.report_every;
             self.delivery.quiet(now - self.silence.since);
+        }
+        if now >= self.silence.look_at {
+            self.silence.look_at = now + LOOK.max(self.silence.report_every);
+            // A supervisor that is gone shows in the report.
+            let _ = self.running.look();
         }
     }
 
@@ -427,7 +462,14 @@ impl<'a> Pump<'a> {
     fn take_report(&mut self) {
         match self.running.try_wait() {
             Ok(Some(report)) => self.end = Some(Ok(report)),
-            Ok(None) => {}
+            Ok(None) => {
+                let waiting = self.running.take_waiting();
+                if let Some(waiting) = waiting
+                    && self.may_report_silence()
+                {
+                    self.delivery.waits(waiting);
+                }
+            }
             Err(lost) => self.end = Some(Err(lost.into())),
         }
     }
