@@ -25,6 +25,7 @@ mod permit;
 mod replace;
 mod resolve;
 mod roots;
+mod same_tail;
 mod session;
 mod stat;
 mod state;

@@ -383,6 +383,31 @@ fn a_name_that_reads_the_same_is_offered_so_that_it_can_be_given_back() {
 }
 
 #[test]
+fn a_path_that_lacks_its_first_directories_is_found_by_its_end() {
+    let fixture = Fixture::new();
+    let write = |path: &str| {
+        let path = fixture.base.join("one").join(path);
+        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+        std::fs::write(path, "").unwrap();
+    };
+    write("internal/agent/tools/x.go");
+    write("other/x.go");
+    assert_eq!(fixture.hint("agent/tools/x.go"), "did you mean internal/agent/tools/x.go?");
+    assert_eq!(fixture.hint("lib/tools/x.go"), "did you mean internal/agent/tools/x.go?");
+    assert_eq!(fixture.hint("tools"), "did you mean internal/agent/tools?");
+    let absolute = fixture.path("one/agent/tools/x.go");
+    assert_eq!(fixture.hint(&absolute), "did you mean /one/internal/agent/tools/x.go?");
+    assert_eq!(fixture.hint("x.go"), "did you mean internal/agent/tools/x.go or other/x.go?");
+    // The same name alone says too little of a path with several.
+    assert!(fixture.hint("none/x.go").starts_with("glob finds it"));
+    // So many that none is likely.
+    for number in 0..5 {
+        write(&format!("many/{number}/mod.rs"));
+    }
+    assert!(fixture.hint("mod.rs").starts_with("glob finds it"));
+}
+
+#[test]
 fn pipes_sockets_devices_and_directories_answer_at_once() {
     let fixture = Fixture::new();
     let fifo = fixture.base.join("one/p");

@@ -1,5 +1,6 @@
 //! Which entries of a tree are looked at.
 
+use std::borrow::Cow;
 use std::fmt;
 use std::sync::Arc;
 
@@ -119,6 +120,31 @@ pub struct PathGlob {
     last: LastPart,
 }
 
+/// A glob as a line of a `.gitignore`, in its two parts.
+struct Line<'a> {
+    negation: &'static str,
+    plain: Cow<'a, str>,
+}
+
+impl<'a> Line<'a> {
+    fn of(text: &'a str) -> Result<Self, GlobError> {
+        let (negation, plain) = match text.strip_prefix('!') {
+            Some(plain) => ("!", plain),
+            None => ("", text),
+        };
+        let plain = plain.strip_prefix("./").unwrap_or(plain);
+        if plain.is_empty() {
+            return Err(GlobError::Empty);
+        }
+        let plain = match plain.ends_with('/') && negation.is_empty() {
+            // A directory is asked for what is in it.
+            true => Cow::Owned(format!("{plain}**")),
+            false => Cow::Borrowed(plain),
+        };
+        Ok(Self { negation, plain })
+    }
+}
+
 #[derive(Clone)]
 enum Part {
     One(Arc<GlobMatcher>),
@@ -140,47 +166,61 @@ impl PathGlob {
     /// # Errors
     /// Where it is none.
     pub fn new(text: &str) -> Result<Self, GlobError> {
-        if text.len() > MOST_GLOB {
-            return Err(GlobError::TooLong(text.len()));
+        Self::any(&[text])
+    }
+
+    /// What at least one of these globs is about. Of those with a leading `!` and those without, the
+    /// last one that matches decides.
+    ///
+    /// # Errors
+    /// Where one of them is none.
+    pub fn any<T: AsRef<str>>(texts: &[T]) -> Result<Self, GlobError> {
+        let bytes = texts.iter().map(|text| text.as_ref().len()).sum();
+        if bytes > MOST_GLOB {
+            return Err(GlobError::TooLong(bytes));
         }
-        let (negation, plain) = match text.strip_prefix('!') {
-            Some(plain) => ("!", plain),
-            None => ("", text),
-        };
-        let mut plain = plain.strip_prefix("./").unwrap_or(plain).to_owned();
-        if plain.ends_with('/') && negation.is_empty() {
-            // A directory is asked for what is in it.
-            plain.push_str("**");
-        }
-        if plain.is_empty() {
-            return Err(GlobError::Empty);
-        }
-        let parts: Vec<&str> = plain.split('/').collect();
-        if parts.len() > MOST_PARTS {
-            return Err(GlobError::TooDeep(parts.len()));
-        }
-        if parts.contains(&"..") {
-            return Err(GlobError::StepsUp);
-        }
-        // Otherwise it would be read as a comment.
-        let escape = if negation.is_empty() && plain.starts_with('#') { "\\" } else { "" };
         let mut builder = OverrideBuilder::new("");
-        let added = builder.add(&format!("{negation}{escape}{plain}"));
-        added.map_err(|error| GlobError::Syntax(reason(&error)))?;
-        let matcher = builder.build().map_err(|error| GlobError::Syntax(reason(&error)))?;
-        let last = match parts.last() {
-            Some(last) if last.chars().any(char::is_alphanumeric) => LastPart::Names,
-            _ => LastPart::Anything,
-        };
-        // A brace can hold slashes of its own; then parts are no parts.
-        let is_split = parts.len() > 1 && negation.is_empty() && parts.iter().all(|p| is_whole(p));
-        let parts: &[&str] = match parts.split_first() {
-            Some((&"", rest)) => rest,
-            _ => &parts,
-        };
-        let directories = if is_split { spelt_directories(parts)? } else { GlobSet::empty() };
-        let way = if is_split { Some(way(parts)?) } else { None };
-        Ok(Self { matcher, directories, way, last })
+        let mut directories = GlobSetBuilder::new();
+        let mut all_parts = 0;
+        let (mut ways, mut last) = (Vec::new(), LastPart::Names);
+        for text in texts {
+            let Line { negation, plain } = Line::of(text.as_ref())?;
+            let parts: Vec<&str> = plain.split('/').collect();
+            all_parts += parts.len();
+            if all_parts > MOST_PARTS {
+                return Err(GlobError::TooDeep(all_parts));
+            }
+            if parts.contains(&"..") {
+                return Err(GlobError::StepsUp);
+            }
+            // Otherwise it would be read as a comment.
+            let escape = if negation.is_empty() && plain.starts_with('#') { "\\" } else { "" };
+            let added = builder.add(&format!("{negation}{escape}{plain}"));
+            added.map_err(|error| GlobError::Syntax(reason(&error)))?;
+            if !parts.last().is_some_and(|last| last.chars().any(char::is_alphanumeric)) {
+                last = LastPart::Anything;
+            }
+            // A brace can hold slashes of its own; then parts are no parts.
+            let is_split =
+                parts.len() > 1 && negation.is_empty() && parts.iter().all(|p| is_whole(p));
+            let parts: &[&str] = match parts.split_first() {
+                Some((&"", rest)) => rest,
+                _ => &parts,
+            };
+            ways.push(if is_split { Some(way(parts)?) } else { None });
+            if is_split {
+                add_spelt(&mut directories, parts)?;
+            }
+        }
+        let syntax = |error: globset::Error| GlobError::Syntax(error.kind().to_string());
+        // Of several, each may lead elsewhere.
+        let way = if let [way] = ways.as_mut_slice() { way.take() } else { None };
+        Ok(Self {
+            matcher: builder.build().map_err(|error| GlobError::Syntax(reason(&error)))?,
+            directories: directories.build().map_err(syntax)?,
+            way,
+            last,
+        })
     }
 
     /// Whether the glob is about the file at this path from the walk's start, or, with a slash at the
@@ -247,15 +287,14 @@ fn is_spelt(part: &str) -> bool {
     !part.is_empty() && !part.contains(['*', '?', '[', '{', '\\'])
 }
 
-/// The directories that a glob spells out, each with what leads to it.
-fn spelt_directories(parts: &[&str]) -> Result<GlobSet, GlobError> {
-    let mut set = GlobSetBuilder::new();
+/// Adds the directories that a glob spells out, each with what leads to it.
+fn add_spelt(set: &mut GlobSetBuilder, parts: &[&str]) -> Result<(), GlobError> {
     for end in 1..parts.len() {
         if is_spelt(parts[end - 1]) {
             set.add(glob(&parts[..end].join("/"))?);
         }
     }
-    set.build().map_err(|error| GlobError::Syntax(error.kind().to_string()))
+    Ok(())
 }
 
 fn way(parts: &[&str]) -> Result<Vec<Part>, GlobError> {
