@@ -105,7 +105,7 @@ fn searches() -> Vec<Search> {
     let grep = |name, pattern: &str, limit, taken, also| Search {
         name,
         tool: "grep",
-        call: json!({ "pattern": pattern, "limit": limit }),
+        call: json!({ "pattern": pattern, "limit": limit, "max_per_file": limit }),
         peers: vec![
             (Peer::searching(pattern, Order::Path, taken), Some(MOST_OF_SORTED)),
             (Peer::searching(pattern, Order::Any, taken), Some(MOST_OF_UNSORTED)),
@@ -314,6 +314,13 @@ fn run(tool: &dyn Tool<Files>, files: &Files, arguments: &Payload, start: Instan
     };
     let result = tool.run(arguments, &context).unwrap();
     let took = start.elapsed();
-    let list = ["matches", "paths"].iter().find_map(|name| result.get(*name)?.as_array());
-    Answer { took, first: sink.1.into_inner().unwrap(), found: list.map_or(0, Vec::len) }
+    let found = match (result.get("hits"), result.get("found")) {
+        (Some(hits), _) => {
+            let lines = hits.as_str().unwrap().lines();
+            lines.filter(|line| line.starts_with(|c: char| c.is_ascii_digit())).count()
+        }
+        (None, Some(names)) => names.as_array().unwrap().len(),
+        (None, None) => 0,
+    };
+    Answer { took, first: sink.1.into_inner().unwrap(), found }
 }

@@ -15,6 +15,7 @@ use tool_provider::grpc::{ClientError, Failure, InvokeItem, ToolClient};
 use tool_provider::{Call, Event, Payload};
 use workspace_tools::bash::spec::{EXIT_CODE, SIGNAL};
 use workspace_tools::field::{FILE, NOTICE};
+use workspace_tools::grep::spec::NEXT_OFFSET;
 
 /// For whom a call's events are written.
 #[derive(Clone, Copy, PartialEq)]
@@ -150,6 +151,21 @@ impl Shown {
             let view = client.render("json", bytes).await?;
             // The notice is part of what was rendered.
             return self.output.print(&self.output.painter().view(&view));
+        }
+        match self.hits.left_out() {
+            0 => {}
+            count => {
+                let most = "--max-per-file lists more of a file";
+                self.output.note(
+                    "note",
+                    Ink::Cyan,
+                    &format!("{count} matches are left out; {most}"),
+                );
+            }
+        }
+        if let Some(next) = NEXT_OFFSET.get(result) {
+            let more = format!("there is more; --offset {next} goes on, --limit lists more");
+            self.output.note("note", Ink::Cyan, &more);
         }
         if let Some(notice) = NOTICE.get(result) {
             self.output.note("note", Ink::Cyan, notice);

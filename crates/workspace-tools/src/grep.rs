@@ -4,6 +4,7 @@ mod arguments;
 mod collect;
 mod compile;
 mod expression;
+mod headings;
 mod interruptible;
 mod matcher;
 mod notice;
@@ -18,21 +19,23 @@ pub mod spec;
 use crate::classify::Classify as _;
 use std::num::NonZero;
 
-use super::field::NOTICE;
+use super::field::{Details, NOTICE};
 use super::prefix::Prefix;
 use crate::change;
 use crate::{Context, Files};
-use arguments::{Arguments, HERE};
+use arguments::{Arguments, Around, DEFAULT_PER_FILE};
 use collect::{Hits, Lines, SearchLimits};
+use headings::Gaps;
 use notice::SearchReport;
-use report::{Full, Listed, Pages};
+use report::{Full, Layout, Listed, Pages};
 use search::Search;
 use tool_provider::view::View;
 use tool_provider::{Payload, Tool, ToolError, ToolSpec};
+use workspace_fs::text::name;
 use workspace_fs::tree::{
     self, Counts, Named, Options, Selection, Skip, Start, StopCondition, StopReason,
 };
-use workspace_fs::{Action, PathArgument};
+use workspace_fs::{Action, FileKind, PathArgument, Target};
 
 /// The tool.
 #[derive(Debug)]
@@ -52,14 +55,18 @@ impl Tool<Files> for Grep {
     }
 
     fn run(&self, arguments: &Payload, context: &Context<'_>) -> Result<Payload, ToolError> {
-        let arguments = Arguments::of(arguments)?;
+        let arguments = Arguments::of(arguments, exists(context))?;
         let pattern = arguments.wanted.compile(context)?;
         let start = start(&arguments, context)?;
         // One more than the page holds shows whether there is more.
         let page = arguments.page;
         let want = page.offset.saturating_add(page.limit).saturating_add(1);
         let lines = if arguments.wanted.multiline { Lines::Many } else { Lines::One };
-        let limits = SearchLimits { mode: arguments.mode, lines, skip: 0, want };
+        let most_per_file = arguments.most_per_file.unwrap_or(match start.kind() {
+            FileKind::Directory => DEFAULT_PER_FILE,
+            _ => usize::MAX,
+        });
+        let limits = SearchLimits { mode: arguments.mode, lines, skip: 0, want, most_per_file };
         let secrets = context.secrets.clone();
         let search = Search { pattern, around: arguments.around, limits, secrets };
         let cancelled = || context.cancel.is_cancelled();
@@ -75,7 +82,13 @@ impl Tool<Files> for Grep {
             search_one(&start, path, &search, until)
         };
         let prefix = Prefix::of(arguments.path);
-        let mut pages = Pages::new(context, prefix, arguments.mode, page, &mut again);
+        let gaps = match arguments.around == Around::default() {
+            true => Gaps::Silent,
+            false => Gaps::Marked,
+        };
+        let (mode, details) = (arguments.mode, arguments.details);
+        let layout = Layout { mode, details, gaps, page, most_per_file };
+        let mut pages = Pages::new(context, prefix, layout, &mut again);
         let options = Options { want, threads: None };
         let summary = tree::walk(&start, &arguments.selection, &search, options, until, &mut pages)
             .map_err(|error| ToolError::from_io("start a search", arguments.path, error))?;
@@ -95,14 +108,24 @@ impl Tool<Files> for Grep {
             SearchOutcome::Full(full) => full.counts,
             SearchOutcome::Stopped(_) | SearchOutcome::All => summary.counts,
         };
-        if let (SearchOutcome::Stopped(_), true) = (&outcome, listed.list.is_empty()) {
+        if let (SearchOutcome::Stopped(_), true) = (&outcome, listed.count == 0) {
             return Err(nothing_in_time(counts));
         }
-        Ok(result(listed, &arguments, &outcome, counts, &summary.named))
+        let start = start.kind();
+        let report = SearchReport {
+            listed: &listed,
+            arguments: &arguments,
+            outcome: &outcome,
+            counts,
+            named: &summary.named,
+            start,
+        };
+        let notice = report.notice();
+        Ok(result(listed, &arguments, &outcome, counts, notice))
     }
 
     fn preview(&self, arguments: &Payload, context: &Context<'_>) -> Result<View, ToolError> {
-        let parsed = Arguments::of(arguments)?;
+        let parsed = Arguments::of(arguments, exists(context))?;
         parsed.wanted.compile(context)?;
         Ok(match start(&parsed, context) {
             Ok(_) => self.render_call(arguments),
@@ -127,6 +150,17 @@ enum SearchOutcome {
     Full(Full),
     /// Time was up; everything before this path was searched.
     Stopped(Option<Vec<u8>>),
+}
+
+/// Whether something is at a name from a start.
+fn exists(context: &Context<'_>) -> impl Fn(&str, &str) -> bool {
+    |start, name| {
+        let text =
+            name::encode(&[&*name::decode(start), b"/", name.as_bytes()].concat()).into_owned();
+        let path = PathArgument { text: &text, working_directory: context.working_directory };
+        let resolved = context.state.workspace.locate(path, Action::Read);
+        resolved.is_ok_and(|resolved| matches!(resolved.target, Target::Found { .. }))
+    }
 }
 
 fn start(arguments: &Arguments<'_>, context: &Context<'_>) -> Result<Start, ToolError> {
@@ -173,29 +207,24 @@ fn result(
     arguments: &Arguments<'_>,
     outcome: &SearchOutcome,
     counts: Counts,
-    named: &Named,
+    notice: Option<String>,
 ) -> Payload {
-    let next = arguments.page.offset.saturating_add(listed.list.len());
-    let notice = SearchReport { listed: &listed, arguments, outcome, counts, named, next }.notice();
     let mut payload = Payload::new();
     let to = &mut payload;
-    spec::PATTERN.put(to, arguments.wanted.pattern);
-    if arguments.path != HERE {
-        spec::START.put(to, arguments.path);
+    listed.put(to);
+    if matches!(outcome, SearchOutcome::Full(_)) {
+        spec::NEXT_OFFSET.put(to, arguments.page.offset.saturating_add(listed.count));
     }
-    listed.field().put(to, std::mem::take(&mut listed.list));
-    spec::TRUNCATED.put(to, !matches!(outcome, SearchOutcome::All));
-    match outcome {
-        SearchOutcome::All => spec::TOTAL_MATCHES.put(to, listed.matches),
-        SearchOutcome::Full(_) => spec::NEXT_OFFSET.put(to, next),
-        SearchOutcome::Stopped(_) => {}
+    if arguments.details == Details::All {
+        let total = listed.matches.filter(|_| matches!(outcome, SearchOutcome::All));
+        spec::TOTAL_MATCHES.put_some(to, total);
+        spec::FILES_SEARCHED.put(to, counts.searched);
+        let mut skipped = Payload::new();
+        spec::BINARY.put(&mut skipped, counts.skipped(Skip::Binary));
+        spec::TOO_LARGE.put(&mut skipped, counts.skipped(Skip::TooLarge));
+        spec::UNREADABLE.put(&mut skipped, counts.skipped(Skip::Unreadable));
+        spec::SKIPPED.put(to, skipped);
     }
-    spec::FILES_SEARCHED.put(to, counts.searched);
-    let mut skipped = Payload::new();
-    spec::BINARY.put(&mut skipped, counts.skipped(Skip::Binary));
-    spec::TOO_LARGE.put(&mut skipped, counts.skipped(Skip::TooLarge));
-    spec::UNREADABLE.put(&mut skipped, counts.skipped(Skip::Unreadable));
-    spec::SKIPPED.put(to, skipped);
     NOTICE.put_some(to, notice);
     payload
 }

@@ -24,6 +24,7 @@ mod language;
 mod lock_wait;
 mod prefix;
 mod sessions;
+mod wildcards;
 
 pub use bash::{Bash, BashSettings};
 pub use edit_file::EditFile;

@@ -1,7 +1,8 @@
 //! What a search found, as it is found.
 //!
-//! The pieces of a running search and its result have one shape, so a hit that was shown when it was
-//! found is not shown again with the result. Fields that are missing are passed over.
+//! The pieces of a running search hold all that its result does, with marks and sizes beside it, so a
+//! result that is text has nothing left to show. A hit that was shown when it was found is not shown
+//! again with a result of the same form. Fields that are missing are passed over.
 
 use std::collections::HashSet;
 
@@ -12,8 +13,8 @@ use tool_provider::Payload;
 use workspace_tools::field::{Field, List, Whole, path_of};
 use workspace_tools::glob::spec::{KIND, PATHS};
 use workspace_tools::grep::spec::{
-    COLUMN, COUNT, COUNTS, FILES, HIGHLIGHT, LINE, LINES_AFTER, LINES_BEFORE, MATCHES, TEXT,
-    text_of,
+    COLUMN, COUNT, COUNTS, FILES, HIGHLIGHT, LINE, LINES_AFTER, LINES_BEFORE, MATCHES,
+    MORE_IN_FILE, TEXT, text_of,
 };
 
 /// How hits are laid out.
@@ -28,6 +29,9 @@ pub(crate) enum Layout {
 /// The lists of a payload that hold hits.
 const LISTS: [Field<List>; 4] = [MATCHES, FILES, COUNTS, PATHS];
 
+/// The tools whose results these are. One that found nothing may have none of the lists.
+const TOOLS: [&str; 2] = ["grep", "glob"];
+
 /// The hits of one call.
 pub(crate) struct Hits {
     painter: Painter,
@@ -38,6 +42,8 @@ pub(crate) struct Hits {
     last: Option<(String, u64)>,
     /// Whether lines around hits were asked for, so that gaps between them have to be seen.
     context: Context,
+    /// Hits that are not listed of the files that have too many.
+    left_out: u64,
 }
 
 #[derive(Clone, Copy, PartialEq)]
@@ -48,12 +54,28 @@ enum Context {
 
 impl Hits {
     pub(crate) fn new(painter: Painter, layout: Layout) -> Self {
-        Self { painter, layout, seen: HashSet::new(), last: None, context: Context::None }
+        Self {
+            painter,
+            layout,
+            seen: HashSet::new(),
+            last: None,
+            context: Context::None,
+            left_out: 0,
+        }
     }
 
     /// Whether a payload is one of a search.
     pub(crate) fn are_in(payload: &Payload) -> bool {
         LISTS.iter().any(|list| list.get(payload).is_some())
+            || payload.get("tool").is_some_and(|tool| TOOLS.iter().any(|name| tool == name))
+    }
+
+    /// How many hits are not listed and were not said to be among what was shown.
+    pub(crate) fn left_out(&self) -> u64 {
+        match self.layout {
+            Layout::Headings => 0,
+            Layout::Lines => self.left_out,
+        }
     }
 
     /// The hits of a payload that have not been shown yet, as lines of text.
@@ -104,6 +126,14 @@ impl Hits {
         };
         for (line, content) in (line..until).zip(&hit.after) {
             self.context_line(text, hit.path, line, content);
+        }
+        if let Some(more) = hit.more {
+            self.left_out = self.left_out.saturating_add(more);
+            if self.layout == Layout::Headings {
+                let more = format!("… {more} more in this file");
+                text.push_str(&self.painter.paint.ink(Ink::Dim, &more));
+                text.push('\n');
+            }
         }
     }
 
@@ -220,6 +250,8 @@ struct Match<'a> {
     before: Vec<&'a str>,
     after: Vec<&'a str>,
     span: Option<Span>,
+    /// How many of its file are not listed behind it.
+    more: Option<u64>,
 }
 
 /// Where in a text something was found, in bytes.
@@ -242,6 +274,7 @@ impl<'a> Match<'a> {
             before: texts(hit.get(LINES_BEFORE.name)),
             after: texts(hit.get(LINES_AFTER.name)),
             span: span(hit, text),
+            more: number(MORE_IN_FILE),
         })
     }
 
@@ -340,6 +373,18 @@ mod tests {
             shown(Layout::Lines, &payloads),
             "a-1-1\na:2:hit 2\na-3-3\na:4:hit 4\na-5-5\n--\na-8-8\na:9:hit 9\n"
         );
+    }
+
+    #[test]
+    fn what_a_file_has_beyond_is_said() {
+        let hit = json!({"path": "a", "line": 2, "column": 1, "text": "hit", "more_in_file": 74});
+        let payloads = [
+            json!({"matches": [hit]}),
+            json!({"tool": "grep", "hits": "a\n2:hit\n… 74 more in this file"}),
+        ];
+        assert_eq!(shown(Layout::Headings, &payloads), "a\n2:hit\n… 74 more in this file\n");
+        assert_eq!(shown(Layout::Lines, &payloads), "a:2:hit\n");
+        assert!(Hits::are_in(payloads[1].as_object().unwrap()));
     }
 
     #[test]

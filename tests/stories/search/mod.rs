@@ -33,7 +33,13 @@ struct Searched {
 }
 
 impl Searched {
+    /// In the form for programs, with all hits of each file.
     async fn of(fixture: &mut Fixture, tool: &str, arguments: Value) -> Self {
+        let mut arguments = arguments;
+        arguments["details"] = true.into();
+        if tool == "grep" {
+            arguments["max_per_file"] = 1_000_000.into();
+        }
         let asked = arguments.to_string();
         let (events, outcome) = fixture.call(tool, arguments).await;
         let result = outcome.unwrap_or_else(|failure| panic!("{tool} {asked}: {failure:?}"));
@@ -67,6 +73,11 @@ fn paths_in(list: &Value) -> Vec<String> {
 /// The paths that grep finds a pattern in.
 async fn grep(fixture: &mut Fixture, arguments: Value) -> Vec<String> {
     Searched::of(fixture, "grep", arguments).await.paths("matches")
+}
+
+/// What a model reads of a search.
+async fn read(fixture: &mut Fixture, tool: &str, arguments: Value) -> Payload {
+    fixture.call(tool, arguments).await.1.unwrap()
 }
 
 /// The paths that glob finds.

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use serde_json::{Value, json};
 
-use super::{Searched, tree};
+use super::{Searched, read, tree};
 use crate::harness::Fixture;
 use crate::trials::Trial;
 
@@ -13,6 +13,7 @@ pub(crate) fn trials() -> Vec<Trial> {
         pages_make_the_whole,
         totals_are_exact_or_absent,
         lines_around_a_hit_and_long_lines,
+        a_model_reads_text_and_a_host_shows_objects,
         results_are_shown_to_people,
     ]
 }
@@ -46,7 +47,6 @@ async fn pages_make_the_whole() {
                 assert!(items.len() <= limit);
                 all.extend(items.iter().cloned());
                 let next = page.result.get("next_offset");
-                assert_eq!(page.result["truncated"], json!(next.is_some()));
                 match next {
                     Some(next) => assert_eq!(*next, json!(all.len()), "{tool} {arguments}"),
                     None => break,
@@ -86,7 +86,7 @@ async fn totals_are_exact_or_absent() {
     assert_eq!((rest.paths("matches").len(), &rest.result["total_matches"]), (2, &json!(6)));
     let part = Searched::of(&mut fixture, "grep", json!({"pattern": "hit", "limit": 3})).await;
     assert_eq!(part.result.get("total_matches"), None);
-    assert_eq!((&part.result["truncated"], &part.result["next_offset"]), (&json!(true), &json!(3)));
+    assert_eq!(part.result["next_offset"], 3);
     let counts =
         Searched::of(&mut fixture, "grep", json!({"pattern": "hit", "mode": "count"})).await;
     assert_eq!(
@@ -125,6 +125,52 @@ async fn lines_around_a_hit_and_long_lines() {
         [0, 1].map(|at| usize::try_from(hit["highlight"][at].as_u64().unwrap()).unwrap());
     let marked: String = text.chars().skip(start).take(end - start).collect();
     assert_eq!(marked, "hit");
+    fixture.end().await;
+}
+
+/// A result is the text that a model reads, the partial results before it the objects that a host shows,
+/// and both hold the same.
+async fn a_model_reads_text_and_a_host_shows_objects() {
+    let mut fixture = Fixture::configured().await;
+    std::fs::create_dir(fixture.path("src")).unwrap();
+    fixture.write("src/a.rs", "one\nlet x = 1;\nthree\n".repeat(30));
+    fixture.write("b", "let");
+    let with_more = format!(
+        "b\n1:let\n\nsrc/a.rs\n{}… 10 more in this file",
+        (0..20).map(|n| format!("{}:let x = 1;\n", 2 + 3 * n)).collect::<String>()
+    );
+    for (tool, arguments, expected, shown) in [
+        (
+            "grep",
+            json!({"pattern": "let"}),
+            json!({"tool": "grep", "hits": with_more}),
+            &["src/a.rs", "let x = 1;", "59", "10 more in this file"][..],
+        ),
+        (
+            "grep",
+            json!({"pattern": "let", "context": 1, "limit": 2}),
+            json!({"tool": "grep", "hits": "b\n1:let\n\nsrc/a.rs\n1-one\n2:let x = 1;\n3-three", "next_offset": 2}),
+            &["src/a.rs", "three", "2 matches in 2 files and more"],
+        ),
+        (
+            "grep",
+            json!({"pattern": "let", "mode": "count"}),
+            json!({"tool": "grep", "file_counts": "b:1\nsrc/a.rs:30"}),
+            &["src/a.rs: 30"],
+        ),
+        (
+            "glob",
+            json!({"pattern": "*", "kind": "directory"}),
+            json!({"tool": "glob", "found": ["src/"]}),
+            &["src/"],
+        ),
+    ] {
+        let result = read(&mut fixture, tool, arguments.clone()).await;
+        assert_eq!(json!(result), expected, "{tool} {arguments}");
+        let stored = serde_json::to_vec(&result).unwrap();
+        let view = format!("{:?}", fixture.client.render("json", stored).await.unwrap());
+        assert!(shown.iter().all(|part| view.contains(part)), "{view}");
+    }
     fixture.end().await;
 }
 

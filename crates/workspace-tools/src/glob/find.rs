@@ -21,6 +21,8 @@ pub(super) enum Sort {
     Path,
     /// The newest first; of equal ones by path.
     Modified,
+    /// The largest file first; of equal ones, and of what has no size, by path.
+    Size,
 }
 
 /// Which part of the list a result holds.
@@ -39,8 +41,8 @@ impl Page {
 
 /// A search, as meant.
 pub(super) struct Search<'a> {
-    /// Where it starts, and what the caller calls that; nothing where there is no such directory.
-    pub(super) start: Option<(&'a Start, &'a str)>,
+    /// Where it starts, and what the caller calls that; else why there is no such directory.
+    pub(super) start: Result<(&'a Start, &'a str), &'a str>,
     pub(super) selection: Selection,
     pub(super) glob: &'a PathGlob,
     pub(super) kinds: Kinds,
@@ -55,20 +57,24 @@ impl Search<'_> {
     /// `cancelled`, and `timeout` where nothing was found in time. What was found until then is
     /// reported before.
     pub(super) fn run(&self, context: &Context<'_>) -> Result<Outcome, ToolError> {
-        let Some((start, text)) = self.start else {
-            return Ok(Outcome {
-                paths: Vec::new(),
-                more: More::Nothing,
-                total: Some(0),
-                counts: Counts::default(),
-                unreadable: Vec::new(),
-            });
+        let (start, text) = match self.start {
+            Ok(start) => start,
+            Err(why) => {
+                return Ok(Outcome {
+                    no_start: Some(why.to_owned()),
+                    paths: Vec::new(),
+                    more: More::Nothing,
+                    total: Some(0),
+                    counts: Counts::default(),
+                    unreadable: Vec::new(),
+                });
+            }
         };
         let prefix = Prefix::of(text);
         let visitor = Matches { glob: self.glob, kinds: self.kinds };
         let want = match self.sort {
             Sort::Path => self.page.end().saturating_add(1),
-            Sort::Modified => usize::MAX,
+            Sort::Modified | Sort::Size => usize::MAX,
         };
         let cancelled = || context.cancel.is_cancelled();
         let until = StopCondition { cancelled: &cancelled, deadline: context.search_deadline() };
@@ -80,7 +86,7 @@ impl Search<'_> {
         let Listed { paths, left_out } = list.finish();
         let next = self.page.offset.saturating_add(paths.len());
         let more = match (summary.stop_reason, self.sort) {
-            (StopReason::Stopped, Sort::Modified) => More::Unknown(None),
+            (StopReason::Stopped, Sort::Modified | Sort::Size) => More::Unknown(None),
             _ if left_out > 0 => More::From(next),
             (StopReason::Stopped, Sort::Path) => More::Unknown(Some(next)),
             (StopReason::All | StopReason::Enough, _) => More::Nothing,
@@ -102,7 +108,7 @@ impl Search<'_> {
         }
         let first = summary.named.first(Skip::Unreadable).iter();
         let unreadable = first.map(|path| prefix.join(path)).collect();
-        Ok(Outcome { paths, more, total, counts: summary.counts, unreadable })
+        Ok(Outcome { paths, more, total, counts: summary.counts, unreadable, no_start: None })
     }
 }
 
@@ -127,7 +133,12 @@ impl Visit for Matches<'_> {
     fn local(&self) {}
 
     fn wants(&self, kind: FileKind) -> bool {
-        self.kinds == Kinds::All || kind == FileKind::Directory
+        match self.kinds {
+            Kinds::All => true,
+            Kinds::Files => kind == FileKind::Regular,
+            Kinds::Directories => kind == FileKind::Directory,
+            Kinds::Links => kind == FileKind::Link,
+        }
     }
 
     fn visit(&self, (): &mut (), entry: &Entry<'_>, _: &Stop) -> VisitResult<Match> {

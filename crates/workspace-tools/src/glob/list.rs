@@ -19,6 +19,7 @@ use workspace_fs::tree::{Found, Report};
 /// Takes the matches in the order of paths.
 pub(super) struct List<'a> {
     page: Page,
+    sort: Sort,
     prefix: &'a Prefix,
     kept: Kept,
     /// How many matches came.
@@ -40,10 +41,19 @@ impl<'a> List<'a> {
     pub(super) fn new(page: Page, sort: Sort, prefix: &'a Prefix, sink: &'a dyn EventSink) -> Self {
         let kept = match sort {
             Sort::Path => Kept::First(Vec::new()),
-            Sort::Modified => Kept::Newest(BinaryHeap::new()),
+            Sort::Modified | Sort::Size => Kept::Best(BinaryHeap::new()),
         };
         let partial = Partial { sink, unsent: Vec::new(), last: None };
-        Self { page, prefix, kept, found: 0, left_out: 0, capacity: Capacity(MOST_BYTES), partial }
+        Self {
+            page,
+            sort,
+            prefix,
+            kept,
+            found: 0,
+            left_out: 0,
+            capacity: Capacity(MOST_BYTES),
+            partial,
+        }
     }
 
     /// How many matches came.
@@ -54,9 +64,9 @@ impl<'a> List<'a> {
     pub(super) fn finish(mut self) -> Listed {
         let paths = match self.kept {
             Kept::First(page) => page,
-            Kept::Newest(newest) => {
+            Kept::Best(best) => {
                 let mut page = Vec::new();
-                for ranked in newest.into_sorted_vec().into_iter().skip(self.page.offset) {
+                for ranked in best.into_sorted_vec().into_iter().skip(self.page.offset) {
                     if self.capacity.take(ranked.path.len(), &page) {
                         page.push(ranked.item(self.prefix));
                     } else {
@@ -97,19 +107,21 @@ impl Capacity {
 enum Kept {
     /// The page itself.
     First(Vec<Value>),
-    /// The newest of all, the oldest of them on top.
-    Newest(BinaryHeap<Ranked>),
+    /// The newest or largest of all, the one on top that is the first to go.
+    Best(BinaryHeap<Ranked>),
 }
 
-/// A match in the order of its last change.
+/// A match in the order of its last change or of its size.
 #[derive(PartialEq, Eq, PartialOrd, Ord)]
 struct Ranked {
-    modified: Reverse<Option<i128>>,
+    /// What is put in order; the greatest is the first.
+    key: Reverse<Option<i128>>,
     /// Its number in the order of paths.
     number: usize,
     path: Vec<u8>,
     kind: Kind,
     size: Option<u64>,
+    modified: Option<i128>,
 }
 
 /// A kind of file as a result names it.
@@ -127,8 +139,11 @@ impl Report<Match> for List<'_> {
         for Found { path, found: Match { kind, size, modified }, .. } in batch {
             let number = self.found;
             self.found += 1;
-            let modified = Reverse(modified);
-            let ranked = Ranked { modified, number, path, kind: Kind::of(kind), size };
+            let key = Reverse(match self.sort {
+                Sort::Size => size.map(i128::from),
+                Sort::Path | Sort::Modified => modified,
+            });
+            let ranked = Ranked { key, number, path, kind: Kind::of(kind), size, modified };
             match &mut self.kept {
                 Kept::First(_) if number < self.page.offset => {}
                 Kept::First(page) => {
@@ -140,13 +155,13 @@ impl Report<Match> for List<'_> {
                     self.partial.unsent.push(item.clone());
                     page.push(item);
                 }
-                Kept::Newest(newest) if newest.len() < end => newest.push(ranked),
-                Kept::Newest(newest) => {
+                Kept::Best(best) if best.len() < end => best.push(ranked),
+                Kept::Best(best) => {
                     self.left_out += 1;
-                    if let Some(mut oldest) = newest.peek_mut()
-                        && ranked < *oldest
+                    if let Some(mut last) = best.peek_mut()
+                        && ranked < *last
                     {
-                        *oldest = ranked;
+                        *last = ranked;
                     }
                 }
             }
@@ -168,7 +183,7 @@ impl Ranked {
         PATH.put(&mut item, prefix.join(&self.path));
         spec::KIND.put(&mut item, self.kind.name());
         spec::SIZE_BYTES.put_some(&mut item, self.size);
-        spec::MODIFIED.put_some(&mut item, self.modified.0.and_then(timestamp));
+        spec::MODIFIED.put_some(&mut item, self.modified.and_then(timestamp));
         item.into()
     }
 }

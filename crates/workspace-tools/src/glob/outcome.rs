@@ -3,9 +3,10 @@
 use serde_json::Value;
 
 use super::{Arguments, spec};
-use crate::field::NOTICE;
-use crate::ignore_files;
+use crate::field::{Details, NOTICE, path_of};
+use crate::{ignore_files, wildcards};
 use tool_provider::Payload;
+use workspace_fs::text::name;
 use workspace_fs::tree::{Counts, Skip};
 
 /// What a search gave.
@@ -18,7 +19,12 @@ pub(super) struct Outcome {
     pub(super) counts: Counts,
     /// The first few directories that could not be read.
     pub(super) unreadable: Vec<String>,
+    /// Why there was nowhere to start.
+    pub(super) no_start: Option<String>,
 }
+
+/// Up to how many paths an answer is one where what was left out matters.
+const FEW: usize = 3;
 
 /// What comes behind a page.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -34,22 +40,36 @@ impl Outcome {
     /// Adds the fields of the result.
     pub(super) fn put(self, payload: &mut Payload, arguments: &Arguments<'_>) {
         let notice = self.notice(arguments);
-        spec::TRUNCATED.put(payload, self.more != More::Nothing);
         if let More::From(offset) | More::Unknown(Some(offset)) = self.more {
             spec::NEXT_OFFSET.put(payload, offset);
         }
-        spec::PATHS.put(payload, self.paths);
+        match arguments.details {
+            Details::All => spec::PATHS.put(payload, self.paths),
+            Details::Few => {
+                let names: Vec<Value> = self.paths.iter().filter_map(name_of).collect();
+                spec::FOUND.put(payload, names);
+            }
+        }
         NOTICE.put_some(payload, notice);
     }
 
     /// What the caller should know beyond the fields.
     fn notice(&self, arguments: &Arguments<'_>) -> Option<String> {
         let mut notices = Vec::new();
+        notices.extend(arguments.pattern.named.as_deref().map(wildcards::taken_literally));
         let ignored = self.counts.ignored;
         match self.total {
             Some(0) => {
-                notices.push("Nothing matches.".to_owned());
-                if arguments.text.contains('/') && !arguments.text.contains("**") {
+                match &self.no_start {
+                    Some(why) => notices.push(format!("Nothing matches: {why}")),
+                    None => notices.push("Nothing matches.".to_owned()),
+                }
+                if let Some(remedy) = wildcards::remedy(arguments.text) {
+                    notices.push(remedy.to_owned());
+                } else if self.no_start.is_none()
+                    && arguments.text.contains('/')
+                    && !arguments.text.contains("**")
+                {
                     notices.push(
                         "A pattern with a slash is about paths from the start: **/ before it looks \
                          in any directory."
@@ -65,28 +85,27 @@ impl Outcome {
             _ => {}
         }
         match self.more {
-            More::Nothing => {}
-            More::From(offset) => {
-                notices.push(format!("There are more; go on with offset {offset}."));
-            }
-            More::Unknown(Some(offset)) => notices.push(format!(
-                "Time was up before everything was looked at; go on with offset {offset}, or start \
-                 deeper."
-            )),
+            More::Nothing | More::From(_) => {}
+            More::Unknown(Some(_)) => notices.push(
+                "Time was up before everything was looked at; go on with next_offset, or start deeper."
+                    .to_owned(),
+            ),
             More::Unknown(None) => notices.push(
-                "Time was up before everything was looked at, so the newest may be missing: start \
-                 deeper."
+                "Time was up before everything was looked at, so some that belong first may be \
+                 missing: start deeper."
                     .to_owned(),
             ),
         }
+        notices.extend(ignore_files::cut(self.counts));
+        if self.paths.len() > FEW || self.more != More::Nothing {
+            return joined(&notices);
+        }
         if ignored > 0 && self.total.is_some() {
             notices.push(format!(
-                "Ignore rules left out {}; include_ignored: true, or a pattern or path that spells \
-                 one out, finds them.",
+                "Ignore rules left out {}; include_ignored: true lists them.",
                 counted(ignored, "file or directory", "files or directories")
             ));
         }
-        notices.extend(ignore_files::cut(self.counts));
         let unreadable = self.counts.skipped(Skip::Unreadable);
         if unreadable > 0 {
             let etc = if unreadable > self.unreadable.len() as u64 { ", …" } else { "" };
@@ -96,8 +115,22 @@ impl Outcome {
                 self.unreadable.join(", ")
             ));
         }
-        (!notices.is_empty()).then(|| notices.join(" "))
+        joined(&notices)
     }
+}
+
+fn joined(notices: &[String]) -> Option<String> {
+    (!notices.is_empty()).then(|| notices.join(" "))
+}
+
+/// The name of an item, with a slash behind that of a directory.
+fn name_of(item: &Value) -> Option<Value> {
+    let path = path_of(item)?;
+    let is_directory = spec::KIND.get(item.as_object()?) == Some("folder");
+    Some(match is_directory {
+        false => path.into(),
+        true => name::encode(&[&name::decode(path), b"/".as_slice()].concat()).into_owned().into(),
+    })
 }
 
 fn counted(count: u64, one: &str, many: &str) -> String {

@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 use super::spec;
-use crate::field::{NOTICE, asked, path_of};
+use crate::field::{Field, Flag, NOTICE, asked, flag, path_of};
 use tool_provider::Payload;
 use tool_provider::view::{ListOrder, Style, View};
 use workspace_fs::text::name;
@@ -11,8 +11,16 @@ use workspace_fs::text::name;
 /// One line that says what is looked for.
 pub(super) fn call(arguments: &Payload) -> View {
     let mut line = format!("Find {}", asked(arguments, &spec::PATTERN));
-    if spec::SORT.get(arguments) == Some("modified") {
-        line.push_str(", newest first");
+    match spec::ONLY.get(arguments) {
+        Some("file") => line.push_str(", files only"),
+        Some("directory") => line.push_str(", directories only"),
+        Some("link") => line.push_str(", links only"),
+        _ => {}
+    }
+    match spec::SORT.get(arguments) {
+        Some("modified") => line.push_str(", newest first"),
+        Some("size") => line.push_str(", largest first"),
+        _ => {}
     }
     if spec::INCLUDE_IGNORED.get(arguments) == Some(true) {
         line.push_str(", ignored files too");
@@ -20,19 +28,26 @@ pub(super) fn call(arguments: &Payload) -> View {
     View::plain(line)
 }
 
+/// Whether there is more than is listed, in payloads of before `next_offset` alone said so.
+const TRUNCATED: Field<Flag> = flag("truncated", "");
+
 /// The paths as a list, under a line that says how many there are.
 pub(super) fn result(payload: &Payload) -> View {
-    let paths = spec::PATHS.get(payload).unwrap_or_default();
+    let paths = spec::FOUND.get(payload).or_else(|| spec::PATHS.get(payload)).unwrap_or_default();
     let paths: Vec<View> = paths.iter().filter_map(path).collect();
-    let more = spec::TRUNCATED.get(payload) == Some(true);
+    let more = TRUNCATED.get(payload) == Some(true) || spec::NEXT_OFFSET.get(payload).is_some();
     let count = match (paths.len(), more) {
         (0, _) => "nothing".to_owned(),
         (1, false) => "1 path".to_owned(),
         (count, false) => format!("{count} paths"),
         (count, true) => format!("{count} paths and more"),
     };
-    let mut views =
-        vec![View::text(format!("{} · {count}", asked(payload, &spec::PATTERN)), Style::Bold)];
+    // What only the call says stood in payloads once.
+    let heading = match spec::PATTERN.get(payload) {
+        Some(_) => format!("{} · {count}", asked(payload, &spec::PATTERN)),
+        None => count,
+    };
+    let mut views = vec![View::text(heading, Style::Bold)];
     if !paths.is_empty() {
         views.push(View::List { items: paths, order: ListOrder::Unordered });
     }
@@ -44,6 +59,9 @@ pub(super) fn result(payload: &Payload) -> View {
 
 fn path(item: &Value) -> Option<View> {
     let path = name::shown(path_of(item)?);
+    if item.is_string() && (path.ends_with('/') || path.ends_with("/\"")) {
+        return Some(View::text(path, Style::Bold));
+    }
     Some(match item.as_object().and_then(|item| spec::KIND.get(item)) {
         Some("folder") => View::text(format!("{path}/"), Style::Bold),
         Some("link") => View::text(format!("{path} (link)"), Style::Dim),
@@ -100,13 +118,22 @@ mod tests {
             ])
         );
         let nothing = result(&of(json!({"paths": {}})));
-        assert_eq!(nothing, View::Group(vec![View::text("files · nothing", Style::Bold)]));
+        assert_eq!(nothing, View::Group(vec![View::text("nothing", Style::Bold)]));
+        let names = result(&of(json!({"tool": "glob", "found": ["a/", "b"], "next_offset": 2})));
+        let items = vec![View::text("a/", Style::Bold), View::plain("b")];
+        assert_eq!(
+            names,
+            View::Group(vec![
+                View::text("2 paths and more", Style::Bold),
+                View::List { items, order: ListOrder::Unordered },
+            ])
+        );
     }
 
     proptest! {
         #[test]
         fn whatever_was_kept_can_be_shown(
-            payload in any_payload(&["pattern", "path", "paths", "kind", "truncated", "notice"]),
+            payload in any_payload(&["pattern", "path", "paths", "kind", "truncated", "notice", "found"]),
         ) {
             let View::Group(views) = result(&payload) else { panic!("a group is shown") };
             prop_assert!(!views.is_empty());

@@ -3,53 +3,40 @@
 
 use std::time::Duration;
 
-use crate::field::{self, Field, Flag, List, NOTICE, PATH, Text, Whole, flag, list, text, whole};
+use crate::field::{
+    self, DETAILS, Field, Flag, List, NOTICE, PATH, Text, Whole, any_text, flag, list, text, whole,
+};
 use tool_provider::{Concurrency, RiskClass, Slips, ToolKind, ToolSpec};
 
 pub(super) const NAME: &str = "glob";
 
 const DESCRIPTION: &str = "\
-Finds files, directories and links by their names, or lists a directory. Use it to learn what there is; use \
-grep to find files by what is in them, and read_file to look into one.\n\
-\n\
-- ** stands for any directories, * for anything within a name, ? for one character, [a-c] for one of \
-several, {rs,toml} for alternatives; a backslash makes a wildcard an ordinary character. Case matters.\n\
-- A pattern without a slash matches names in any directory: *.rs finds every Rust file. With a slash \
-it matches paths from the start: src/*.rs finds those directly in src, src/**/*.rs those in any \
-directory beneath it, ./*.rs those in the start itself. * alone lists the start, ** everything beneath \
-it. A slash at the end finds directories only: */.\n\
-- The start is path, else the working directory. A pattern may also lead there itself, with .. or \
-an absolute path inside the configured directories.\n\
-- What ignore files (.gitignore, .ignore, .rgignore; with or without a repository) leave out is \
-found only when the pattern or path spells it out, as in dist/*.js, or with include_ignored. Hidden \
-files are found like others; .git only when path or pattern starts in it. Links are listed as links \
-and only followed where path, or the pattern before its first wildcard, leads through them; one \
-that leads outside the configured directories leads to nothing.\n\
-- At most limit paths and 128 KiB a call, in one stable order; where there are more, truncated is true and \
-next_offset says where to go on. sort: modified puts the newest first.\n\
-- A name that shows in double quotes holds bytes or characters that text cannot show: give it back \
-as it is.\n\
-\n\
+Lists files, directories (with a slash at the end) and links by name. Without a slash a pattern is about \
+names in any directory: *.rs. With one it is about paths from path on: src/*.rs for those directly in src, \
+src/**/*.rs for all beneath, ./*.rs here. * lists one directory, ** everything, */ directories. Case \
+matters; .. only before the first wildcard. A result with next_offset has more: pass that as offset.\n\
+What .gitignore, .ignore and .rgignore leave out is not listed unless pattern or path spells it \
+(dist/*.js) or include_ignored is true. Hidden files are listed; .git only where path or pattern starts \
+in it. Links are not followed. Give a name in double quotes back as it is.\n\
 Example: {\"pattern\": \"**/*_test.go\", \"path\": \"internal\", \"sort\": \"modified\", \"limit\": 20}";
 
 pub const PATTERN: Field<Text> =
-    text("pattern", "What to find: *.rs, src/**/*.{ts,tsx}, */, **/Cargo.toml.").required();
-pub const START: Field<Text> = PATH
-    .described(
-        "The directory to start from: absolute, or relative to the working directory, which is the \
-         default.",
-    )
-    .optional();
-pub const LIMIT: Field<Whole> =
-    whole("limit", 1, "How many paths to return at most. Default 100, at most 10000.");
-pub const OFFSET: Field<Whole> =
-    whole("offset", 0, "How many paths to skip: next_offset of the call before. Default 0.");
-pub const SORT: Field<Text> =
-    text("sort", "By path (the default), or by the time of the last change, newest first.")
-        .one_of(&["path", "modified"]);
-pub const INCLUDE_IGNORED: Field<Flag> =
-    flag("include_ignored", "Whether to find what ignore files leave out, too. Default false.");
+    text("pattern", "Such as *.rs or src/**/*.{ts,tsx}; \\[ for a bracket itself.").required();
+pub const START: Field<Text> =
+    PATH.described("Directory to start from. Default: the working directory.").optional();
+pub const ONLY: Field<Text> =
+    text("kind", "Only these. Default: all.").one_of(&["file", "directory", "link"]);
+pub const LIMIT: Field<Whole> = whole("limit", 1, "Default 100.");
+pub const OFFSET: Field<Whole> = whole("offset", 0, "How many to skip.");
+pub const SORT: Field<Text> = text("sort", "By path (default), newest first, or largest first.")
+    .one_of(&["path", "modified", "size"]);
+pub const INCLUDE_IGNORED: Field<Flag> = flag("include_ignored", "List ignored files too.");
 
+pub const FOUND: Field<List> = list(
+    "found",
+    any_text,
+    "The paths, in order, as any tool takes them; a directory's ends in a slash.",
+);
 pub const PATHS: Field<List> = list(
     "paths",
     || {
@@ -60,13 +47,10 @@ pub const PATHS: Field<List> = list(
             &MODIFIED,
         ])
     },
-    "What was found, in order.",
-)
-.required();
-pub const TRUNCATED: Field<Flag> =
-    flag("truncated", "Whether there is more, or may be.").required();
+    "With details: what was found, in order. Partial results have it always.",
+);
 pub const NEXT_OFFSET: Field<Whole> =
-    whole("next_offset", 0, "The offset for the next call, where there is more.");
+    whole("next_offset", 0, "The offset for the next call. Absent where all is listed.");
 
 pub const KIND: Field<Text> = text("kind", "What is there; other is a pipe, a socket or a device.")
     .one_of(&["file", "folder", "link", "other"])
@@ -81,6 +65,7 @@ const SLIPS: Slips = Slips {
     names: &[
         ("pattern", &["glob", "globpattern", "query", "filepattern", "include", "name"]),
         ("path", &["dir", "directory", "folder", "dirpath", "root", "basepath", "searchpath"]),
+        ("kind", &["type", "filetype", "entrytype"]),
         ("limit", &["headlimit", "maxresults", "numresults"]),
         ("offset", &["skip"]),
         ("sort", &["sortby", "orderby"]),
@@ -98,18 +83,17 @@ pub(crate) fn spec() -> ToolSpec {
         kind: ToolKind::DataSource,
         risk: RiskClass::ReadOnly,
         description: DESCRIPTION.to_owned(),
-        input: field::schema(&[&PATTERN, &START, &LIMIT, &OFFSET, &SORT, &INCLUDE_IGNORED]),
-        output: field::result(
-            &[NAME],
-            &[
-                &PATTERN.described("The pattern, as the call named it."),
-                &START.described("The directory where the search started, as the call named it."),
-                &PATHS,
-                &TRUNCATED,
-                &NEXT_OFFSET,
-                &NOTICE,
-            ],
-        ),
+        input: field::schema(&[
+            &PATTERN,
+            &START,
+            &ONLY,
+            &SORT,
+            &INCLUDE_IGNORED,
+            &LIMIT,
+            &OFFSET,
+            &DETAILS.described("For programs: objects instead of text."),
+        ]),
+        output: field::result(&[NAME], &[&FOUND, &PATHS, &NEXT_OFFSET, &NOTICE]),
         slips: SLIPS,
         streaming: true,
         concurrency: Concurrency::Safe { key_fields: &[] },

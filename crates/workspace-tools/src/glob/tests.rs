@@ -91,9 +91,11 @@ impl Fixture {
         self.on(None, None, |tool, context| tool.run(arguments, context))
     }
 
-    /// The result, of which the partial ones are the parts.
+    /// The result in the form for programs, of which the partial ones are the parts.
     fn find(&self, arguments: &Value) -> Payload {
-        let payload = self.call(arguments).unwrap();
+        let mut arguments = arguments.clone();
+        arguments["details"] = true.into();
+        let payload = self.call(&arguments).unwrap();
         assert_eq!(json!(self.sink.paths()), payload["paths"], "{arguments}");
         payload
     }
@@ -204,8 +206,77 @@ fn a_result_says_kind_size_and_time() {
         assert!(item["modified"].as_str().is_some_and(|time| time.ends_with('Z')), "{item}");
         assert_eq!(item.get("size_bytes").is_some(), kind == "file");
     }
-    assert_eq!(payload["truncated"], false);
     assert!(!payload.contains_key("notice") && !payload.contains_key("next_offset"));
+}
+
+#[test]
+fn a_model_reads_names() {
+    let fixture = Fixture::new(&["a/b.rs", "big", "c/"]);
+    symlink("big", fixture.root.join("l")).unwrap();
+    fs::create_dir(fixture.root.join("d\n")).unwrap();
+    fs::write(fixture.root.join("big"), "x".repeat(100)).unwrap();
+    let found = |arguments: Value| Value::Object(fixture.call(&arguments).unwrap());
+    assert_eq!(
+        found(json!({"pattern": "*"})),
+        json!({"found": ["a/", "big", "c/", "\"d\\n/\"", "l"]})
+    );
+    assert_eq!(
+        found(json!({"pattern": "**", "kind": "file", "sort": "size"})),
+        json!({"found": ["big", "a/b.rs"]})
+    );
+    assert_eq!(
+        found(json!({"pattern": "**", "kind": "directory", "limit": 1})),
+        json!({"found": ["a/"], "next_offset": 1})
+    );
+    assert_eq!(found(json!({"pattern": "**", "kind": "link"})), json!({"found": ["l"]}));
+    let error = fixture.call(&json!({"pattern": "*/", "kind": "file"})).unwrap_err();
+    assert!(error.message().contains("finds directories only"), "{error}");
+}
+
+#[test]
+fn names_that_look_like_patterns_and_lists_of_patterns_find_what_is_meant() {
+    let fixture = Fixture::new(&[
+        "app/[slug]/page.tsx",
+        "app/[...rest]/deep/a.ts",
+        "app/s/page.ts",
+        "{type} note.md",
+        "x [1].txt",
+        "internal/agent/tools/x.go",
+    ]);
+    let root = fixture.root.display().to_string();
+    let found = |pattern: &str| {
+        let found = fixture.call(&json!({ "pattern": pattern })).unwrap();
+        (found["found"].clone(), notice(&found).to_owned())
+    };
+    for (pattern, expected) in [
+        ("app/[slug]/page.tsx", "app/[slug]/page.tsx"),
+        ("app/[slug]/*", "app/[slug]/page.tsx"),
+        ("app/[...rest]/**/*.ts", "app/[...rest]/deep/a.ts"),
+        ("{type} note.md", "{type} note.md"),
+        ("x [1].txt", "x [1].txt"),
+    ] {
+        for (prefix, expected) in
+            [("", expected.to_owned()), (&*root, format!("{root}/{expected}"))]
+        {
+            let prefix = if prefix.is_empty() { String::new() } else { format!("{prefix}/") };
+            let (paths, notice) = found(&format!("{prefix}{pattern}"));
+            assert_eq!(paths, json!([expected]), "{pattern}");
+            assert!(notice.contains("was taken literally"), "{notice}");
+        }
+    }
+    assert_eq!(found("app/[r-t]/*").0, json!(["app/s/page.ts"]));
+    let (paths, said) = found("**/*.ts, **/*.tsx");
+    assert_eq!(paths.as_array().unwrap().len(), 3);
+    assert_eq!(said, "");
+    for (pattern, remedy) in [
+        ("~/*", "Nothing matches: there is no directory ~. ~ is not expanded"),
+        ("page [2].tsx", "\\[ is the bracket itself"),
+        ("agent/tools/*.go", "no directory agent/tools. Did you mean internal/agent/tools?"),
+        ("a.ts,b.ts", "A comma parts patterns only where"),
+    ] {
+        let (_, said) = found(pattern);
+        assert!(said.contains(remedy), "{said}");
+    }
 }
 
 #[test]
@@ -223,7 +294,7 @@ fn pages_in_either_order_make_the_whole() {
     for sort in ["path", "modified"] {
         let whole = fixture.find(&json!({"pattern": "f*", "sort": sort}));
         let all = paths(&whole);
-        assert_eq!((all.len(), &whole["truncated"]), (25, &json!(false)));
+        assert_eq!((all.len(), whole.get("next_offset")), (25, None));
         let mut sorted = all.clone();
         sorted.sort();
         let age = |path: &String| {
@@ -239,16 +310,14 @@ fn pages_in_either_order_make_the_whole() {
                 .find(&json!({"pattern": "f*", "sort": sort, "limit": 4, "offset": pages.len()}));
             pages.extend(paths(&page));
             match page.get("next_offset") {
-                Some(next) => {
-                    assert_eq!((next, &page["truncated"]), (&json!(pages.len()), &json!(true)))
-                }
-                None => break assert_eq!(page["truncated"], false),
+                Some(next) => assert_eq!(*next, json!(pages.len())),
+                None => break,
             }
         }
         assert_eq!(pages, all);
     }
     let exact = fixture.find(&json!({"pattern": "f*", "limit": 25}));
-    assert_eq!(exact["truncated"], false);
+    assert_eq!(exact.get("next_offset"), None);
     let past = fixture.find(&json!({"pattern": "f*", "offset": 30}));
     assert_eq!(notice(&past), "Nothing to list: offset 30 is past the last of 25 matches.");
 }
@@ -315,8 +384,8 @@ fn what_is_ignored_is_found_when_it_is_spelt_out_and_reported_when_nothing_is_fo
         let nothing = fixture.find(&json!({"pattern": "o.j?"}));
         assert_eq!(
             notice(&nothing),
-            "Nothing matches. Ignore rules left out 1 file or directory; include_ignored: true, or a \
-             pattern or path that spells one out, finds them."
+            "Nothing matches. Ignore rules left out 1 file or directory; include_ignored: true lists \
+             them."
         );
     }
     let nothing = fixture.find(&json!({"pattern": "sub/*.md"}));
@@ -344,7 +413,9 @@ fn nothing_outside_the_roots_is_listed_or_distinguished_from_what_is_not_there()
     let nothing = fixture.find(&json!({"pattern": "none/**"}));
     for pattern in ["dlink/**", "dlink/secret/**", "dangling/**", "flink/**"] {
         let mut payload = fixture.find(&json!({ "pattern": pattern }));
-        payload.insert("pattern".to_owned(), "none/**".into());
+        let directory = pattern.strip_suffix("/**").unwrap();
+        let notice = payload["notice"].as_str().unwrap().replace(directory, "none");
+        payload.insert("notice".to_owned(), notice.into());
         assert_eq!(payload, nothing, "{pattern}");
     }
     let denied = fixture.call(&json!({"pattern": "*", "path": "dlink"})).unwrap_err();
@@ -355,7 +426,7 @@ fn nothing_outside_the_roots_is_listed_or_distinguished_from_what_is_not_there()
     assert_eq!(fixture.matches("*link"), ["dlink", "flink", "inlink"]);
     let beside = fixture.keep.path().canonicalize().unwrap().join("root/in");
     let from = beside.to_str().unwrap();
-    let upwards = json!({"pattern": "../*link"});
+    let upwards = json!({"pattern": "../*link", "details": true});
     let found = fixture.on(Some(from), None, |tool, context| {
         tool.run(upwards.as_object().unwrap(), context).unwrap()
     });
@@ -419,11 +490,11 @@ fn a_search_that_is_stopped_says_what_it_found() {
     let fixture = Fixture::new(&["a", "b"]);
     let past = Some(Instant::now());
     let stopped = |sort: &str| {
-        let arguments = json!({"pattern": "*", "sort": sort});
+        let arguments = json!({"pattern": "*", "sort": sort, "details": true});
         fixture.on(None, past, |tool, context| tool.run(arguments.as_object().unwrap(), context))
     };
     // All may have been found before the clock was looked at.
-    for sort in ["path", "modified"] {
+    for sort in ["path", "modified", "size"] {
         let payload = match stopped(sort) {
             Ok(payload) => payload,
             Err(error) => {
@@ -433,7 +504,7 @@ fn a_search_that_is_stopped_says_what_it_found() {
         };
         let found = paths(&payload).len();
         assert_eq!(json!(fixture.sink.paths()), payload["paths"]);
-        if payload["truncated"] == true {
+        if payload.contains_key("notice") {
             assert!(notice(&payload).contains("Time was up"), "{payload:?}");
             let next = (sort == "path").then(|| json!(found));
             assert_eq!(payload.get("next_offset"), next.as_ref());

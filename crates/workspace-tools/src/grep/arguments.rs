@@ -1,7 +1,10 @@
 //! The arguments of `grep`, as meant.
 
+use std::borrow::Cow;
+
 use super::spec;
-use crate::field::{Field, Flag, Whole};
+use crate::field::{Details, Field, Flag, Whole};
+use crate::wildcards;
 use tool_provider::shorten::shorten;
 use tool_provider::{Payload, ToolError};
 use workspace_fs::text::hidden::one_line;
@@ -52,8 +55,16 @@ pub(super) struct Arguments<'a> {
     pub(super) mode: Mode,
     pub(super) around: Around,
     pub(super) page: Page,
+    /// How many hits of one file are listed, where the call says it.
+    pub(super) most_per_file: Option<usize>,
+    pub(super) details: Details,
+    pub(super) glob: Option<&'a str>,
+    /// What of the glob was taken for names.
+    pub(super) named: Option<String>,
 }
 
+/// How many hits of one file of several are listed when the call does not say.
+pub(super) const DEFAULT_PER_FILE: usize = 20;
 /// How many entries are listed when the call does not say, and at most.
 pub(super) const DEFAULT_LIMIT: u64 = 100;
 pub(super) const MOST_LIMIT: u64 = 10_000;
@@ -64,7 +75,11 @@ pub(super) const MOST_CONTEXT: u64 = 100;
 pub(super) const HERE: &str = ".";
 
 impl<'a> Arguments<'a> {
-    pub(super) fn of(arguments: &'a Payload) -> Result<Self, ToolError> {
+    /// The arguments as meant. `exists` says whether there is something at a path from the start.
+    pub(super) fn of(
+        arguments: &'a Payload,
+        exists: impl Fn(&str, &str) -> bool,
+    ) -> Result<Self, ToolError> {
         let flag = |field: Field<Flag>| field.get(arguments) == Some(true);
         let pattern = spec::PATTERN
             .get(arguments)
@@ -97,14 +112,21 @@ impl<'a> Arguments<'a> {
             false => IgnoreRules::Honour,
         };
         let (glob, kind) = (spec::GLOB.get(arguments), spec::TYPE.get(arguments));
+        let path = spec::START.get(arguments).unwrap_or(HERE);
+        let globs = glob.map(|text| Globs::of(text, |name| exists(path, name)));
+        let selection = selection(rules, globs.as_ref(), kind)?;
         Ok(Self {
             wanted,
-            path: spec::START.get(arguments).unwrap_or(HERE),
-            selection: selection(rules, glob, kind)?,
+            path,
+            selection,
             is_filtered: glob.is_some() || kind.is_some(),
             mode,
             around,
             page,
+            most_per_file: spec::MAX_PER_FILE.unsigned(arguments).map(whole),
+            details: Details::of(arguments),
+            glob,
+            named: globs.and_then(|globs| globs.named),
         })
     }
 }
@@ -113,14 +135,36 @@ fn whole(number: u64) -> usize {
     usize::try_from(number).unwrap_or(usize::MAX)
 }
 
+/// What the argument glob means: one glob or several, and names taken for names.
+struct Globs<'a> {
+    text: &'a str,
+    globs: Vec<Cow<'a, str>>,
+    named: Option<String>,
+}
+
+impl<'a> Globs<'a> {
+    fn of(text: &'a str, exists: impl Fn(&str) -> bool) -> Self {
+        let mut named = None;
+        let parts = wildcards::list(text).unwrap_or_else(|| vec![text]);
+        let globs = parts.into_iter().map(|part| match wildcards::named(part, &exists) {
+            None => Cow::Borrowed(part),
+            Some(end) => {
+                named = Some(part[..end].to_owned());
+                Cow::Owned(wildcards::escaped(&part[..end]) + &part[end..])
+            }
+        });
+        Self { text, globs: globs.collect(), named }
+    }
+}
+
 fn selection(
     rules: IgnoreRules,
-    glob: Option<&str>,
+    globs: Option<&Globs<'_>>,
     kind: Option<&str>,
 ) -> Result<Selection, ToolError> {
     let mut selection = Selection::new(rules);
-    if let Some(text) = glob {
-        let glob = PathGlob::new(text).map_err(|error| {
+    if let Some(Globs { text, globs, .. }) = globs {
+        let glob = PathGlob::any(globs).map_err(|error| {
             let shown = shorten(text, SHOWN);
             ToolError::invalid_arguments(format!("glob {}: {error}", one_line(&shown)))
                 .with_hint("a glob is relative to path, such as *.rs or src/**/*.ts")

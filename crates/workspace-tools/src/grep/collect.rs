@@ -58,6 +58,21 @@ pub(super) struct SearchLimits {
     pub(super) skip: usize,
     /// How many hits are enough, those that are skipped included.
     pub(super) want: usize,
+    /// How many of one file are listed.
+    pub(super) most_per_file: usize,
+}
+
+/// How many hits are counted at most behind those that are listed of a file.
+pub(super) const MOST_BEYOND: usize = 1000;
+
+impl SearchLimits {
+    /// How many hits of a file are enough.
+    fn enough(self) -> usize {
+        match self.want > self.most_per_file {
+            true => self.most_per_file.saturating_add(MOST_BEYOND),
+            false => self.want,
+        }
+    }
 }
 
 /// How many lines a match may go over.
@@ -112,7 +127,7 @@ impl<'a> Collector<'a> {
     /// Whether the hit that comes next is kept.
     fn keeps(&self) -> bool {
         self.limits.mode == Mode::Content
-            && self.hits.count >= self.limits.skip
+            && (self.limits.skip..self.limits.most_per_file).contains(&self.hits.count)
             && self.weight < MOST_KEPT
     }
 
@@ -133,7 +148,7 @@ impl<'a> Collector<'a> {
 
     fn is_enough(&self) -> bool {
         match self.limits.mode {
-            Mode::Content => self.hits.count >= self.limits.want,
+            Mode::Content => self.hits.count >= self.limits.enough(),
             Mode::Files => self.hits.count > 0,
             Mode::Count => false,
         }

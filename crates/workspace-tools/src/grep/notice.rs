@@ -1,10 +1,11 @@
 //! What a caller should know of a search beyond the fields of its result.
 
 use super::arguments::{Arguments, Mode};
-use super::report::{FullBy, Listed};
+use super::report::Listed;
 use super::search::{MOST_LINE, MOST_MULTILINE};
 use super::{Counts, Named, SearchOutcome, Skip};
-use crate::ignore_files;
+use crate::{ignore_files, wildcards};
+use workspace_fs::FileKind;
 use workspace_fs::text::hidden::one_line;
 
 /// Everything that the notice of a search reports.
@@ -14,21 +15,40 @@ pub(super) struct SearchReport<'a> {
     pub(super) outcome: &'a SearchOutcome,
     pub(super) counts: Counts,
     pub(super) named: &'a Named,
-    pub(super) next: usize,
+    pub(super) start: FileKind,
 }
+
+/// Up to how many entries an answer is one where what was left out matters.
+const FEW: usize = 3;
+/// How many files of those that were left out are named.
+const NAMED: usize = 4;
 
 impl SearchReport<'_> {
     /// The sentences, if there is anything to say.
     pub(super) fn notice(&self) -> Option<String> {
         let mut notices = Vec::new();
+        notices.extend(self.arguments.named.as_deref().map(wildcards::taken_literally));
         notices.extend(self.end());
-        if matches!(self.outcome, SearchOutcome::All) {
+        let is_all = matches!(self.outcome, SearchOutcome::All);
+        if is_all {
             notices.extend(self.nothing());
-            notices.extend(self.ignored());
         }
         notices.extend(ignore_files::cut(self.counts));
-        notices
-            .extend(self.skipped(Skip::Binary, "searched up to the first NUL byte only (binary)"));
+        let is_past = self.listed.count == 0 && self.listed.seen > 0;
+        let is_file = self.start != FileKind::Directory;
+        // Of many hits none is missed.
+        if is_past || (self.listed.count > FEW && !is_file) {
+            return joined(&notices);
+        }
+        if is_all {
+            notices.extend(self.ignored());
+        }
+        // Nearly every tree has some.
+        if self.listed.count == 0 || is_file {
+            notices.extend(
+                self.skipped(Skip::Binary, "searched up to the first NUL byte only (binary)"),
+            );
+        }
         let too_large = match self.arguments.wanted.multiline {
             true => format!(
                 "not searched because multiline takes files up to {} MiB",
@@ -38,18 +58,12 @@ impl SearchReport<'_> {
         };
         notices.extend(self.skipped(Skip::TooLarge, &too_large));
         notices.extend(self.skipped(Skip::Unreadable, "not searched because it cannot be read"));
-        (!notices.is_empty()).then(|| notices.join(" "))
+        joined(&notices)
     }
 
     fn end(&self) -> Option<String> {
         match self.outcome {
-            SearchOutcome::All => None,
-            SearchOutcome::Full(full) => Some(match full.by {
-                FullBy::Limit => format!("There is more; go on with offset {}.", self.next),
-                FullBy::Bytes => {
-                    format!("The result is as large as it may be; go on with offset {}.", self.next)
-                }
-            }),
+            SearchOutcome::All | SearchOutcome::Full(_) => None,
             SearchOutcome::Stopped(open) => {
                 let searched = match open {
                     Some(path) if !path.is_empty() => {
@@ -72,7 +86,7 @@ impl SearchReport<'_> {
 
     /// Why the list is empty.
     fn nothing(&self) -> Option<String> {
-        if !self.listed.list.is_empty() {
+        if self.listed.count > 0 {
             return None;
         }
         if self.listed.seen > 0 {
@@ -89,7 +103,13 @@ impl SearchReport<'_> {
             ));
         }
         let nothing = match (self.counts.searched, self.arguments.is_filtered) {
-            (0, true) => "No match, and no file was searched: none fits glob and type.".to_owned(),
+            (0, true) => {
+                let why = "No match, and no file was searched: none fits glob and type.";
+                match self.arguments.glob.and_then(wildcards::remedy) {
+                    Some(remedy) => format!("{why} {remedy}"),
+                    None => why.to_owned(),
+                }
+            }
             (0, false) => "No match: there was no file to search.".to_owned(),
             (1, _) => "No match in 1 file.".to_owned(),
             (searched, _) => format!("No match in {searched} files."),
@@ -114,9 +134,7 @@ impl SearchReport<'_> {
             1 => "1 file or directory".to_owned(),
             count => format!("{count} files or directories"),
         };
-        Some(format!(
-            "Ignore rules left out {what}; include_ignored: true, or naming one in path, searches them."
-        ))
+        Some(format!("Ignore rules left out {what}; include_ignored: true searches them."))
     }
 
     fn skipped(&self, skip: Skip, why: &str) -> Option<String> {
@@ -125,7 +143,7 @@ impl SearchReport<'_> {
             return None;
         }
         let shown = usize::try_from(count).unwrap_or(usize::MAX);
-        let mut names: Vec<String> = (self.named.first(skip).iter().take(shown))
+        let mut names: Vec<String> = (self.named.first(skip).iter().take(shown.min(NAMED)))
             .map(|path| one_line(&self.listed.prefix.join(path)).into_owned())
             .collect();
         if shown > names.len() {
@@ -134,6 +152,10 @@ impl SearchReport<'_> {
         let why = if count == 1 { why.to_owned() } else { why.replace("it cannot", "they cannot") };
         Some(format!("{} {why}.", list(&names)).replacen("  ", " ", 1))
     }
+}
+
+fn joined(notices: &[String]) -> Option<String> {
+    (!notices.is_empty()).then(|| notices.join(" "))
 }
 
 fn list(names: &[String]) -> String {

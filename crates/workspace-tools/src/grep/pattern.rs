@@ -169,8 +169,7 @@ enum LineEnding {
 
 fn needs_multiline() -> ToolError {
     ToolError::invalid_arguments(
-        "pattern holds a line feed, but a search without multiline looks at one line at a time: \
-         use multiline",
+        "pattern holds a line feed, but a search without multiline looks at one line at a time",
     )
     .with_hint("set multiline to true")
 }
@@ -193,8 +192,8 @@ mod tests {
             ("(?<=x)y", "look-around"),
             ("x(?!y)", "look-around"),
             (r"(a)\1", "backreferences"),
-            (r"foo\nbar", "use multiline"),
-            ("foo\nbar", "use multiline"),
+            (r"foo\nbar", "without multiline"),
+            ("foo\nbar", "without multiline"),
             ("", "pattern is empty"),
             (r"\w{1000}{1000}", "too large"),
             (r"\p{Nonsense}", "at character 1"),

@@ -119,7 +119,7 @@ impl Search {
             return VisitResult { skip, ..VisitResult::nothing() };
         }
         let hits = match self.limits.mode {
-            Mode::Content => found.count,
+            Mode::Content => found.count.min(self.limits.most_per_file),
             Mode::Files | Mode::Count => 1,
         };
         VisitResult { hits, weight, skip, found: Some(found) }

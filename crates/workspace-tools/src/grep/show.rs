@@ -5,8 +5,9 @@ use std::collections::BTreeMap;
 
 use serde_json::Value;
 
+use super::headings::{self, Section, sections};
 use super::spec::{self, COUNTS, FILES, MATCHES, text_of};
-use crate::field::{Field, List, NOTICE, PATH, as_whole, asked, path_of};
+use crate::field::{Field, Flag, List, NOTICE, PATH, as_whole, asked, flag, path_of};
 use tool_provider::Payload;
 use tool_provider::view::{Fold, ListOrder, Style, View};
 use workspace_fs::text::hidden::{one_line, visible};
@@ -42,26 +43,38 @@ pub(super) fn call(arguments: &Payload) -> View {
     View::plain(line)
 }
 
+/// Whether there is more than is listed, in payloads of before `next_offset` alone said so.
+const TRUNCATED: Field<Flag> = flag("truncated", "");
+
 /// The hits by file, under a line that says how many there are.
 pub(super) fn result(payload: &Payload) -> View {
     let listed = [FILES, COUNTS].into_iter().find(|field| payload.contains_key(field.name));
     let (count, body) = if let Some(field) = listed {
         let items = field.get(payload).unwrap_or_default();
+        (counted(items.len(), "file", "files"), list(items.iter().filter_map(item).collect()))
+    } else if let Some(text) = spec::FILE_COUNTS.get(payload) {
+        let items: Vec<View> = text.lines().map(path_and_count).collect();
         (counted(items.len(), "file", "files"), list(items))
     } else {
-        let hits = MATCHES.get(payload).unwrap_or_default();
-        let files = files(hits);
-        let mut count = counted(hits.len(), "match", "matches");
+        let files = match spec::HITS.get(payload) {
+            Some(text) => sections(text).into_iter().map(File::of).collect(),
+            None => files(MATCHES.get(payload).unwrap_or_default()),
+        };
+        let hits = files.iter().map(|file| file.hits).sum();
+        let mut count = counted(hits, "match", "matches");
         if files.len() > 1 {
             count.push_str(&format!(" in {}", counted(files.len(), "file", "files")));
         }
         (count, files.into_iter().map(File::view).collect())
     };
-    let more = if spec::TRUNCATED.get(payload) == Some(true) { " and more" } else { "" };
-    let mut views = vec![View::text(
-        format!("{} · {count}{more}", asked(payload, &spec::PATTERN)),
-        Style::Bold,
-    )];
+    let is_more = TRUNCATED.get(payload) == Some(true) || spec::NEXT_OFFSET.get(payload).is_some();
+    let more = if is_more { " and more" } else { "" };
+    // What only the call says stood in payloads once.
+    let heading = match spec::PATTERN.get(payload) {
+        Some(_) => format!("{} · {count}{more}", asked(payload, &spec::PATTERN)),
+        None => format!("{count}{more}"),
+    };
+    let mut views = vec![View::text(heading, Style::Bold)];
     views.extend(body);
     if let Some(notice) = NOTICE.get(payload) {
         views.push(View::text(notice, Style::Warning));
@@ -77,21 +90,29 @@ fn counted(count: usize, one: &str, many: &str) -> String {
     }
 }
 
-/// The files of a list that holds paths, or paths with their counts.
-fn list(items: &[Value]) -> Vec<View> {
-    let item = |item: &Value| {
-        let path = name::shown(path_of(item)?);
-        let count = item.as_object().and_then(|item| spec::COUNT.get(item));
-        Some(View::plain(match count {
-            Some(count) => format!("{path}: {count}"),
-            None => path.into_owned(),
-        }))
-    };
-    let items: Vec<View> = items.iter().filter_map(item).collect();
-    if items.is_empty() {
-        return Vec::new();
+/// An item that is a path, or a path with its count.
+fn item(item: &Value) -> Option<View> {
+    let path = name::shown(path_of(item)?);
+    let count = item.as_object().and_then(|item| spec::COUNT.get(item));
+    Some(View::plain(match count {
+        Some(count) => format!("{path}: {count}"),
+        None => path.into_owned(),
+    }))
+}
+
+/// A line that is `path:count`.
+fn path_and_count(line: &str) -> View {
+    View::plain(match line.rsplit_once(':') {
+        Some((path, count)) => format!("{}: {}", name::shown(path), shown(count)),
+        None => shown(line),
+    })
+}
+
+fn list(items: Vec<View>) -> Vec<View> {
+    match items.is_empty() {
+        true => Vec::new(),
+        false => vec![View::List { items, order: ListOrder::Unordered }],
     }
-    vec![View::List { items, order: ListOrder::Unordered }]
 }
 
 /// A file with its hits.
@@ -100,7 +121,7 @@ struct File<'a> {
     hits: usize,
     /// What is shown of it, by line.
     lines: BTreeMap<i64, Line<'a>>,
-    /// Hits of which it is not known where they are.
+    /// Hits of which it is not known where they are, and what is said of others.
     nowhere: Vec<Cow<'a, str>>,
     /// Whether lines beside the hits are shown.
     has_context: bool,
@@ -117,13 +138,7 @@ fn files(hits: &[Value]) -> Vec<File<'_>> {
     for hit in hits.iter().filter_map(Value::as_object) {
         let path = PATH.get(hit).unwrap_or("a file");
         if files.last().is_none_or(|file| file.path != path) {
-            files.push(File {
-                path,
-                hits: 0,
-                lines: BTreeMap::new(),
-                nowhere: Vec::new(),
-                has_context: false,
-            });
+            files.push(File::named(path));
         }
         if let Some(file) = files.last_mut() {
             file.add(hit);
@@ -133,6 +148,31 @@ fn files(hits: &[Value]) -> Vec<File<'_>> {
 }
 
 impl<'a> File<'a> {
+    fn named(path: &'a str) -> Self {
+        let (lines, nowhere) = (BTreeMap::new(), Vec::new());
+        Self { path, hits: 0, lines, nowhere, has_context: false }
+    }
+
+    /// A file of a text.
+    fn of(section: Section<'a>) -> Self {
+        let mut file = Self::named(section.path);
+        for line in section.lines {
+            match line {
+                headings::Line::Hit(number, text) => {
+                    file.hits += 1;
+                    file.lines.insert(number, Line::Hit(text.into()));
+                }
+                headings::Line::Context(number, text) => {
+                    file.has_context = true;
+                    file.lines.entry(number).or_insert(Line::Context(text));
+                }
+                headings::Line::Gap => file.has_context = true,
+                headings::Line::Other(text) => file.nowhere.push(text.into()),
+            }
+        }
+        file
+    }
+
     fn add(&mut self, hit: &'a Payload) {
         self.hits += 1;
         let marked = marked(hit);
@@ -157,6 +197,9 @@ impl<'a> File<'a> {
         let numbered = |start: i64, lines: Vec<&'a str>| {
             lines.into_iter().zip(0_i64..).map(move |(text, at)| (start.saturating_add(at), text))
         };
+        if let Some(more) = spec::MORE_IN_FILE.get(hit) {
+            self.nowhere.push(format!("… {more} more in this file").into());
+        }
         for (number, text) in numbered(top, before).chain(numbered(below, after)) {
             self.lines.entry(number).or_insert(Line::Context(text));
         }
@@ -290,6 +333,40 @@ mod tests {
     }
 
     #[test]
+    fn hits_that_are_text_are_shown_as_objects_are() {
+        let shown = result(&of(json!({
+            "tool": "grep", "next_offset": 4,
+            "hits": "a\n7-seven\n8-eight\n9:now\tö now\n10-ten\n11:now\n--\n20:n\u{1b}ow\n\
+                     … 3 more in this file\n\n\"b\\n\"\n1:no\n2:w",
+        })));
+        let dim = |text: &str| View::text(text, Style::Dim);
+        let a = vec![
+            dim(" 7  seven"),
+            dim(" 8  eight"),
+            View::plain(" 9: now\tö now"),
+            dim("10  ten"),
+            View::plain("11: now"),
+            dim(" ⋮"),
+            View::plain("20: n\\u{1b}ow"),
+            View::plain("… 3 more in this file"),
+        ];
+        let b = vec![View::plain("1: no"), View::plain("2: w")];
+        let file = |summary: &str, children| View::Collapsible {
+            summary: summary.to_owned(),
+            children,
+            initially: Fold::Open,
+        };
+        assert_eq!(
+            shown,
+            View::Group(vec![
+                View::text("5 matches in 2 files and more", Style::Bold),
+                file("a · 3 matches", a),
+                file("\"b\\n\" · 2 matches", b),
+            ])
+        );
+    }
+
+    #[test]
     fn files_and_counts_are_lists() {
         let list = |texts: &[&str]| View::List {
             items: texts.iter().map(|text| View::plain(*text)).collect(),
@@ -304,7 +381,11 @@ mod tests {
             result(&of(json!({"pattern": "x", "counts": [{"path": "a", "count": 3.0}]}))),
             View::Group(vec![head("x · 1 file"), list(&["a: 3"])])
         );
-        assert_eq!(result(&of(json!({}))), View::Group(vec![head("files · no match")]));
+        assert_eq!(result(&of(json!({}))), View::Group(vec![head("no match")]));
+        assert_eq!(
+            result(&of(json!({"file_counts": "a:b:2\nc:1", "next_offset": 2}))),
+            View::Group(vec![head("2 files and more"), list(&["a:b: 2", "c: 1"])])
+        );
     }
 
     proptest! {
@@ -312,7 +393,7 @@ mod tests {
         fn whatever_was_kept_can_be_shown(
             payload in any_payload(&[
                 "pattern", "path", "matches", "files", "counts", "line", "text", "before", "after",
-                "highlight", "count", "truncated", "notice",
+                "highlight", "count", "truncated", "notice", "hits", "file_counts", "next_offset",
             ]),
         ) {
             let View::Group(views) = result(&payload) else { panic!("a group is shown") };

@@ -6,8 +6,8 @@ use std::time::Duration;
 use serde_json::Value;
 
 use crate::field::{
-    self, Field, Flag, List, NOTICE, Object, PATH, Text, Whole, any_text, flag, list, object, text,
-    whole,
+    self, DETAILS, Field, Flag, List, NOTICE, Object, PATH, Text, Whole, any_text, flag, list,
+    object, text, whole,
 };
 use tool_provider::schema::{Kind, Schema};
 use tool_provider::{Concurrency, RiskClass, Slips, ToolKind, ToolSpec};
@@ -15,70 +15,59 @@ use tool_provider::{Concurrency, RiskClass, Slips, ToolKind, ToolSpec};
 pub(super) const NAME: &str = "grep";
 
 const DESCRIPTION: &str = "\
-Finds the lines that match a regular expression, in one file or in all files beneath a directory. Use it \
-to search in files instead of grep, rg or find with bash; use glob to find files by their name and \
-read_file to look at one.\n\
-\n\
-- pattern is a Rust regex (like RE2: no look-around, no backreferences), case-sensitive, matched \
-line by line; a leading dash is nothing special. fixed_strings takes it literally; multiline lets it \
-match across several lines (\\n; . still stops at a line's end unless it starts with (?s)).\n\
-- mode content (default) lists matching lines with path, line and column; files lists paths of files \
-with a match; count how many lines match in each. Results are in the order of path and line, the same \
-every time; where there is more than limit, truncated is true and offset: next_offset goes on.\n\
-- Files that .gitignore, .ignore or .rgignore leave out are not searched, in a git repository or not, \
-and the notice says how many were left out. include_ignored: true searches them all; so do a path that \
-names one, and a glob that spells it (dist/**, *.log). Hidden files are searched; .git is not. Symbolic \
-links are not followed, except one that path itself names. Pipes, sockets and devices are not opened.\n\
-- A binary file is searched up to its first NUL byte, and counted and named as skipped; a line over \
-8 MiB ends the search of its file. UTF-8 and, with a byte order mark, UTF-16 are understood. Lines end \
-at LF; ^, $ and . see an end at a CR as well. text is at most 500 characters of a line, around the match.\n\
-\n\
+Finds lines that match a Rust regex (no look-around, no backreferences), in a file or in all files beneath \
+a directory. Hits come by file: its path, then 12:matching line, 11-context line. A result with \
+next_offset has more: pass that as offset.\n\
+Files that .gitignore, .ignore and .rgignore leave out are not searched unless path or glob names them \
+(dist/**) or include_ignored is true. Hidden files are searched, .git is not. Links are followed only \
+where path names one. A binary file is searched up to its first NUL.\n\
 Example: {\"pattern\": \"fn \\\\w+_error\\\\(\", \"path\": \"src\", \"glob\": \"*.rs\", \"context\": 2}";
 
-pub const PATTERN: Field<Text> = text("pattern", "The regular expression to find.");
-pub const START: Field<Text> = PATH
-    .described(
-        "The directory or file to search: absolute, or relative to the working directory. Default: \
-         the working directory.",
-    )
-    .optional();
+pub const PATTERN: Field<Text> = text(
+    "pattern",
+    "A regex, case-sensitive, matched line by line. A leading dash is nothing special.",
+);
+pub const START: Field<Text> =
+    PATH.described("Directory or file to search. Default: the working directory.").optional();
 pub const GLOB: Field<Text> = text(
     "glob",
-    "Search only files that match, such as *.rs (in any directory), src/**/*.ts (from path on) or \
-     *.{js,ts}; with a leading ! only those that do not.",
+    "Only files that match: *.rs in any directory, src/**/*.{ts,tsx} from path on; !*.md all others.",
 );
-pub const TYPE: Field<Text> = text(
-    "type",
-    "Search only files of this type, as ripgrep names them: rust, py, js, ts, go, java, md, …",
-);
-pub const MODE: Field<Text> = text(
-    "mode",
-    "What to list: matching lines (content, the default), files with a match, or the count of \
-     matching lines in each.",
-)
-.one_of(&["content", "files", "count"]);
-pub const BEFORE: Field<Whole> =
-    whole("before", 0, "Lines to show before each match, at most 100.");
-pub const AFTER: Field<Whole> = whole("after", 0, "Lines to show after each match, at most 100.");
-pub const CONTEXT: Field<Whole> = whole("context", 0, "Lines to show before and after each match.");
-pub const IGNORE_CASE: Field<Flag> = flag("ignore_case", "Whether to ignore case.");
-pub const FIXED_STRINGS: Field<Flag> =
-    flag("fixed_strings", "Whether pattern is plain text and not a regex.");
+pub const TYPE: Field<Text> = text("type", "Only files of this ripgrep type: rust, py, ts, go, …");
+pub const MODE: Field<Text> =
+    text("mode", "List lines (default), only paths, or path:number of matching lines.")
+        .one_of(&["content", "files", "count"]);
+pub const BEFORE: Field<Whole> = whole("before", 0, "Lines before each match.");
+pub const AFTER: Field<Whole> = whole("after", 0, "Lines after each match.");
+pub const CONTEXT: Field<Whole> = whole("context", 0, "Lines before and after each match.");
+pub const IGNORE_CASE: Field<Flag> = flag("ignore_case", "Ignore case.");
+pub const FIXED_STRINGS: Field<Flag> = flag("fixed_strings", "pattern is plain text.");
 pub const MULTILINE: Field<Flag> = flag(
     "multiline",
-    "Whether a match may span several lines. Files over 16 MiB are skipped then.",
+    "A match may span lines: \\n, (?s). for any character. Files over 16 MiB are skipped.",
 );
-pub const WORD: Field<Flag> = flag("word", "Whether only whole words match.");
-pub const INCLUDE_IGNORED: Field<Flag> =
-    flag("include_ignored", "Whether to search what ignore files leave out, too.");
-pub const LIMIT: Field<Whole> = whole(
-    "limit",
+pub const WORD: Field<Flag> = flag("word", "Match whole words only.");
+pub const INCLUDE_IGNORED: Field<Flag> = flag("include_ignored", "Search ignored files too.");
+pub const LIMIT: Field<Whole> = whole("limit", 1, "Most matches or files to list. Default 100.");
+pub const OFFSET: Field<Whole> = whole("offset", 0, "How many to skip.");
+pub const MAX_PER_FILE: Field<Whole> = whole(
+    "max_per_file",
     1,
-    "How many matches, files or counts to list at most. Default 100, at most 10000.",
+    "Most matches to list of one file. Default 20 in a directory, no maximum where path is a file.",
 );
-pub const OFFSET: Field<Whole> =
-    whole("offset", 0, "How many of them to skip: next_offset of the call before. Default 0.");
 
+pub const HITS: Field<Text> = text(
+    "hits",
+    "With mode content: for each file its path on a line, then its lines, 12:text for one that matches \
+     and 11-text for one beside it, -- where lines are left out between these, … N more in this file \
+     where max_per_file leaves some out; an empty line between files. A line is at most 500 characters, \
+     those around the match; … stands for what is cut. Absent where nothing matches.",
+);
+pub const FILE_COUNTS: Field<Text> = text(
+    "file_counts",
+    "With mode count: path:count on a line for each file, how many of its lines match. Absent where \
+     nothing matches.",
+);
 pub const MATCHES: Field<List> = list(
     "matches",
     || {
@@ -90,32 +79,31 @@ pub const MATCHES: Field<List> = list(
             &HIGHLIGHT,
             &LINES_BEFORE,
             &LINES_AFTER,
+            &MORE_IN_FILE,
         ])
     },
-    "With mode content: the matching lines.",
+    "With details and mode content: the matching lines. Partial results have them always.",
 );
 pub const FILES: Field<List> = list("files", any_text, "With mode files: the files with a match.");
 pub const COUNTS: Field<List> = list(
     "counts",
     || field::schema(&[&PATH.described("The file."), &COUNT]),
-    "With mode count: the files with a match, and their counts.",
+    "With details and mode count: the files with a match, and their counts.",
 );
-pub const TRUNCATED: Field<Flag> =
-    flag("truncated", "Whether there is more than is listed, or may be.").required();
-pub const NEXT_OFFSET: Field<Whole> = whole("next_offset", 0, "The offset for the next call.");
+pub const NEXT_OFFSET: Field<Whole> =
+    whole("next_offset", 0, "The offset for the next call. Absent where all is listed.");
 pub const TOTAL_MATCHES: Field<Whole> = whole(
     "total_matches",
     0,
-    "How many lines match in all (with mode files: how many files), where not truncated.",
+    "With details: how many lines match in all (with mode files: how many files), where all was searched.",
 );
 pub const FILES_SEARCHED: Field<Whole> =
-    whole("files_searched", 0, "How many files were searched.").required();
+    whole("files_searched", 0, "With details: how many files were searched.");
 pub const SKIPPED: Field<Object> = object(
     "skipped",
     || field::schema(&[&BINARY, &TOO_LARGE, &UNREADABLE]),
-    "How many files were not searched, or not to their end.",
-)
-.required();
+    "With details: how many files were not searched, or not to their end.",
+);
 pub const BINARY: Field<Whole> =
     whole("binary", 0, "Searched up to the first NUL byte only.").required();
 pub const TOO_LARGE: Field<Whole> =
@@ -142,6 +130,11 @@ pub const LINES_BEFORE: Field<List> =
     list("before", any_text, "The lines before, as far as no other match has them.");
 pub const LINES_AFTER: Field<List> =
     list("after", any_text, "The lines after, as far as they are no match themselves.");
+pub const MORE_IN_FILE: Field<Whole> = whole(
+    "more_in_file",
+    1,
+    "How many matches of the file are not listed behind this one, because of max_per_file.",
+);
 pub const COUNT: Field<Whole> = whole("count", 0, "How many of its lines match.").required();
 
 const SLIPS: Slips = Slips {
@@ -163,6 +156,7 @@ const SLIPS: Slips = Slips {
         ("include_ignored", &["noignore", "includegitignored"]),
         ("limit", &["headlimit", "maxresults", "maxmatches", "numresults"]),
         ("offset", &["skip"]),
+        ("max_per_file", &["m", "maxcount", "maxmatchesperfile"]),
     ],
     remedies: &[
         ("casesensitive", "case matters unless ignore_case is true"),
@@ -195,16 +189,17 @@ pub(crate) fn spec() -> ToolSpec {
             &INCLUDE_IGNORED,
             &LIMIT,
             &OFFSET,
+            &MAX_PER_FILE,
+            &DETAILS.described("For programs: objects instead of text."),
         ]),
         output: field::result(
             &[NAME],
             &[
-                &PATTERN.described("The pattern, as the call named it."),
-                &START.described("Where the search started, as the call named it."),
-                &MATCHES,
+                &HITS,
                 &FILES,
+                &FILE_COUNTS,
+                &MATCHES,
                 &COUNTS,
-                &TRUNCATED,
                 &NEXT_OFFSET,
                 &TOTAL_MATCHES,
                 &FILES_SEARCHED,

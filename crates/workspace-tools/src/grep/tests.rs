@@ -82,8 +82,13 @@ impl Fixture {
         self.call_until(arguments, None)
     }
 
-    /// A search that succeeds, and whose parts are its whole.
+    /// A search that succeeds, in the form for programs, whose parts are its whole.
     fn grep(&self, arguments: Value) -> Payload {
+        let mut arguments = arguments;
+        arguments["details"] = true.into();
+        if arguments.get("max_per_file").is_none() {
+            arguments["max_per_file"] = 100_000.into();
+        }
         self.events.0.lock().unwrap().clear();
         let result = self.call(arguments).unwrap();
         let partials = self.events.0.lock().unwrap();
@@ -93,6 +98,11 @@ impl Fixture {
             assert!(parts.eq(whole), "{partials:?}");
         }
         result
+    }
+
+    /// What a model reads of a search.
+    fn text(&self, arguments: Value) -> Value {
+        Value::Object(self.call(arguments).unwrap())
     }
 
     /// The hits of a search as `path:line:column:text`.
@@ -136,7 +146,7 @@ fn matches_come_with_path_line_and_column_in_order() {
     );
     let result = fixture.grep(json!({"pattern": "fn"}));
     assert_eq!((&result["total_matches"], &result["files_searched"]), (&json!(3), &json!(3)));
-    assert_eq!(result["truncated"], false);
+    assert_eq!(result.get("next_offset"), None);
     assert_eq!(result["matches"][0]["highlight"], json!([2, 4]));
     assert_eq!(result.get("notice"), None);
 }
@@ -166,7 +176,7 @@ fn pages_follow_one_another_without_gap_or_overlap() {
         let result = fixture.grep(arguments.clone());
         paged.extend(fixture.hits(arguments));
         pages += 1;
-        if result["truncated"] == false {
+        if result.get("next_offset").is_none() {
             assert_eq!(result["total_matches"], 7 * 200);
             break;
         }
@@ -191,11 +201,10 @@ fn a_page_has_only_so_much_room_and_the_next_one_goes_on_in_the_middle_of_a_file
         let hits = result["matches"].as_array().unwrap();
         assert!(hits.len() <= 300, "{}", hits.len());
         lines.extend(hits.iter().map(|hit| (hit["path"].clone(), hit["line"].as_u64().unwrap())));
-        if result["truncated"] == false {
-            break;
+        match result.get("next_offset") {
+            None => break,
+            Some(next) => offset = next.as_u64().unwrap(),
         }
-        assert!(notice(&result).contains("as large as it may be"), "{}", notice(&result));
-        offset = result["next_offset"].as_u64().unwrap();
     }
     let expected = (1..=2000).map(|line| (json!("a"), line)).chain([(json!("b"), 1)]);
     assert!(lines.into_iter().eq(expected));
@@ -215,6 +224,96 @@ fn context_lines_are_given_once_each() {
     let page = fixture.grep(json!({"pattern": "x", "context": 1, "offset": 1}));
     assert_eq!(page["matches"][0]["before"], json!(["line 9"]));
     assert_eq!(page["matches"][0]["after"], json!(["line 11"]));
+}
+
+#[test]
+fn a_model_reads_hits_by_file_as_text() {
+    let fixture = Fixture::new(&[
+        ("b/c.rs", b"one\nfn x\ntwo\nfn y\nthree\nfour\nfive\nfn z"),
+        ("a.rs", b"\tfn a\r\n"),
+    ]);
+    let text = |arguments| fixture.text(arguments);
+    assert_eq!(
+        text(json!({"pattern": "fn", "context": 1})),
+        json!({"hits": "a.rs\n1:\tfn a\n\nb/c.rs\n1-one\n2:fn x\n3-two\n4:fn y\n5-three\n--\n7-five\n8:fn z"})
+    );
+    assert_eq!(
+        text(json!({"pattern": "fn", "limit": 2, "offset": 1})),
+        json!({"hits": "b/c.rs\n2:fn x\n4:fn y", "next_offset": 3})
+    );
+    assert_eq!(
+        text(json!({"pattern": "fn", "mode": "files"})),
+        json!({"files": ["a.rs", "b/c.rs"]})
+    );
+    assert_eq!(
+        text(json!({"pattern": "fn", "mode": "count"})),
+        json!({"file_counts": "a.rs:1\nb/c.rs:3"})
+    );
+    assert_eq!(text(json!({"pattern": "fm"})), json!({"notice": "No match in 2 files."}));
+    assert_eq!(
+        text(json!({"pattern": "x\ntwo", "multiline": true})),
+        json!({"hits": "b/c.rs\n2:fn x\n3:two"})
+    );
+}
+
+#[test]
+fn so_many_hits_of_one_file_are_listed_and_the_rest_is_counted() {
+    let fixture = Fixture::new(&[
+        ("a", "x\n".repeat(94).as_bytes()),
+        ("b", b"x\n"),
+        ("c", "x\n".repeat(3000).as_bytes()),
+    ]);
+    let text = |arguments: Value| fixture.text(arguments);
+    let hits = |n: usize| (1..=n).map(|line| format!("{line}:x\n")).collect::<String>();
+    assert_eq!(
+        text(json!({"pattern": "x"}))["hits"],
+        format!(
+            "a\n{}… 74 more in this file\n\nb\n1:x\n\nc\n{}… at least 1000 more in this file",
+            hits(20),
+            hits(20)
+        )
+    );
+    assert_eq!(
+        text(json!({"pattern": "x", "max_per_file": 2, "limit": 3})),
+        json!({"hits": "a\n1:x\n2:x\n… 92 more in this file\n\nb\n1:x", "next_offset": 3})
+    );
+    assert_eq!(
+        text(json!({"pattern": "x", "max_per_file": 2, "offset": 1, "limit": 1})),
+        json!({"hits": "a\n2:x\n… 92 more in this file", "next_offset": 2})
+    );
+    let one = text(json!({"pattern": "x", "path": "a"}));
+    assert_eq!(one["hits"].as_str().unwrap().lines().count(), 95);
+    let objects = fixture.grep(json!({"pattern": "x", "max_per_file": 2}));
+    let more: Vec<_> =
+        objects["matches"].as_array().unwrap().iter().map(|hit| hit.get("more_in_file")).collect();
+    assert_eq!(more, [None, Some(&json!(92)), None, None, Some(&json!(1000))]);
+    assert_eq!(objects.get("total_matches"), None);
+}
+
+#[test]
+fn globs_are_lists_and_names_where_they_are_meant_so() {
+    let fixture = Fixture::new(&[
+        ("app/[slug]/page.tsx", b"x"),
+        ("app/s/page.ts", b"x"),
+        ("x [1].txt", b"x"),
+    ]);
+    let files = |glob: &str| fixture.text(json!({"pattern": "x", "mode": "files", "glob": glob}));
+    assert_eq!(
+        files("**/*.ts,**/*.tsx"),
+        json!({"files": ["app/[slug]/page.tsx", "app/s/page.ts"]})
+    );
+    for (glob, named, file) in [
+        ("app/[slug]/*", "app/[slug]", "app/[slug]/page.tsx"),
+        ("x [1].txt", "x [1].txt", "x [1].txt"),
+    ] {
+        let found = files(glob);
+        assert_eq!(found["files"], json!([file]));
+        assert!(found["notice"].as_str().unwrap().starts_with(&format!("{named} was taken lit")));
+    }
+    for (glob, remedy) in [("~/*", "~ is not expanded"), ("page [2].*", "is the bracket itself")] {
+        let found = files(glob);
+        assert!(found["notice"].as_str().unwrap().contains(remedy), "{found}");
+    }
 }
 
 #[test]
@@ -246,7 +345,7 @@ fn g05_a_bad_pattern_is_never_a_clean_zero() {
         (json!({"pattern": "x", "glob": "../*"}), "path"),
     ] {
         match fixture.call(arguments) {
-            Ok(result) => assert!(result.contains_key("matches") && what == "rst"),
+            Ok(result) => assert!(result.contains_key("notice") && what == "rst"),
             Err(error) => {
                 assert_eq!(error.category(), Category::InvalidArguments, "{error}");
                 assert!(error.hint().is_some() && error.message().contains(what) || what == "path");

@@ -61,7 +61,7 @@ fn a_search_ends_in_the_middle_of_a_huge_file() {
         let outcome = Grep::default().run(&arguments, &context);
         match cancel {
             // It may have been quick enough all the same.
-            None => assert_eq!(outcome.unwrap()["matches"].as_array().unwrap().len(), 1),
+            None => assert_eq!(outcome.unwrap()["hits"], "a\n1:needle"),
             Some(_) => assert_eq!(outcome.unwrap_err().category(), Category::Cancelled),
         }
     }
@@ -85,7 +85,6 @@ fn a_search_ends_in_the_middle_of_a_line() {
                 // One hit is enough of a file; on a busy machine time is up before the second one.
                 Ok(result) if result.get("files") == Some(&json!(["a", "b"])) => {}
                 Ok(result) => {
-                    assert_eq!(result["truncated"], true, "{result:?}");
                     assert!(notice(&result).starts_with("Partial: time was up"), "{result:?}");
                 }
                 // On a machine that is too busy for the first file.
@@ -118,7 +117,13 @@ fn what_was_found_before_a_stop_is_reported() {
         };
         let stoppable = local.until(&is_stopped);
         let lines = if multiline { Lines::Many } else { Lines::One };
-        let limits = SearchLimits { mode: arguments::Mode::Content, lines, skip: 0, want: 100 };
+        let limits = SearchLimits {
+            mode: arguments::Mode::Content,
+            lines,
+            skip: 0,
+            want: 100,
+            most_per_file: usize::MAX,
+        };
         let secrets = Secrets::default();
         let mut collector = collect::Collector::new(&stoppable, limits, &secrets, &stop);
         let ending = grep_matcher::Matcher::line_terminator(&stoppable).unwrap_or_default();

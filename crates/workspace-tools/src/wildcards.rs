@@ -1,0 +1,111 @@
+//! Patterns beside names that hold what a pattern takes for wildcards, such as `app/[slug]/page.tsx`.
+
+/// How much of a pattern's beginning, in bytes, are names as they stand: whole parts without wildcards,
+/// and parts in brackets or braces that `exists` finds as they are written, at least one. `exists` is
+/// asked for the pattern up to the end of such a part.
+pub(crate) fn named(pattern: &str, exists: impl Fn(&str) -> bool) -> Option<usize> {
+    let (mut named, mut start) = (None, 0);
+    for part in pattern.split('/') {
+        let end = start + part.len();
+        if part.contains(['*', '?', '\\']) {
+            break;
+        }
+        if part.contains(['[', '{']) {
+            if !exists(&pattern[..end]) {
+                break;
+            }
+            named = Some(end);
+        }
+        start = end + 1;
+    }
+    named
+}
+
+/// A name as a pattern that means it and nothing else.
+pub(crate) fn escaped(name: &str) -> String {
+    let mut pattern = String::with_capacity(name.len() + 4);
+    for c in name.chars() {
+        if matches!(c, '[' | ']' | '{' | '}' | '*' | '?' | '\\') {
+            pattern.push('\\');
+        }
+        pattern.push(c);
+    }
+    pattern
+}
+
+/// The patterns of a list such as `*.ts,*.tsx`; none where it is one pattern. What a name with a comma
+/// needs, a part without wildcards, makes it no list.
+pub(crate) fn list(text: &str) -> Option<Vec<&str>> {
+    let (mut parts, mut start) = (Vec::new(), 0);
+    let (mut braces, mut in_class, mut is_escaped) = (0_usize, false, false);
+    for (at, c) in text.char_indices() {
+        match c {
+            _ if is_escaped => {
+                is_escaped = false;
+                continue;
+            }
+            '\\' => is_escaped = true,
+            '[' => in_class = true,
+            ']' => in_class = false,
+            '{' => braces += 1,
+            '}' => braces = braces.saturating_sub(1),
+            ',' if braces == 0 && !in_class => {
+                parts.push(text[start..at].trim());
+                start = at + 1;
+            }
+            _ => {}
+        }
+    }
+    parts.push(text[start..].trim());
+    let are_patterns = parts.iter().all(|part| part.contains(['*', '?']));
+    (parts.len() > 1 && are_patterns).then_some(parts)
+}
+
+/// What a notice says of a pattern of which the beginning was taken for names.
+pub(crate) fn taken_literally(named: &str) -> String {
+    format!("{named} was taken literally, since it exists.")
+}
+
+/// Why a pattern that found nothing may be written wrongly.
+pub(crate) fn remedy(pattern: &str) -> Option<&'static str> {
+    let is_home = pattern == "~" || pattern.starts_with("~/");
+    Some(if is_home {
+        "~ is not expanded: write the path out."
+    } else if pattern.contains(',') && !pattern.contains('{') && list(pattern).is_none() {
+        "A comma parts patterns only where each has a * or ?; alternatives are {a,b}."
+    } else if pattern.contains('[') && !pattern.contains("\\[") {
+        "[…] stands for one of the characters in it: \\[ is the bracket itself."
+    } else {
+        return None;
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_in_brackets_are_names_where_they_exist() {
+        let exists = |path: &str| ["app/[slug]", "app/[slug]/[id].ts", "{a} b"].contains(&path);
+        let named = |pattern: &'static str| named(pattern, exists).map(|end| &pattern[..end]);
+        assert_eq!(named("app/[slug]/*"), Some("app/[slug]"));
+        assert_eq!(named("app/[slug]/[id].ts"), Some("app/[slug]/[id].ts"));
+        assert_eq!(named("app/[slug]/[no].ts"), Some("app/[slug]"));
+        assert_eq!(named("app/[slug]/x/y"), Some("app/[slug]"));
+        assert_eq!(named("{a} b"), Some("{a} b"));
+        for pattern in ["app/[id]/*", "**/[slug]", "*.{rs,ts}", "app/x", "app/\\[slug\\]"] {
+            assert_eq!(named(pattern), None, "{pattern}");
+        }
+        assert_eq!(escaped("[a] {b}?"), "\\[a\\] \\{b\\}\\?");
+    }
+
+    #[test]
+    fn a_list_is_one_only_where_each_part_is_a_pattern() {
+        assert_eq!(list("**/*.ts, **/*.tsx"), Some(vec!["**/*.ts", "**/*.tsx"]));
+        assert_eq!(list("*.{ts,tsx}"), None);
+        assert_eq!(list("[a,b]*"), None);
+        assert_eq!(list("*,v"), None);
+        assert_eq!(list("a,b.txt"), None);
+        assert_eq!(list("*.ts\\,*.x"), None);
+    }
+}
