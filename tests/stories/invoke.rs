@@ -132,7 +132,8 @@ async fn huge_files_cost_little_memory() {
 
     let first = fixture.result("read_file", json!({"path": "big", "offset": 1, "limit": 1})).await;
     let lines = SIZE / 11;
-    assert_eq!((&first["total_lines"], &first["next_offset"]), (&json!(lines), &json!(2)));
+    // How many lines there are it says too, unless the machine is too slow to count them.
+    assert_eq!((&first["text"], &first["next_offset"]), (&json!("1:abcdefghij\n"), &json!(2)));
     let tail = fixture.result("read_file", json!({"path": "big", "offset": -1})).await;
     assert_eq!(tail["text"], format!("{lines}:abcdefghij\n"));
     let line = fixture.result("read_file", json!({"path": "one-line", "limit": 1})).await;

@@ -40,7 +40,7 @@ pub(super) fn candidates(
 }
 
 fn of_one_line(text: &[u8], encoding: Encoding, wanted: &Wanted<'_>) -> Vec<(u64, usize)> {
-    let grams = Grams::of(wanted);
+    let mut grams = Grams::of(wanted);
     let finder = memmem::Finder::new(&*wanted.folded[0]);
     let mut best = Best::new(LINES_KEPT, 1);
     let mut number = 0;
@@ -75,7 +75,7 @@ fn of_lines(
         }
     }
     inner.retain(|_, indices| indices.len() <= MAX_SAME);
-    let grams = Grams::of(wanted);
+    let mut grams = Grams::of(wanted);
     let apart = count.min(slack);
     let mut votes = Windows::new(count, apart);
     let mut alike = Windows::new(count, apart);
@@ -102,9 +102,13 @@ fn of_lines(
 /// The short sequences of letters that the string has.
 struct Grams {
     length: usize,
-    known: Vec<bool>,
-    total: u64,
+    /// For each slot: [`UNKNOWN`], or the number of the line that had it last.
+    slots: Vec<u32>,
+    line: u32,
 }
+
+/// A slot of no sequence that the string has.
+const UNKNOWN: u32 = u32::MAX;
 
 impl Grams {
     fn of(wanted: &Wanted<'_>) -> Self {
@@ -112,21 +116,30 @@ impl Grams {
         let length = if bytes < SHORT { 2 } else { 3 };
         let total = wanted.folded.iter().map(|line| grams(line, length).count()).sum::<usize>();
         let slots = (total * 16).next_power_of_two().clamp(1 << 12, 1 << 22);
-        let mut known = vec![false; slots];
+        let mut slots = vec![UNKNOWN; slots];
         for hash in wanted.folded.iter().flat_map(|line| grams(line, length)) {
-            known[hash % slots] = true;
+            let slot = hash % slots.len();
+            slots[slot] = 0;
         }
-        Self { length, known, total: total as u64 }
+        Self { length, slots, line: 0 }
     }
 
-    /// How many sequences of the line the string has, and how many it lacks.
-    fn shared_with(&self, line: &str) -> (u64, u64) {
-        let (mut hits, mut all) = (0, 0);
+    /// How many sequences of the next line the string has, each counted once, and how many it lacks.
+    fn shared_with(&mut self, line: &str) -> (u64, u64) {
+        self.line += 1;
+        let (mut hits, mut misses) = (0, 0);
         for hash in grams(line, self.length) {
-            hits += u64::from(self.known[hash % self.known.len()]);
-            all += 1;
+            let slot = hash % self.slots.len();
+            match &mut self.slots[slot] {
+                &mut UNKNOWN => misses += 1,
+                last if *last == self.line => {}
+                last => {
+                    *last = self.line;
+                    hits += 1;
+                }
+            }
         }
-        (hits.min(self.total), all - hits)
+        (hits, misses)
     }
 }
 

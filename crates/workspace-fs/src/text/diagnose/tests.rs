@@ -151,6 +151,12 @@ fn a_change_within_a_line_is_found_and_named() {
 }
 
 #[test]
+fn among_many_lines_that_are_alike_the_nearest_is_found() {
+    let text: String = (0..2000).map(|n| format!("value_{n} = compute(row)\n")).collect();
+    assert_eq!(nearest(&text, "value_90 = compte(row").first_line, 91);
+}
+
+#[test]
 fn blanks_at_the_end_of_a_line_are_shown_on_either_side() {
     for (text, wanted, said) in [
         ("a()\nb()   \n", "a()\nb()\n", "line 2 ends with 3 spaces, old_string's with no blank"),
