@@ -4,11 +4,12 @@ use std::fs;
 use std::io;
 use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use crate::approach;
 use crate::cgroup;
 use crate::command::{Command, Running, StartError};
-use crate::enforcement::Enforcement;
+use crate::enforcement::{Enforcement, Level};
 use crate::explain::{self, Access, Explanation, Granted, Setting, Subject};
 use crate::grants::{Grants, PROC, ordered};
 use crate::launcher::{Spawner, SpawnerError};
@@ -19,6 +20,7 @@ use crate::policy::{Commands, Limits, Mode, Namespaces, Network, Policy};
 use crate::private::{Private, PrivateDirs, PrivateError, user_dir_path};
 use crate::report::{self, Facts, Isolation, User};
 use crate::rights::{DomainError, Grant, Rights, Tcp, domain, identity};
+use crate::spawners::Spawners;
 use crate::sys;
 use crate::workers::{Confine, FileJob, SubmitError, Workers};
 
@@ -32,7 +34,7 @@ pub struct Jail {
     enforcement: Enforcement,
     workers: Workers,
     // `None` once the jail is dropped, or where the policy wants no commands.
-    spawner: Option<Spawner>,
+    spawner: Option<Spawners>,
     private: Private,
     // `None` where the spawner owns them.
     _dirs: Option<PrivateDirs>,
@@ -71,6 +73,7 @@ impl Jail {
             files.push(own(private, Rights::ReadWrite));
         }
         files.push(own(&started.private.spool, Rights::ReadWrite));
+        files.extend(policy.file_also.iter().map(|path| own(path, Rights::ReadWrite)));
         let confine: Confine = match confinement {
             Confinement::Whole => in_domain(&files)?,
             Confinement::None | Confinement::WithoutLandlock => Box::new(|| Ok(())),
@@ -93,6 +96,10 @@ impl Jail {
         };
         let mut enforcement = report::enforcement(&facts);
         enforcement.left_open.extend(skipped);
+        let is_unmounted = started.spawner.as_ref().is_some_and(|spawner| !spawner.mounts());
+        if is_unmounted && enforcement.level != Level::Off && !policy.protected.is_empty() {
+            enforcement.left_open.push(UNMOUNTED.to_owned());
+        }
         Ok(Self {
             enforcement,
             workers: Workers::new(policy.file_workers, confine)?,
@@ -150,6 +157,27 @@ impl Jail {
         }
     }
 
+    /// Whether what is at `path` now is mounted read-only for the next command, because
+    /// [`Policy::protected`] or [`Jail::protect`] named it. False once something outside has put another
+    /// file there.
+    #[must_use]
+    pub fn protects(&self, path: &Path) -> bool {
+        self.spawner.as_ref().is_some_and(|spawner| spawner.protects(path))
+    }
+
+    /// Whether anything can be mounted: the jail has namespaces.
+    #[must_use]
+    pub fn mounts(&self) -> bool {
+        self.spawner.as_ref().is_some_and(Spawners::mounts)
+    }
+
+    /// Mounts `paths` read-only for later commands, in place of what was protected so far. Starts a new
+    /// spawner, which takes some milliseconds; running commands go on. False where it cannot be had, as
+    /// without namespaces.
+    pub fn protect(&self, paths: &[PathBuf]) -> bool {
+        self.spawner.as_ref().is_some_and(|spawner| spawner.protect(paths))
+    }
+
     /// Why `access` to `path` was refused, and which setting would grant it. `path` is absolute
     /// and resolved. `None` where the policy grants the access: then the refusal has another cause.
     #[must_use]
@@ -186,6 +214,10 @@ impl Jail {
     }
 }
 
+/// What is said of [`Policy::protected`] without namespaces.
+const UNMOUNTED: &str = "Commands can change protected paths while they run: only mounts keep them read-only, and \
+     those need namespaces.";
+
 impl Drop for Jail {
     fn drop(&mut self) {
         if let Some(spawner) = self.spawner.take() {
@@ -196,7 +228,7 @@ impl Drop for Jail {
 
 struct Started {
     // `None` where the policy wants no commands.
-    spawner: Option<Spawner>,
+    spawner: Option<Spawners>,
     private: Private,
     // `None` where the spawner owns them.
     dirs: Option<PrivateDirs>,
@@ -237,7 +269,7 @@ fn start(policy: &Policy, grants: &Grants, confinement: Confinement) -> Result<S
                 plan.masks.extend(hidden.masks);
                 plan.held.extend(hidden.held);
             }
-            match Spawner::start(program, &plan, dirs) {
+            match Spawners::start(program, &plan, dirs, &policy.protected) {
                 Ok((spawner, ready)) => return Ok(isolated(spawner, ready, &plan, private)),
                 Err(error @ SpawnerError::Start { .. }) => return Err(error.into()),
                 Err(refused) => refused.to_string(),
@@ -254,9 +286,9 @@ fn start(policy: &Policy, grants: &Grants, confinement: Confinement) -> Result<S
     }
     let dirs = PrivateDirs::make(&base)?;
     let (plan, private) = in_place(policy, grants, confinement, &dirs)?;
-    let (spawner, Ready { unfiltered, .. }) = Spawner::start(program, &plan, dirs)?;
+    let (spawner, Ready { unfiltered, .. }) = Spawner::start(program, &plan, Arc::new(dirs))?;
     Ok(Started {
-        spawner: Some(spawner),
+        spawner: Some(Spawners::single(spawner)),
         private,
         dirs: None,
         commands: plan.grants,
@@ -272,7 +304,7 @@ fn sockets(policy: &Policy) -> Option<PathBuf> {
 }
 
 /// A spawner in its own namespaces.
-fn isolated(spawner: Spawner, ready: Ready, plan: &Plan, private: Private) -> Started {
+fn isolated(spawner: Spawners, ready: Ready, plan: &Plan, private: Private) -> Started {
     // A path that a private directory covers does not grant the machine's own content there.
     let overlaid = |path: &PathBuf| plan.sources.iter().any(|(at, _)| at == path);
     let commands = plan.grants.iter().filter(|grant| !overlaid(&grant.path)).cloned().collect();
@@ -335,6 +367,7 @@ fn plan(policy: &Policy, grants: &Grants, confinement: Confinement, staging: Pat
         links: grants.links.clone().into_iter().collect(),
         leading: Vec::new(),
         held: Vec::new(),
+        protected: Vec::new(),
         masks: Vec::new(),
         staging,
         processes: policy.limits.processes.unwrap_or(PROCESSES),

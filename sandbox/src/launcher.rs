@@ -49,7 +49,7 @@ fn raise_open_files() -> rustix::io::Result<()> {
 #[derive(Debug)]
 pub(crate) struct Spawner {
     socket: OwnedFd,
-    /// Disconnects when the process has been reaped and the private directories are removed.
+    /// Disconnects when the process has been reaped and the private directories are let go.
     exited: Mutex<Receiver<()>>,
     calls: Arc<()>,
 }
@@ -86,7 +86,7 @@ impl Spawner {
     pub(crate) fn start(
         program: &Path,
         plan: &Plan,
-        dirs: PrivateDirs,
+        dirs: Arc<PrivateDirs>,
     ) -> Result<(Self, Ready), SpawnerError> {
         let failed =
             |source| SpawnerError::Start { program: program.display().to_string(), source };
@@ -167,7 +167,7 @@ const EXIT_LIMIT: Duration = Duration::from_secs(2);
 /// Starts a thread that reaps the process sent to it and then removes `dirs`, which nothing of the
 /// jail uses any more. The thread starts before the process: if it cannot, there is no process to
 /// stop.
-fn waiter(dirs: PrivateDirs) -> io::Result<(SyncSender<Child>, Receiver<()>)> {
+fn waiter(dirs: Arc<PrivateDirs>) -> io::Result<(SyncSender<Child>, Receiver<()>)> {
     let (wait_for, child) = sync_channel::<Child>(1);
     let (running, exited) = sync_channel(0);
     let wait = move || {

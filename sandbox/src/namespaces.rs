@@ -123,6 +123,9 @@ fn new_root(plan: &Plan) -> Result<Narrowed, Failure> {
     for path in &plan.held {
         root.hold(path)?;
     }
+    for path in &plan.protected {
+        root.protect(path)?;
+    }
     root.mask(&masks)?;
     leading.close()?;
     chdir(&plan.staging).map_err(os("the new root"))?;
@@ -281,6 +284,17 @@ impl Root<'_> {
         }
         rustix::mount::mount_bind_recursive(&staged, &staged)
             .map_err(os(&format!("{} in the new root", path.display())))
+    }
+
+    /// Makes a read-only mount of a file or a directory, in its place. Nobody can move or remove it then.
+    fn protect(&self, path: &Path) -> Result<(), Failure> {
+        let staged = self.staged(path);
+        match staged.symlink_metadata() {
+            Ok(found) if found.is_file() || found.is_dir() => {
+                self.bind_to(&staged, path, MOUNT_ATTR_RDONLY)
+            }
+            _ => Ok(()),
+        }
     }
 
     /// Covers each path that exists with an empty file or directory of the new root's own.

@@ -31,6 +31,8 @@ pub(crate) struct Plan {
     /// Directories within granted ones that no command may move away, since they lead to a mask or to
     /// what the policy names.
     pub(crate) held: Vec<PathBuf>,
+    /// Files and directories within granted ones to mount read-only, in namespaces only.
+    pub(crate) protected: Vec<PathBuf>,
     /// Files and directories within granted ones to hide by mounts, in namespaces only.
     pub(crate) masks: Vec<PathBuf>,
     /// The empty directory on which the spawner mounts the new root.
@@ -75,7 +77,7 @@ impl Plan {
                 to.os(other.as_os_str());
             });
         }
-        for paths in [&self.leading, &self.held, &self.masks] {
+        for paths in [&self.leading, &self.held, &self.protected, &self.masks] {
             to.list(paths, |to, path| to.os(path.as_os_str()));
         }
         to.os(self.staging.as_os_str());
@@ -114,6 +116,7 @@ impl Plan {
             links: from.list(pair)?,
             leading: from.list(Reader::path)?,
             held: from.list(Reader::path)?,
+            protected: from.list(Reader::path)?,
             masks: from.list(Reader::path)?,
             staging: from.path()?,
             processes: from.u64()?,

@@ -21,6 +21,12 @@ pub struct Policy {
     /// something else in this policy lets commands into it, file jobs do not get it either
     /// ([`Jail::withheld`](crate::Jail::withheld)).
     pub file_private: Option<PathBuf>,
+    /// Files and directories, within what commands may write, that commands must not change. In namespaces
+    /// they are read-only with all that they hold, and no directory that leads there can be moved away.
+    /// Without namespaces nothing enforces it. One that is missing is ignored, and a link is.
+    pub protected: Vec<PathBuf>,
+    /// Directories outside the roots that file jobs may read and write too.
+    pub file_also: Vec<PathBuf>,
     /// The directory in which the program itself listens. Commands must not take its place there: it is
     /// hidden from them in namespaces, and without them a policy that lets them write there is refused.
     pub sockets: Option<PathBuf>,

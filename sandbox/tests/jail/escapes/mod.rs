@@ -12,6 +12,7 @@ mod metadata;
 mod own_sockets;
 mod paths;
 mod processes;
+mod protected;
 mod secrets;
 mod set_user_id;
 mod settings;
@@ -38,6 +39,7 @@ pub(crate) fn stories() -> Vec<Case> {
         machine::stories(),
         settings::stories(),
         own_sockets::stories(),
+        protected::stories(),
         sockets::stories(),
         stock::stories(),
         terminals::stories(),
