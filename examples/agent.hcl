@@ -29,6 +29,10 @@ provider "workspace" {
   bash_read  = []
   bash_write = []
 
+  # "git": nobody but the operator changes the config and hooks that git outside obeys, in the roots' own
+  # repositories. "none": commands and the file tools may.
+  protect = "git"
+
   # If /bin/bash is missing, /bin/sh is used.
   shell = "/bin/bash"
 

@@ -14,8 +14,8 @@ use tool_provider::{
     Backend, Configuration, Job, Payload, Provider, Secrets, Tool, ToolError, Workers,
 };
 use workspace_fs::{
-    Access, Journal, LockTable, RootError, RootFault, RootsSpec, StateDirectory, StateError,
-    Workspace,
+    Access, Journal, LockTable, Protection, Remembered, RootError, RootFault, RootsSpec,
+    StateDirectory, StateError, Workspace,
 };
 use workspace_tools::process::outside::{self, NotAProgram};
 use workspace_tools::process::{Environment, EnvironmentError, Requested, Spool};
@@ -23,7 +23,7 @@ use workspace_tools::{
     Bash, BashSettings, EditFile, Files, Glob, Grep, Overwrite, ReadFile, Sessions, WriteFile,
 };
 
-use crate::config::{self, Config, HostEnv, Shell};
+use crate::config::{self, Config, HostEnv, Protect, Shell};
 use crate::identity;
 use crate::recovery::recover;
 use crate::warnings;
@@ -40,10 +40,11 @@ pub fn provider() -> Provider<Files> {
 /// Builds configurations: roots, jail, tools.
 pub struct WorkspaceBackend {
     host_env: Box<dyn Fn() -> io::Result<HostEnv> + Send + Sync>,
-    /// Both outlive a configuration: calls under the old and under the new one exclude each other,
-    /// and a session keeps what it knows.
+    /// These outlive a configuration: calls under the old and under the new one exclude each other, a
+    /// session keeps what it knows, and what was there before a running call stays known.
     locks: Arc<LockTable>,
     sessions: Arc<Sessions>,
+    remembered: Arc<Remembered>,
     /// Where this process listens.
     sockets: OnceLock<PathBuf>,
 }
@@ -61,6 +62,7 @@ impl WorkspaceBackend {
             host_env: Box::new(host_env),
             locks: Arc::default(),
             sessions: Arc::default(),
+            remembered: Arc::default(),
             sockets: OnceLock::new(),
         }
     }
@@ -101,6 +103,17 @@ impl WorkspaceBackend {
         let mut policy = policy(config, &workspace);
         policy.sockets = self.sockets.get().cloned();
         policy.file_private = state.as_ref().ok().map(|state| state.path().to_owned());
+        let protection = match config.protect {
+            Protect::None => None,
+            Protect::Git => Some(
+                Protection::of(&workspace, &config.bash_write, self.remembered.clone())
+                    .map_err(|error| ConfigureError::single(unprotected(&error)))?,
+            ),
+        };
+        if let Some(protection) = &protection {
+            policy.protected = protection.to_mount();
+            policy.file_also = protection.outside().map(Path::to_owned).collect();
+        }
         let jail =
             Jail::build(&policy).map_err(|error| ConfigureError::single(jail_fault(&error)))?;
         let jail = Arc::new(jail);
@@ -110,6 +123,16 @@ impl WorkspaceBackend {
             // What bash had to leave out of a result is there for read_file.
             Commands::Spawned => {
                 workspace.with_own_directory(outputs).map_err(|fault| no_spool(outputs, &fault))?
+            }
+        };
+        let workspace = match protection {
+            None => workspace,
+            Some(protection) => {
+                // Where commands reach the directory, nothing is kept in it.
+                let kept_in = state.as_ref().ok().filter(|_| jail.withheld().is_none());
+                let kept_in =
+                    kept_in.and_then(|state| StateDirectory::at(state.path().to_owned()).ok());
+                workspace.with_protection(Arc::new(protection.keeping_in(kept_in)))
             }
         };
         let spool = Spool::open(outputs).map_err(|error| no_spool(outputs, &error))?;
@@ -293,6 +316,10 @@ impl Report {
 fn secrets_of(config: &Config) -> Secrets {
     let value = |secret: &config::Secret| secret.expose().as_encoded_bytes().to_vec();
     Secrets::new(config.secrets.iter().map(|secret| (secret.name().to_owned(), value(secret))))
+}
+
+fn unprotected(error: &io::Error) -> Fault {
+    Fault::machine("protect", format!("cannot look at what git takes from the roots: {error}"))
 }
 
 fn no_spool(directory: &Path, fault: &dyn Display) -> ConfigureError {

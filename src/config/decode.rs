@@ -9,7 +9,7 @@ use serde_json::Value;
 use tool_provider::config::{ConfigureError, Fault, Values};
 
 use super::spec;
-use super::{Config, HostEnv, Overwrite, Secret, Shell};
+use super::{Config, HostEnv, Overwrite, Protect, Secret, Shell};
 use tool_provider::Payload;
 use tool_provider::SHORTEST_SECRET as SHORTEST_MASKED;
 use workspace_tools::process::environment;
@@ -69,6 +69,10 @@ impl Config {
             },
             bash_read: paths("bash_read", faults),
             bash_write: paths("bash_write", faults),
+            protect: match values.text("protect") {
+                "none" => Protect::None,
+                _ => Protect::Git,
+            },
             shell: shell(&values, faults),
             env: environment.plain,
             env_passthrough: environment.passed,

@@ -31,6 +31,8 @@ pub struct Config {
     pub bash_read: Vec<PathBuf>,
     /// Further directories or files that commands may write, absolute.
     pub bash_write: Vec<PathBuf>,
+    /// What nobody but the operator changes in the roots.
+    pub protect: Protect,
     /// The shell.
     pub shell: Shell,
     /// Values set for commands.
@@ -51,6 +53,15 @@ pub struct Config {
     pub max_concurrent_calls: usize,
     /// Whether a file must have been read by a session before the session overwrites it.
     pub overwrite: Overwrite,
+}
+
+/// What nobody but the operator changes in the roots.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Protect {
+    /// What git takes from the roots' own repositories and obeys: `config`, hooks and the like.
+    Git,
+    /// Nothing.
+    None,
 }
 
 /// Which shell runs commands.

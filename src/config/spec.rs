@@ -54,6 +54,13 @@ pub fn properties() -> Vec<Property> {
             "More directories or files that bash, but not the file tools, may write: a cache.",
         ),
         Property::with_default(
+            "protect",
+            Kind::String(&["git", "none"]),
+            r#""git""#,
+            "git: in the roots' own repositories neither commands nor the file tools change the config \
+             and hooks that git outside obeys. none: they may.",
+        ),
+        Property::with_default(
             "shell",
             Kind::String(&[]),
             r#""/bin/bash""#,

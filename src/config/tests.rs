@@ -51,7 +51,7 @@ fn every_key_is_taken_as_it_is_written() {
     let config = decode(json!({
         "roots": ["/a", "~/b"], "read_only_roots": ["/ro"], "sandbox": "best_effort",
         "network": "allow", "bash_read": ["~/.cargo", "~", "c", "/d"], "bash_write": ["/cache"],
-        "shell": "/bin/dash", "env": {"A": "1"}, "env_passthrough": ["GOPATH"],
+        "protect": "none", "shell": "/bin/dash", "env": {"A": "1"}, "env_passthrough": ["GOPATH"],
         "secret_env": ["TOKEN"], "bash_timeout_ms": 5.0, "bash_max_timeout_ms": 10,
         "bash_output_bytes": 2000, "limits": {"processes": 7, "open_files": null},
         "max_concurrent_calls": 2, "read_before_write": true,
@@ -64,6 +64,7 @@ fn every_key_is_taken_as_it_is_written() {
     assert_eq!((config.limits.processes, config.limits.open_files), (Some(7), Some(4096)));
     assert_eq!(config.secrets[0].expose(), "s3cr3t-value");
     assert_eq!(config.overwrite, Overwrite::AfterRead);
+    assert_eq!(config.protect, Protect::None);
     assert!(!format!("{config:?}").contains("s3cr3t-value"));
 }
 

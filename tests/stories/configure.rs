@@ -112,7 +112,7 @@ async fn a_refused_configuration_does_not_show_a_secret() {
 async fn null_means_left_out_as_a_host_sends_it() {
     let mut fixture = Fixture::launched().await;
     let nulls = json!({
-        "read_only_roots": null, "sandbox": null, "network": null, "shell": null, "env": null,
+        "read_only_roots": null, "sandbox": null, "network": null, "protect": null, "shell": null, "env": null,
         "limits": null, "max_concurrent_calls": null, "read_before_write": null,
     });
     fixture.configure(nulls).await.unwrap();

@@ -26,6 +26,7 @@ pub(crate) fn trials() -> Vec<Trial> {
         a_name_makes_no_file_ours,
         no_journal_is_kept_where_commands_reach_it,
         nothing_but_writes_reaches_the_state_directory,
+        what_git_outside_runs_is_the_operators_until_they_say_otherwise,
     ]
 }
 
@@ -420,5 +421,31 @@ async fn what_is_most_likely_no_path_makes_nothing() {
     std::fs::create_dir(fixture.path("~")).unwrap();
     fixture.result("write_file", json!({"path": "~/notes.md", "content": "x"})).await;
     assert!(fixture.path("~/notes.md").exists() && fixture.path(" a.txt").exists());
+    fixture.end().await;
+}
+
+async fn what_git_outside_runs_is_the_operators_until_they_say_otherwise() {
+    let mut fixture = Fixture::configured().await;
+    fs::create_dir_all(fixture.path(".git/hooks")).unwrap();
+    fixture.write(".git/config", "[core]\n");
+    // The repository came after the jail: its mounts are made before the first command.
+    let trap = json!({"command": "echo '[alias]' >> .git/config; echo > .git/hooks/x; echo end"});
+    fixture.call("bash", trap.clone()).await.1.unwrap();
+    assert_eq!(fs::read_to_string(fixture.path(".git/config")).unwrap(), "[core]\n");
+    assert_eq!(names(&fixture.path(".git/hooks")), [""; 0]);
+    for path in [".git/config", ".git/hooks/x"] {
+        let (category, message) = refused(&mut fixture, path).await;
+        assert_eq!(category, "permission_denied");
+        assert!(message.contains("protect"), "{message}");
+        let preview = json!({"path": path, "content": "x"});
+        let view = fixture.client.preview(call("write_file", preview)).await.unwrap();
+        assert!(format!("{view:?}").contains("protect"), "{view:?}");
+    }
+    write(&mut fixture, ".git/info/exclude", "x").await;
+
+    fixture.configure(json!({"protect": "none"})).await.unwrap();
+    fixture.call("bash", trap).await.1.unwrap();
+    write(&mut fixture, ".git/config", "[user]\n").await;
+    assert_eq!(names(&fixture.path(".git/hooks")), ["x"]);
     fixture.end().await;
 }

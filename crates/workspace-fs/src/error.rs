@@ -92,6 +92,9 @@ pub enum Fault {
         /// The writable roots.
         writable: Vec<String>,
     },
+    /// A person's own git takes what it runs from there.
+    #[error("git outside runs what this says, so the operator protects it (protect = \"git\")")]
+    Protected,
     /// Nothing is there.
     #[error("{}", Missing { missing, link: link.as_ref() })]
     NotFound {
@@ -195,6 +198,9 @@ impl WorkspaceError {
             Fault::ReadOnly { .. } => {
                 "write elsewhere, or have the operator move the directory from read_only_roots to roots"
                     .to_owned()
+            }
+            Fault::Protected => {
+                "only the operator changes it: outside, or by setting protect = \"none\"".to_owned()
             }
             Fault::NotFound { .. } if self.path.starts_with('~') => {
                 "~ is not expanded here: write the path out".to_owned()

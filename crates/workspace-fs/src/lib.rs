@@ -7,6 +7,7 @@
 //! - [`ResolvedPath`], [`OpenFile`]: what a path leads to. [`LockTable`] serialises calls on one file.
 //! - [`Replacement`], [`Staged`]: a file's new content, put in its place so that a reader sees the old
 //!   content or the new one, with mode, owner, attributes and links kept.
+//! - [`Protection`]: the places from which a person's own git takes what it runs, compared around commands.
 //! - [`tree`]: a parallel walk in one order, with ignore files.
 //! - [`text`]: encodings, line ends, matching, patches, diffs. Pure.
 #![forbid(unsafe_code)]
@@ -14,6 +15,7 @@
 pub mod text;
 
 mod error;
+mod git_places;
 mod journal;
 mod locks;
 mod look_alike;
@@ -22,6 +24,7 @@ pub mod lookups;
 mod near_names;
 mod open;
 mod permit;
+mod protect;
 mod replace;
 mod resolve;
 mod roots;
@@ -38,6 +41,7 @@ pub use error::{Action, Fault, Link, WorkspaceError};
 pub use journal::{Journal, Kept, Recovered};
 pub use locks::{Guard, LONGEST_WAIT, LockKey, LockTable, Mode, Wait};
 pub use open::{AccessTime, Eof, OpenFile};
+pub use protect::{Finding, Mounts, Outcome, Protection, Remembered, Watched};
 pub use replace::{How, InPlace, Replacement, Staged, Written};
 pub use resolve::{PathArgument, ResolvedPath, Target};
 pub use roots::lexically_clean;

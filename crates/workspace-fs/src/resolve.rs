@@ -398,13 +398,19 @@ impl<'w> ResolvedPath<'w> {
         self.path.file_name().unwrap_or(OsStr::new("."))
     }
 
-    /// Refuses a path that may only be read.
+    /// Refuses a path that may only be read, or is protected.
     ///
     /// # Errors
-    /// When the innermost root that contains it is a read-only one.
+    /// When the innermost root that contains it is a read-only one, or when a person's own git takes what
+    /// it runs from there.
     pub fn check_writable(&self, workspace: &Workspace, text: &str) -> Result<(), WorkspaceError> {
         if self.root.access() == Access::ReadWrite {
-            return Ok(());
+            return match workspace.protection() {
+                Some(protection) if protection.covers(self) => {
+                    Err(Fault::Protected.of(Action::Write, text).at(&self.path))
+                }
+                _ => Ok(()),
+            };
         }
         let writable = workspace.roots.iter().filter(|root| root.access() == Access::ReadWrite);
         let fault = Fault::ReadOnly {

@@ -11,7 +11,7 @@ use rustix::fs::{Mode, OFlags};
 use crate::text::name;
 
 use super::replace::Linking;
-use super::{FileId, FileStat, Journal, LockTable};
+use super::{FileId, FileStat, Journal, LockTable, Protection};
 
 /// What to open as a [`Workspace`], as an operator wrote it.
 #[derive(Clone, Debug, Default)]
@@ -36,6 +36,7 @@ pub struct Workspace {
     pub(super) locks: Arc<LockTable>,
     pub(super) linking: Linking,
     pub(super) journal: Option<Arc<Journal>>,
+    protection: Option<Arc<Protection>>,
 }
 
 /// One root.
@@ -158,7 +159,14 @@ impl Workspace {
         let named = roots.len();
         let linking = roots.first().map(|root| Linking::find_out(root.directory()));
         let linking = linking.unwrap_or(Linking::Never);
-        Ok(Self { roots, named, locks: spec.locks.clone(), linking, journal: None })
+        Ok(Self {
+            roots,
+            named,
+            locks: spec.locks.clone(),
+            linking,
+            journal: None,
+            protection: None,
+        })
     }
 
     /// Lists writes under way in a journal, from which [`Workspace::recover`] of a later process
@@ -178,6 +186,18 @@ impl Workspace {
         let given = directory.to_str().ok_or(RootFault::NoPath)?;
         self.roots.push(Root::open(given, Setting::ReadOnlyRoots)?);
         Ok(self)
+    }
+
+    /// Refuses writes to what `protection` covers.
+    #[must_use]
+    pub fn with_protection(self, protection: Arc<Protection>) -> Self {
+        Self { protection: Some(protection), ..self }
+    }
+
+    /// What is protected, where anything is.
+    #[must_use]
+    pub fn protection(&self) -> Option<&Arc<Protection>> {
+        self.protection.as_ref()
     }
 
     /// The roots: the writable ones first, each kind in the order in which they were named.

@@ -20,6 +20,7 @@ mod directory;
 mod notice;
 mod outcome;
 mod plain;
+mod protect;
 mod show;
 pub mod spec;
 
@@ -130,7 +131,9 @@ impl Tool<Files> for Bash {
         // From here on the call reports what happened, whatever comes in between.
         context.begin_commit()?;
         let start = Start { settings: &self.settings, ready, cwd: &cwd, budget };
+        let guarded = protect::Guarded::begin(context, &ready.jail, &cwd);
         let (finished, shell) = start.run(&arguments, &interrupt, context)?;
+        let protected = guarded.end();
         let report = RunReport {
             settings: &self.settings,
             jail: &ready.jail,
@@ -139,6 +142,7 @@ impl Tool<Files> for Bash {
             shell,
             budget,
             finished,
+            protected,
             warnings: ready.take_warnings(),
         };
         report.finish(context)

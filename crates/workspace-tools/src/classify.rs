@@ -44,6 +44,9 @@ pub(crate) fn classify(mut error: WorkspaceError) -> ToolError {
             denied(message, Errno::ACCESS, error.action)
         }
         Fault::ReadOnly { .. } => denied(message, Errno::ROFS, error.action),
+        Fault::Protected => {
+            denied(message, Errno::ROFS, error.action).with_detail("setting", "protect")
+        }
         Fault::NotFound { near, .. } => {
             let new = ToolError::not_found(message);
             if near.is_empty() { new } else { new.with_detail("similar", near) }

@@ -13,7 +13,7 @@ use tool_provider::view::View;
 use tool_provider::{
     CancelToken, EmitError, Event, EventSink, OutputStream, Payload, Phase, Tool, ToolError,
 };
-use workspace_fs::{RootsSpec, Workspace};
+use workspace_fs::{Protection, RootsSpec, StateDirectory, Workspace};
 use workspace_tools::process::Spool;
 use workspace_tools::{Bash, BashSettings, Context, Files};
 
@@ -34,6 +34,13 @@ struct Stage {
     root: PathBuf,
     files: Files,
     secrets: Secrets,
+}
+
+/// What a fixture protects.
+#[derive(Clone, Copy, PartialEq)]
+enum Guard {
+    Nothing,
+    Git,
 }
 
 pub(crate) type Outcome = Result<Payload, ToolError>;
@@ -58,6 +65,15 @@ impl Fixture {
 
     /// A fixture whose settings `change` adapts.
     pub(crate) fn with(change: impl FnOnce(&mut BashSettings)) -> Self {
+        Self::built(Guard::Nothing, change)
+    }
+
+    /// A fixture that protects git's places, as a provider does by default. Its state is in `outside`.
+    pub(crate) fn guarded(change: impl FnOnce(&mut BashSettings)) -> Self {
+        Self::built(Guard::Git, change)
+    }
+
+    fn built(guard: Guard, change: impl FnOnce(&mut BashSettings)) -> Self {
         let directories = [TempDir::new().unwrap(), TempDir::new().unwrap()];
         let [root, outside] =
             [0, 1].map(|index: usize| directories[index].path().canonicalize().unwrap());
@@ -72,8 +88,18 @@ impl Fixture {
             ..BashSettings::default()
         };
         change(&mut settings);
+        let mut workspace = workspace(&settings.policy);
+        if guard == Guard::Git {
+            let state = StateDirectory::at(outside.join("state")).unwrap();
+            let protection =
+                Protection::of(&workspace, &settings.policy.command_write, Arc::default()).unwrap();
+            settings.policy.protected = protection.to_mount();
+            settings.policy.file_also = protection.outside().map(Path::to_owned).collect();
+            settings.policy.file_private = Some(state.path().to_owned());
+            let protection = protection.keeping_in(Some(state));
+            workspace = workspace.with_protection(Arc::new(protection));
+        }
         let jail = Arc::new(Jail::build(&settings.policy).unwrap());
-        let workspace = workspace(&settings.policy);
         let workspace = workspace.with_own_directory(&jail.private().spool).unwrap();
         let level = jail.enforcement().level;
         let spool = Arc::new(Spool::open(&jail.private().spool).unwrap());

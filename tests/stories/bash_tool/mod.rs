@@ -6,6 +6,8 @@ mod environment;
 mod fixture;
 mod git;
 mod notices;
+mod protect;
+mod protect_attacks;
 mod results;
 mod shows;
 mod streams;
@@ -23,6 +25,8 @@ pub(crate) fn trials() -> Vec<Trial> {
         results::trials(),
         directories::trials(),
         git::trials(),
+        protect::trials(),
+        protect_attacks::trials(),
         shows::trials(),
         environment::trials(),
     ];

@@ -37,6 +37,8 @@ pub(super) struct RunReport<'a> {
     pub(super) shell: &'a Path,
     pub(super) budget: Budget,
     pub(super) finished: Finished,
+    /// What became of protected places.
+    pub(super) protected: super::protect::Protected,
     /// What is to be said of the configuration.
     pub(super) warnings: Vec<String>,
 }
@@ -164,6 +166,8 @@ impl RunReport<'_> {
                 end.left_running().map(|program| program.to_string()),
             ));
         }
+        let status = self.finished.end.as_ref().ok().map(|end| end.status);
+        notices.extend(self.protected.notices(status, &self.finished.output.text));
         notices.extend(notice::of_full_output(self.finished.output.full.as_ref()));
         (!notices.is_empty()).then(|| notices.join("\n"))
     }
