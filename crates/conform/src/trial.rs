@@ -401,6 +401,11 @@ impl Trial {
         self.report.judge(Check::ErrorCategory, problem, "one of the taxonomy's nine");
         let problem = error.message.trim().is_empty().then(|| format!("{what}: no message"));
         self.report.judge(Check::ErrorMessage, problem, "what went wrong");
+        if let Some(name) = said_in_details_alone(error) {
+            let seen = format!("{what}: {} says nothing of details.{name}", runs::shown(error));
+            let better = "all that helps in the message, since a host shows its model nothing else";
+            self.report.remark(Check::ErrorMessage, seen, better);
+        }
         let problem = (error.category == runs::PROCESS_CRASHED)
             .then(|| format!("{what}: {}", runs::shown(error)));
         self.report.judge(Check::ProcessCrashed, problem, "another category");
@@ -408,5 +413,30 @@ impl Trial {
         let problem = (error.category == runs::UNKNOWN && !has_details)
             .then(|| format!("{what}: {} without details", runs::shown(error)));
         self.report.judge(Check::UnknownDetails, problem, "the raw error in details");
+    }
+}
+
+/// A field of the details that says something, where the message holds nothing of what they say. A text
+/// that is no sentence, such as a path, may be for programs, and so may the raw error of an unknown
+/// failure.
+fn said_in_details_alone(error: &ObservedError) -> Option<&str> {
+    if error.category == runs::UNKNOWN {
+        return None;
+    }
+    let sentences = || {
+        let texts = error
+            .details
+            .iter()
+            .flatten()
+            .filter_map(|(name, value)| Some((name.as_str(), value.as_str()?.trim())));
+        texts.filter(|(_, text)| text.split_whitespace().count() >= 3)
+    };
+    let is_said = |text: &str| {
+        let last = text.lines().next_back().unwrap_or_default();
+        error.message.contains(last.trim())
+    };
+    match sentences().any(|(_, text)| is_said(text)) {
+        true => None,
+        false => sentences().next().map(|(name, _)| name),
     }
 }

@@ -127,6 +127,7 @@ static FAULTS: &[Row] = &[
     row("looks-once-at-a-time", PATIENT, &["invoke.concurrent"], &[]),
     row("classifies-nothing", PATIENT, &["error.category"], &[]),
     row("says-nothing", PATIENT, &["error.message"], &[]),
+    remark("hides-its-hint", PATIENT, &["error.message"]),
     row("crashes-by-its-own-word", PATIENT, &["error.process_crashed"], &[]),
     row("knows-nothing", PATIENT, &["error.unknown_details"], &[]),
     row("gives-unreadable-details", PATIENT, &["status.details"], &[]),

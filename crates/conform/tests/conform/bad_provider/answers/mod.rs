@@ -170,6 +170,11 @@ impl Provider {
         match () {
             () if self.fault.is("classifies-nothing") => failure.category = 0,
             () if self.fault.is("says-nothing") => failure.message.clear(),
+            () if self.fault.is("hides-its-hint") => {
+                let hint = Kind::StringValue("look in the other directory".to_owned());
+                let hint = ("hint".to_owned(), Value { kind: Some(hint) });
+                failure.details = Some(Struct { fields: [hint].into() });
+            }
             () if self.fault.is("crashes-by-its-own-word") => {
                 failure.set_category(ToolErrorCategory::ProcessCrashed);
             }
