@@ -30,6 +30,13 @@ pub(crate) struct Failure {
     pub(crate) source: io::Error,
 }
 
+impl Failure {
+    /// Whether something is not there.
+    fn is_of_absence(&self) -> bool {
+        self.source.kind() == io::ErrorKind::NotFound
+    }
+}
+
 /// Which process this is after [`enter`].
 #[derive(Debug)]
 pub(crate) enum Side {
@@ -107,7 +114,13 @@ fn new_root(plan: &Plan) -> Result<Narrowed, Failure> {
         if !held {
             leading.mount_on_way_to(path)?;
             if grant.rights != Rights::AsOthers {
-                root.bind(source, path, grant.rights)?;
+                match root.bind(source, path, grant.rights) {
+                    // Other programs remove files in a toolchain at any time.
+                    Err(error) if error.is_of_absence() && grant.rights != Rights::ReadWrite => {
+                        continue;
+                    }
+                    bound => bound?,
+                }
             } else if root.mount_as_others(source, path).is_err() {
                 root.bind(source, path, grant.rights)?;
                 masks.extend(unnamed(plan, others::entries(path).hidden));

@@ -74,8 +74,21 @@ pub enum DomainError {
     Landlock(#[from] RulesetError),
 }
 
-/// A domain that allows `grants` and forbids every other file right that the kernel knows. Those of
-/// `entries` that are gone or were replaced since are left out. Fails where the kernel has no Landlock.
+impl DomainError {
+    /// Whether the file is not there any more, or another one is.
+    fn is_of_change(&self) -> bool {
+        match self {
+            Self::Open { source, .. } => source.kind() == io::ErrorKind::NotFound,
+            Self::Replaced { .. } => true,
+            Self::Landlock(_) => false,
+        }
+    }
+}
+
+/// A domain that allows `grants` and forbids every other file right that the kernel knows. Of those that
+/// let nothing be written, and of `entries`, the ones that are gone or were replaced since are left out:
+/// other programs make and remove files in a toolchain at any time. Fails where the kernel has no
+/// Landlock.
 pub(crate) fn domain(
     subject: Subject,
     grants: &[Grant],
@@ -89,7 +102,13 @@ pub(crate) fn domain(
     }
     let mut domain = rules.scope(Scope::from_all(NEWEST))?.create()?;
     for grant in grants {
-        domain = add(domain, subject, grant.rights, open(grant)?)?;
+        match open(grant) {
+            Ok(fd) => domain = add(domain, subject, grant.rights, fd)?,
+            Err(error) if grant.rights == Rights::ReadWrite || !error.is_of_change() => {
+                return Err(error);
+            }
+            Err(_) => {}
+        }
     }
     for entry in entries {
         if let Ok(fd) = open(entry) {
@@ -205,4 +224,35 @@ pub(crate) fn names(abi: u32) -> Vec<&'static str> {
 pub(crate) fn identity(path: &Path) -> io::Result<(u64, u64)> {
     let found = path.metadata()?;
     Ok((found.dev(), found.ino()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A file of a toolchain that comes and goes stops no jail; what commands are to write has to be
+    /// what the policy named.
+    #[test]
+    fn what_is_gone_since_is_left_out_unless_it_was_to_be_written() {
+        let directory = tempfile::tempdir().unwrap();
+        let granted = |name: &str, rights| {
+            let path = directory.path().join(name);
+            std::fs::write(&path, "").unwrap();
+            let identity = Some(identity(&path).unwrap());
+            Grant { path, rights, identity }
+        };
+        let built = |grant: &Grant| {
+            domain(Subject::Command, std::slice::from_ref(grant), &[], Tcp::Untouched).map(drop)
+        };
+        for rights in [Rights::ReadExecute, Rights::ReadWrite] {
+            let (gone, replaced) = (granted("gone", rights), granted("replaced", rights));
+            built(&gone).unwrap();
+            std::fs::remove_file(&gone.path).unwrap();
+            std::fs::write(directory.path().join("new"), "").unwrap();
+            std::fs::rename(directory.path().join("new"), &replaced.path).unwrap();
+            for grant in [&gone, &replaced] {
+                assert_eq!(built(grant).is_ok(), rights == Rights::ReadExecute, "{grant:?}");
+            }
+        }
+    }
 }
