@@ -141,7 +141,11 @@ impl Fixture {
         tool: &str,
         arguments: Value,
     ) -> (Vec<Event>, Result<Payload, Failure>) {
-        self.client.invoke_to_end(call(tool, arguments)).await.unwrap()
+        let (events, outcome) = self.client.invoke_to_end(call(tool, arguments)).await.unwrap();
+        if let Err(failure) = &outcome {
+            assert_stands_alone(failure);
+        }
+        (events, outcome)
     }
 
     /// The result of a call that succeeds, without events before it.
@@ -252,6 +256,33 @@ pub(crate) fn refusal(error: ClientError) -> (tonic::Code, Failure) {
         ClientError::Refused { failure, status } => (status.code(), failure),
         other => panic!("no refusal: {other}"),
     }
+}
+
+/// Fails unless a failure's message alone is enough to act on: a host shows its model nothing else.
+pub(crate) fn assert_stands_alone(failure: &Failure) {
+    let Failure { category, message, details, .. } = failure;
+    let text = |name: &str| details.get(name).and_then(Value::as_str);
+    let mut facts: Vec<String> = Vec::new();
+    facts.extend(["hint", "setting"].into_iter().filter_map(text).map(str::to_owned));
+    // Of a version its first digits identify it.
+    if category == "concurrency_conflict" {
+        facts.extend(text("current_version").map(|version| version.chars().take(12).collect()));
+    }
+    for name in ["nearest_first_line", "line"] {
+        facts.extend(details.get(name).and_then(Value::as_u64).map(|line| line.to_string()));
+    }
+    for name in ["output", "text"] {
+        let lines = text(name).into_iter().flat_map(str::lines);
+        facts.extend(lines.rev().find(|line| !line.is_empty()).map(str::to_owned));
+    }
+    if let Some(similar) = details.get("similar").and_then(Value::as_array) {
+        facts.extend(similar.first().and_then(Value::as_str).map(str::to_owned));
+    }
+    for fact in facts {
+        assert!(message.contains(&fact), "{category}: {fact:?} is missing in: {message}");
+    }
+    let most = if text("output").is_some() || text("text").is_some() { 64 << 10 } else { 8 << 10 };
+    assert!(message.len() <= most, "{category}: {} bytes: {message}", message.len());
 }
 
 /// Waits until a process is gone.

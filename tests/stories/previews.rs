@@ -237,7 +237,7 @@ async fn a_preview_makes_nothing() {
         (json!({"path": "f/x", "content": "new\n"}), "is not a directory"),
         (
             json!({"path": "f", "content": "", "expected_version": "0".repeat(32)}),
-            "as expected: it has been changed",
+            "it has been changed and is not at version",
         ),
         (json!({"path": "/etc/hosts", "content": ""}), "outside the roots"),
     ] {

@@ -148,9 +148,8 @@ pub(super) fn expect(
     match expected {
         Some(expected) if !version.matches(expected) => {
             let message = format!(
-                "cannot {action} {}: its version is {} and not {}, as expected: it has been changed",
+                "cannot {action} {}: it has been changed and is not at version {} any more",
                 name::shown(path),
-                version.short(),
                 expected.trim()
             );
             Err(conflict(message, path, Some(version)))
@@ -288,11 +287,18 @@ pub(super) fn look<'w>(context: &'w Context<'w>, path: &str) -> Result<Destinati
 
 /// A version that is not the expected one. `current` is absent where there is no file.
 pub(super) fn conflict(message: String, path: &str, current: Option<Version>) -> ToolError {
+    let hint = match current {
+        None => "decide anew".to_owned(),
+        Some(version) => format!(
+            "read the file again and decide anew; its version is {} now, for expected_version",
+            version.short()
+        ),
+    };
     let current = current.map_or(Value::Null, |version| version.to_string().into());
     ToolError::version_mismatch(message)
         .with_detail("path", path)
         .with_detail("current_version", current)
-        .with_hint("read the file again and decide anew; pass its version as expected_version")
+        .with_hint(hint)
 }
 
 /// Says of a call that ended early that nothing was changed.

@@ -156,6 +156,7 @@ const SLIPS: Slips = Slips {
         ("include_ignored", &["noignore", "includegitignored"]),
         ("limit", &["headlimit", "maxresults", "maxmatches", "numresults"]),
         ("offset", &["skip"]),
+        ("max_per_file", &["m", "maxcount", "maxcountperfile"]),
         ("max_per_file", &["m", "maxcount", "maxmatchesperfile"]),
     ],
     remedies: &[
