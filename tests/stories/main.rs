@@ -47,6 +47,7 @@ mod slips;
 mod soak;
 mod telemetry;
 mod terminal;
+mod tokens;
 mod writing;
 
 use std::process::ExitCode;
@@ -93,6 +94,7 @@ fn main() -> ExitCode {
         slips::trials(),
         telemetry::trials(),
         terminal::trials(),
+        tokens::trials(),
         trials::trials(),
         writing::trials(),
     ];

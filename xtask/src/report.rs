@@ -12,7 +12,7 @@ use crate::root;
 use table::{Bench, Measurement, Report, between_marks};
 
 /// The benches, in the order of their tables.
-const BENCHES: [&str; 5] = ["launch", "spawn", "edit", "grep", "stream"];
+const BENCHES: [&str; 7] = ["launch", "spawn", "edit", "grep", "stream", "tokens", "replay"];
 
 /// What README shows of each.
 const CHOSEN: [(&str, &str); 5] = [
