@@ -87,6 +87,11 @@ pub(super) fn is_place(inside: &Path) -> bool {
         || (at(0, "modules") && (2..names.len()).any(|from| is_place(&rest(from))))
 }
 
+/// Whether an entry of `hooks` is one of those that `git init` puts there as examples, and git never runs.
+pub(super) fn is_sample(name: &OsStr) -> bool {
+    name.as_bytes().ends_with(b".sample")
+}
+
 fn is(found: &OsStr, name: &str) -> bool {
     found.as_bytes().eq_ignore_ascii_case(name.as_bytes())
 }

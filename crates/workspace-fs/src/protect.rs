@@ -19,6 +19,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use rustix::fs::{AtFlags, Mode, OFlags};
+use rustix::io::Errno;
 
 use super::git_places::{self, DOT_GIT, GitDirectory, Part};
 use super::{Access, FileKind, FileStat, ResolvedPath, StateDirectory, Target, Workspace};
@@ -293,10 +294,7 @@ impl Protection {
             }
             return;
         };
-        let parent = self.parent(place);
-        let parent = parent.as_ref().map(|(directory, name)| (directory.as_fd(), *name));
-        let name = parent.map_or(OsStr::new(place.name), |(_, name)| name);
-        let after = now(parent.map(|(directory, _)| directory), name, depth(place), Some(item));
+        let after = self.look(place, Some(item));
         if item.is_same(&after) {
             // Its stamp may have settled since.
             *item = after;
@@ -312,12 +310,13 @@ impl Protection {
             findings.push(Finding { path, outcome });
             return;
         }
-        let parent = match parent {
-            Some((directory, _)) => Ok(directory.try_clone_to_owned()),
-            None => self.make_parent(place).map(Ok),
+        let parent = match self.parent(place) {
+            Some((directory, _)) => Ok(directory),
+            None => self.make_parent(place),
         };
         // Its repository or worktree is gone: `.git` itself says that, or it was removed by git.
-        let Ok(Ok(directory)) = parent else { return };
+        let Ok(directory) = parent else { return };
+        let (_, name) = split(place);
         let (before, after) = (&*item, &after);
         let keep = self.keep.as_ref();
         let changed =
@@ -345,6 +344,12 @@ impl Protection {
     }
 
     fn look(&self, place: &Place, earlier: Option<&Item>) -> Item {
+        // Most places are missing: one look says so, whatever links are on the way.
+        let at = place.within.join(place.name);
+        let top = &self.tops[place.top].directory;
+        if matches!(rustix::fs::statat(top, at, AtFlags::SYMLINK_NOFOLLOW), Err(Errno::NOENT)) {
+            return Item::Missing;
+        }
         let parent = self.parent(place);
         let directory = parent.as_ref().map(|(directory, _)| directory.as_fd());
         let name = parent.as_ref().map_or(OsStr::new(place.name), |(_, name)| *name);

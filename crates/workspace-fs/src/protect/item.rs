@@ -10,6 +10,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use rustix::fs::{AtFlags, Dir, Mode, OFlags};
 use rustix::io::Errno;
 
+use crate::git_places;
 use crate::{FileId, FileKind, FileStat, Stamp};
 
 /// The largest file that is remembered, how many bytes of one directory of hooks, and how many entries.
@@ -200,7 +201,7 @@ fn entries(
     let mut left = MOST_IN_DIRECTORY;
     for entry in list.flatten() {
         let name = OsStr::from_bytes(entry.file_name().to_bytes());
-        if name == "." || name == ".." {
+        if name == "." || name == ".." || git_places::is_sample(name) {
             continue;
         }
         if entries.len() == MOST_ENTRIES {
