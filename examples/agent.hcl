@@ -25,6 +25,10 @@ provider "workspace" {
   # "deny": a command has no network outside its own call. "allow": as without a jail.
   network = "deny"
 
+  # "keep": the HOME of commands is there again for later sessions with the same rights. "discard": it is
+  # removed when the provider ends.
+  home = "keep"
+
   # More paths that bash, but not the file tools, may read or write. Each must exist.
   bash_read  = []
   bash_write = []

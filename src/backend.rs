@@ -24,6 +24,7 @@ use workspace_tools::{
 };
 
 use crate::config::{self, Config, HostEnv, Protect, Shell};
+use crate::homes;
 use crate::identity;
 use crate::recovery::recover;
 use crate::warnings;
@@ -87,6 +88,7 @@ impl WorkspaceBackend {
             |()| Vec::new(),
             |workspace| warnings::of_roots(workspace, &host_env, state_path.as_deref()),
         );
+        let variables = host_env.variables.clone();
         // Names that the decoder refused already are not in the configuration any more.
         let environment = environment(config, host_env)
             .map_err(|errors| faults.extend(errors.iter().map(environment_fault)));
@@ -114,6 +116,9 @@ impl WorkspaceBackend {
             policy.protected = protection.to_mount();
             policy.file_also = protection.outside().map(Path::to_owned).collect();
         }
+        let homes = homes::directory(config, &variables);
+        policy.homes = homes.as_ref().ok().cloned().flatten();
+        policy.rights_besides = homes::rights(config);
         let jail =
             Jail::build(&policy).map_err(|error| ConfigureError::single(jail_fault(&error)))?;
         let jail = Arc::new(jail);
@@ -138,6 +143,7 @@ impl WorkspaceBackend {
         let spool = Spool::open(outputs).map_err(|error| no_spool(outputs, &error))?;
         let mut notices = config.notices();
         notices.extend(warnings.iter().cloned().chain(warnings::of_user()));
+        notices.extend(homes::notice(homes, &jail));
         let workspace = match journal(state, &jail) {
             Ok(journal) => workspace.with_journal(journal),
             Err(problem) => {

@@ -22,6 +22,7 @@ pub mod cli;
 pub mod config;
 pub mod plugin;
 
+mod homes;
 mod identity;
 mod recovery;
 mod telemetry;

@@ -56,8 +56,9 @@ fn run() -> Result<u8, Box<dyn Error>> {
         ("TMPDIR".into(), private.tmp.clone().into()),
         ("XDG_CACHE_HOME".into(), private.cache.clone().into()),
     ];
-    if let Some(home) = private.home.clone().or_else(|| std::env::var_os("HOME").map(Into::into)) {
-        env.push(("HOME".into(), home.into()));
+    let own = private.home.as_ref().map(|home| home.path.clone().into_os_string());
+    if let Some(home) = own.or_else(|| std::env::var_os("HOME")) {
+        env.push(("HOME".into(), home));
     }
     let running = jail.start(Command {
         program,

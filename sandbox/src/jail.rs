@@ -1,32 +1,35 @@
 //! A built jail: its file workers, its spawner and its enforcement.
 
-use std::fs;
+use std::collections::BTreeSet;
+use std::ffi::{OsStr, OsString};
 use std::io;
-use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
-use crate::approach;
-use crate::cgroup;
 use crate::command::{Command, Running, StartError};
 use crate::enforcement::{Enforcement, Level};
 use crate::explain::{self, Access, Explanation, Granted, Setting, Subject};
-use crate::grants::{Grants, PROC, ordered};
+use crate::grants::{Grants, PROC};
+use crate::kept_home::Means;
 use crate::launcher::{Spawner, SpawnerError};
-use crate::masks;
 use crate::own_sockets;
 use crate::plan::{Confinement, Plan, Ready};
 use crate::policy::{Commands, Limits, Mode, Namespaces, Network, Policy};
-use crate::private::{Private, PrivateDirs, PrivateError, user_dir_path};
+use crate::private::{Private, PrivateDirs, user_dir_path};
 use crate::report::{self, Facts, Isolation, User};
-use crate::rights::{DomainError, Grant, Rights, Tcp, domain, identity};
+use crate::rights::{DomainError, Grant, Rights, Tcp, domain};
 use crate::spawners::Spawners;
 use crate::sys;
 use crate::workers::{Confine, FileJob, SubmitError, Workers};
 
+use directories::{Directories, OwnHome};
 pub use error::JailError;
+use plans::{in_namespaces, in_place, own};
 
+mod directories;
 mod error;
+mod plans;
 
 /// A jail. Dropping it lets running jobs and commands end. The spawner ends after the last command.
 #[derive(Debug)]
@@ -43,6 +46,7 @@ pub struct Jail {
     files: Vec<Grant>,
     commands: Vec<Grant>,
     withheld: Option<PathBuf>,
+    home: OwnHome,
 }
 
 impl Jail {
@@ -111,6 +115,7 @@ impl Jail {
             files,
             commands: started.commands,
             withheld,
+            home: started.home,
         })
     }
 
@@ -133,6 +138,26 @@ impl Jail {
         self.withheld.as_deref()
     }
 
+    /// Why HOME is not kept although the policy wants it, to stand inside a sentence. `None` where it is
+    /// kept, or commands have no HOME of their own.
+    #[must_use]
+    pub fn home_problem(&self) -> Option<&str> {
+        self.home.problem.as_deref()
+    }
+
+    /// The names at the top of the jail's own HOME that do not begin with a dot. Works on a file worker too.
+    /// `None` where there is no such HOME, or it holds more than a thousand entries.
+    #[must_use]
+    pub fn home_names(&self) -> Option<BTreeSet<OsString>> {
+        self.home.top.as_ref()?.names()
+    }
+
+    /// Whether an entry at the top of the jail's own HOME is a directory that holds a file `.git`.
+    #[must_use]
+    pub fn is_worktree_in_home(&self, name: &OsStr) -> bool {
+        self.home.top.as_ref().is_some_and(|top| top.is_worktree(name))
+    }
+
     /// Runs `job` on a file worker. While all of [`Policy::file_workers`] are busy it waits for the
     /// next free one, first come, first served; how many jobs may wait is up to the caller. Returns
     /// without waiting for the job.
@@ -150,6 +175,7 @@ impl Jail {
     /// # Errors
     /// [`StartError`] names the step that failed.
     pub fn start(&self, command: Command) -> Result<Running, StartError> {
+        self.home.used.store(true, Ordering::Relaxed);
         let limits = command.limits.unwrap_or(self.limits);
         match &self.spawner {
             Some(spawner) => spawner.call(command, limits),
@@ -235,13 +261,14 @@ struct Started {
     commands: Vec<Grant>,
     namespaces: Result<Isolation, String>,
     unfiltered: Option<String>,
+    home: OwnHome,
 }
 
 /// Starts a spawner in namespaces where the machine grants them, else without.
 fn start(policy: &Policy, grants: &Grants, confinement: Confinement) -> Result<Started, JailError> {
     let base = private_base(policy, grants, confinement)?;
     if policy.commands == Commands::Never {
-        let dirs = PrivateDirs::make(&base)?;
+        let Directories { dirs, .. } = Directories::make(&base, policy, grants, None)?;
         let (plan, private) = in_place(policy, grants, confinement, &dirs)?;
         return Ok(Started {
             spawner: None,
@@ -250,6 +277,7 @@ fn start(policy: &Policy, grants: &Grants, confinement: Confinement) -> Result<S
             commands: plan.grants,
             namespaces: Err("the policy wants no commands".to_owned()),
             unfiltered: None,
+            home: OwnHome::default(),
         });
     }
     let itself = PathBuf::from("/proc/self/exe");
@@ -260,7 +288,8 @@ fn start(policy: &Policy, grants: &Grants, confinement: Confinement) -> Result<S
         (_, Namespaces::Never) => "the policy says never".to_owned(),
         (_, Namespaces::Auto) if everything => "the policy grants the root directory".to_owned(),
         (_, Namespaces::Auto) => {
-            let dirs = PrivateDirs::make(&base)?;
+            let Directories { dirs, home } =
+                Directories::make(&base, policy, grants, Some(Means::Namespaces))?;
             let (mut plan, private) = in_namespaces(policy, grants, confinement, &dirs)?;
             if let Some(path) = sockets(policy) {
                 let hidden = own_sockets::hidden(grants, &path).map_err(|granted| {
@@ -270,7 +299,10 @@ fn start(policy: &Policy, grants: &Grants, confinement: Confinement) -> Result<S
                 plan.held.extend(hidden.held);
             }
             match Spawners::start(program, &plan, dirs, &policy.protected) {
-                Ok((spawner, ready)) => return Ok(isolated(spawner, ready, &plan, private)),
+                Ok((spawner, ready)) => {
+                    let started = isolated(spawner, ready, &plan, private);
+                    return Ok(Started { home, ..started });
+                }
                 Err(error @ SpawnerError::Start { .. }) => return Err(error.into()),
                 Err(refused) => refused.to_string(),
             }
@@ -284,8 +316,14 @@ fn start(policy: &Policy, grants: &Grants, confinement: Confinement) -> Result<S
     {
         return Err(JailError::SocketsInReach { granted: granted.to_owned(), path });
     }
-    let dirs = PrivateDirs::make(&base)?;
+    // Where file rights are not enforced, commands reach every HOME.
+    let means = (confinement == Confinement::Whole).then_some(Means::Landlock);
+    let Directories { dirs, mut home } = Directories::make(&base, policy, grants, means)?;
+    if confinement == Confinement::WithoutLandlock && policy.homes.is_some() {
+        home.problem = grants.home.as_ref().map(|_| UNENFORCED.to_owned());
+    }
     let (plan, private) = in_place(policy, grants, confinement, &dirs)?;
+    home.top = home.top.filter(|_| private.home.is_some());
     let (spawner, Ready { unfiltered, .. }) = Spawner::start(program, &plan, Arc::new(dirs))?;
     Ok(Started {
         spawner: Some(Spawners::single(spawner)),
@@ -294,8 +332,12 @@ fn start(policy: &Policy, grants: &Grants, confinement: Confinement) -> Result<S
         commands: plan.grants,
         namespaces: Err(refused),
         unfiltered,
+        home,
     })
 }
+
+/// Why no HOME is kept without Landlock and without namespaces.
+const UNENFORCED: &str = "file rights are not enforced";
 
 /// The directory of the program's own sockets, resolved.
 fn sockets(policy: &Policy) -> Option<PathBuf> {
@@ -315,6 +357,7 @@ fn isolated(spawner: Spawners, ready: Ready, plan: &Plan, private: Private) -> S
         commands,
         namespaces: Ok(Isolation { pid_limit: ready.pid_limit, narrowed: ready.narrowed }),
         unfiltered: ready.unfiltered,
+        home: OwnHome::default(),
     }
 }
 
@@ -351,149 +394,6 @@ fn private_base(
             writable: writable.to_owned(),
         }),
     }
-}
-
-/// The limit of processes where the policy sets none.
-const PROCESSES: u64 = 8192;
-
-fn plan(policy: &Policy, grants: &Grants, confinement: Confinement, staging: PathBuf) -> Plan {
-    Plan {
-        confinement,
-        mode: policy.mode,
-        namespaces: Namespaces::Never,
-        network: policy.network,
-        grants: grants.commands.clone(),
-        sources: Vec::new(),
-        links: grants.links.clone().into_iter().collect(),
-        leading: Vec::new(),
-        held: Vec::new(),
-        protected: Vec::new(),
-        masks: Vec::new(),
-        staging,
-        processes: policy.limits.processes.unwrap_or(PROCESSES),
-    }
-}
-
-/// A grant of a private directory.
-fn own(path: &Path, rights: Rights) -> Grant {
-    over(path, path, rights)
-}
-
-/// A grant of the private directory `dir`, which commands see at `path`.
-fn over(path: &Path, dir: &Path, rights: Rights) -> Grant {
-    Grant { path: path.to_owned(), rights, identity: identity(dir).ok() }
-}
-
-/// The plan for a spawner in namespaces: mounts put private directories over the machine's.
-fn in_namespaces(
-    policy: &Policy,
-    grants: &Grants,
-    confinement: Confinement,
-    dirs: &PrivateDirs,
-) -> Result<(Plan, Private), PrivateError> {
-    let mut plan = plan(policy, grants, confinement, dirs.staging());
-    plan.namespaces = Namespaces::Auto;
-    // The new root gets an empty directory for one that may only be listed, so its identity
-    // differs.
-    for grant in plan.grants.iter_mut().filter(|grant| grant.rights == Rights::List) {
-        grant.identity = None;
-    }
-    let mut tmp = dirs.tmp();
-    for system_tmp in ["/tmp", "/var/tmp"].map(PathBuf::from) {
-        if system_tmp.is_dir() && !system_tmp.is_symlink() && !grants.holds(&system_tmp) {
-            plan.grants.push(over(&system_tmp, &dirs.tmp(), Rights::ReadWrite));
-            plan.sources.push((system_tmp.clone(), dirs.tmp()));
-            if system_tmp == Path::new("/tmp") {
-                tmp = system_tmp;
-            }
-        }
-    }
-    if tmp == dirs.tmp() {
-        plan.grants.push(own(&tmp, Rights::ReadWrite));
-    }
-    let cache = match &grants.home {
-        Some(home) => {
-            plan.grants.push(over(home, &dirs.home(), Rights::ReadWrite));
-            plan.sources.push((home.clone(), dirs.home()));
-            dirs.add(&dirs.home().join(".cache"))?;
-            home.join(".cache")
-        }
-        None => {
-            plan.grants.push(own(&dirs.cache(), Rights::ReadWrite));
-            dirs.cache()
-        }
-    };
-    let scratch: Vec<&Path> = plan.sources.iter().map(|(at, _)| at.as_path()).collect();
-    plan.leading = approach::leading(grants, &scratch);
-    plan.held = approach::hidden(grants);
-    plan.grants.push(own(&dirs.spool(), Rights::Read));
-    plan.masks = masks::of_proc();
-    plan.grants = ordered(plan.grants);
-    let private = Private { tmp, cache, home: grants.home.clone(), spool: dirs.spool() };
-    Ok((plan, private))
-}
-
-/// The plan for a spawner without namespaces: commands see the private directories at their own
-/// paths, and the home directory holds links.
-fn in_place(
-    policy: &Policy,
-    grants: &Grants,
-    confinement: Confinement,
-    dirs: &PrivateDirs,
-) -> Result<(Plan, Private), PrivateError> {
-    let mut plan = plan(policy, grants, confinement, dirs.staging());
-    plan.grants.extend(cgroup::limits());
-    let mut home = None;
-    let mut cache = dirs.cache();
-    if let (Some(real), false) = (&grants.home, confinement == Confinement::None) {
-        link_home(grants, real, &dirs.home())
-            .map_err(|source| PrivateError { path: dirs.home(), source })?;
-        let usual = dirs.home().join(".cache");
-        match fs::symlink_metadata(&usual) {
-            // The policy grants paths within the operator's `.cache`: this one holds links to them.
-            Ok(found) if found.is_dir() => cache = usual,
-            // The policy grants all of the operator's `.cache`: private files stay out of it.
-            Ok(_) => {}
-            Err(_) => {
-                dirs.add(&usual)?;
-                cache = usual;
-            }
-        }
-        plan.grants.push(own(&dirs.home(), Rights::ReadWrite));
-        home = Some(dirs.home());
-    }
-    plan.grants.push(own(&dirs.tmp(), Rights::ReadWrite));
-    plan.grants.push(own(&dirs.cache(), Rights::ReadWrite));
-    plan.grants.push(own(&dirs.spool(), Rights::Read));
-    plan.grants = ordered(plan.grants);
-    let private = Private { tmp: dirs.tmp(), cache, home, spool: dirs.spool() };
-    Ok((plan, private))
-}
-
-/// Fills `home` with links to what the policy grants of the operator's home directory, `real`. A
-/// directory that only leads to what the policy names is a link too: there is nothing to write in it.
-fn link_home(grants: &Grants, real: &Path, home: &Path) -> io::Result<()> {
-    let granted = grants.commands.iter().filter(|grant| grant.rights != Rights::List);
-    let mut paths: Vec<PathBuf> = granted.map(|grant| grant.path.clone()).collect();
-    paths.extend(grants.links.keys().cloned());
-    paths.extend(grants.named.iter().filter_map(|path| approach::first(real, Some(real), path)));
-    paths.sort();
-    for path in &paths {
-        let Ok(within) = path.strip_prefix(real) else { continue };
-        let link = home.join(within);
-        let linked = link.ancestors().skip(1).take_while(|dir| *dir != home);
-        if link == home || linked.into_iter().any(Path::is_symlink) {
-            continue;
-        }
-        if let Some(dir) = link.parent() {
-            fs::create_dir_all(dir)?;
-        }
-        match symlink(path, &link) {
-            Err(error) if error.kind() != io::ErrorKind::AlreadyExists => return Err(error),
-            _ => {}
-        }
-    }
-    Ok(())
 }
 
 /// What confines a thread to `files`.

@@ -20,6 +20,7 @@
 compile_error!("the jail uses Landlock and seccomp, which only Linux has");
 
 mod approach;
+mod beneath;
 mod cgroup;
 mod command;
 mod descendants;
@@ -27,7 +28,9 @@ mod enforcement;
 mod explain;
 mod filter;
 mod grants;
+mod home;
 mod jail;
+mod kept_home;
 mod launcher;
 mod masks;
 mod namespaces;
@@ -54,10 +57,12 @@ pub use command::{
 pub use enforcement::{Channel, Channels, Enforcement, Level};
 pub use explain::{Access, Explanation, Setting, Subject};
 pub use grants::GrantError;
+pub use home::{Home, Lifetime};
 pub use jail::{Jail, JailError};
+pub use kept_home::{Cleared, HomeEntry, HomeError, Homes, Size};
 pub use launcher::{SpawnerError, harden_provider};
 pub use policy::{Commands, Limits, Mode, Namespaces, Network, Policy};
-pub use private::{Private, PrivateError};
+pub use private::{Private, PrivateError, Sharing};
 pub use program::ProgramName;
 pub use rights::DomainError;
 pub use spawner::{is_spawner_invocation, spawner_main};

@@ -4,19 +4,25 @@
 use std::ffi::CStr;
 use std::fs;
 use std::io;
-use std::os::unix::fs::{DirBuilderExt, symlink};
+use std::os::fd::{AsFd, OwnedFd};
+use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 
 use libc::{
     CLONE_NEWIPC, CLONE_NEWNET, CLONE_NEWNS, CLONE_NEWPID, CLONE_NEWUSER, MOUNT_ATTR_NODEV,
     MOUNT_ATTR_NOSUID, MOUNT_ATTR_RDONLY,
 };
-use rustix::mount::{MountFlags, MountPropagationFlags, UnmountFlags};
+use rustix::fs::{CWD, FileType, Mode, OFlags, fstat};
+use rustix::mount::{
+    MountFlags, MountPropagationFlags, MoveMountFlags, OpenTreeFlags, UnmountFlags, move_mount,
+    open_tree,
+};
 use rustix::process::{Signal, chdir, getgid, getuid, pivot_root};
 
+use crate::beneath::{self, InTheWay};
 use crate::grants::{DEVICES, PROC, SHARED_MEMORY, TERMINALS};
 use crate::others::{self, Narrowed};
-use crate::plan::{Confinement, Plan, c_path};
+use crate::plan::{Confinement, Plan};
 use crate::policy::Network;
 use crate::rights::Rights;
 use crate::sys::{self, Depth, Fork};
@@ -92,8 +98,7 @@ fn own_user_namespace(flags: libc::c_int) -> Result<(), Failure> {
 fn new_root(plan: &Plan) -> Result<Narrowed, Failure> {
     let private = MountPropagationFlags::PRIVATE | MountPropagationFlags::REC;
     rustix::mount::mount_change("/", private).map_err(os("private mounts"))?;
-    let root = Root { at: &plan.staging };
-    root.mount("tmpfs", Path::new("/"), MountFlags::NOSUID | MountFlags::NODEV, c"mode=0755")?;
+    let root = Root::begin(plan)?;
     root.own_file_systems()?;
     let mut bound: Vec<(&Path, &Path, Rights)> = Vec::new();
     let mut masks = plan.masks.clone();
@@ -194,9 +199,40 @@ fn kernel_version() -> (u32, u32) {
 /// The new root while it is built.
 struct Root<'a> {
     at: &'a Path,
+    /// The top of it. Commands have written what private directories hold: mounts and links find their
+    /// places there by handle.
+    top: OwnedFd,
+    plan: &'a Plan,
 }
 
-impl Root<'_> {
+impl<'a> Root<'a> {
+    fn begin(plan: &'a Plan) -> Result<Self, Failure> {
+        let (at, flags) = (plan.staging.as_path(), MountFlags::NOSUID | MountFlags::NODEV);
+        rustix::mount::mount("tmpfs", at, "tmpfs", flags, c"mode=0755")
+            .map_err(os("a tmpfs on /"))?;
+        let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
+        let top = rustix::fs::open(at, flags, Mode::empty()).map_err(os("the new root"))?;
+        Ok(Self { at, top, plan })
+    }
+
+    /// What becomes of an entry where `path` is to be: in private directories it is set aside.
+    fn way(&self, path: &Path) -> InTheWay<'a> {
+        match self.plan.private_above(path) {
+            Some(private) => InTheWay::SetAsideBelow(private),
+            None => InTheWay::Refused,
+        }
+    }
+
+    fn directory(&self, path: &Path) -> Result<OwnedFd, Failure> {
+        beneath::directory(self.top.as_fd(), path, self.way(path))
+            .map_err(os(&format!("the directory {}", path.display())))
+    }
+
+    fn file(&self, path: &Path) -> Result<OwnedFd, Failure> {
+        beneath::file(self.top.as_fd(), path, self.way(path))
+            .map_err(os(&format!("the file {}", path.display())))
+    }
+
     /// The current path of what becomes `path` in the new root.
     fn staged(&self, path: &Path) -> PathBuf {
         self.at.join(path.strip_prefix("/").unwrap_or(path))
@@ -264,50 +300,43 @@ impl Root<'_> {
     }
 
     fn bind_to(&self, source: &Path, path: &Path, attributes: u64) -> Result<(), Failure> {
-        let step = || format!("{} in the new root", path.display());
-        let staged = self.staged(path);
-        let found = fs::metadata(source).map_err(failed(&step()))?;
-        if found.is_dir() {
-            make_dirs(&staged)?;
-        } else {
-            make_file(&staged)?;
-        }
-        rustix::mount::mount_bind_recursive(source, &staged)
-            .map_err(|error| failed(&step())(error.into()))?;
-        let staged = c_path(&staged).map_err(failed(&step()))?;
-        sys::mount_attributes(&staged, Depth::Recursive, attributes).map_err(failed(&step()))
+        let step = format!("{} in the new root", path.display());
+        let found = fs::metadata(source).map_err(failed(&step))?;
+        let place = if found.is_dir() { self.directory(path)? } else { self.file(path)? };
+        let flags = OpenTreeFlags::OPEN_TREE_CLONE | OpenTreeFlags::OPEN_TREE_CLOEXEC;
+        let tree =
+            open_tree(CWD, source, flags | OpenTreeFlags::AT_RECURSIVE).map_err(os(&step))?;
+        sys::attributes_of(tree.as_fd(), Depth::Recursive, attributes).map_err(failed(&step))?;
+        attach(&tree, &place).map_err(os(&step))
     }
 
     fn link(&self, link: &Path, target: &Path) -> Result<(), Failure> {
-        let staged = self.staged(link);
-        if staged.symlink_metadata().is_ok() {
-            return Ok(());
-        }
-        if let Some(dir) = staged.parent() {
-            make_dirs(dir)?;
-        }
-        symlink(target, &staged).map_err(failed(&format!("the link {}", link.display())))
+        beneath::link(self.top.as_fd(), link, target, self.way(link))
+            .map_err(os(&format!("the link {}", link.display())))
     }
 
     /// Makes a mount of a directory, which nobody can move away then.
     fn hold(&self, path: &Path) -> Result<(), Failure> {
-        let staged = self.staged(path);
-        if !staged.is_dir() {
+        let step = format!("{} in the new root", path.display());
+        let Ok(dir) = beneath::find(self.top.as_fd(), path) else { return Ok(()) };
+        if beneath::kind(&fstat(&dir).map_err(os(&step))?) != FileType::Directory {
             return Ok(());
         }
-        rustix::mount::mount_bind_recursive(&staged, &staged)
-            .map_err(os(&format!("{} in the new root", path.display())))
+        mount_on_itself(&dir, Depth::Recursive).map_err(os(&step))
     }
 
     /// Makes a read-only mount of a file or a directory, in its place. Nobody can move or remove it then.
     fn protect(&self, path: &Path) -> Result<(), Failure> {
-        let staged = self.staged(path);
-        match staged.symlink_metadata() {
-            Ok(found) if found.is_file() || found.is_dir() => {
-                self.bind_to(&staged, path, MOUNT_ATTR_RDONLY)
-            }
-            _ => Ok(()),
+        let step = format!("a read-only {}", path.display());
+        let Ok(place) = beneath::find(self.top.as_fd(), path) else { return Ok(()) };
+        match beneath::kind(&fstat(&place).map_err(os(&step))?) {
+            FileType::RegularFile | FileType::Directory => {}
+            _ => return Ok(()),
         }
+        let mounts = of_itself(&place, Depth::Recursive).map_err(os(&step))?;
+        sys::attributes_of(mounts.as_fd(), Depth::Recursive, MOUNT_ATTR_RDONLY)
+            .map_err(failed(&step))?;
+        attach(&mounts, &place).map_err(os(&step))
     }
 
     /// Covers each path that exists with an empty file or directory of the new root's own.
@@ -349,9 +378,8 @@ impl<'a> Leading<'a> {
     fn mount_on_way_to(&mut self, path: &Path) -> Result<(), Failure> {
         for dir in self.ahead.iter().filter(|dir| path.starts_with(dir)) {
             if !self.mounted.contains(&dir.as_path()) {
-                let staged = self.root.staged(dir);
-                make_dirs(&staged)?;
-                rustix::mount::mount_bind(&staged, &staged)
+                let place = self.root.directory(dir)?;
+                mount_on_itself(&place, Depth::One)
                     .map_err(os(&format!("{} in the new root", dir.display())))?;
                 self.mounted.push(dir);
             }
@@ -363,11 +391,32 @@ impl<'a> Leading<'a> {
     fn close(self) -> Result<(), Failure> {
         for dir in self.mounted {
             let step = format!("a read-only {}", dir.display());
-            let staged = c_path(&self.root.staged(dir)).map_err(failed(&step))?;
-            sys::mount_attributes(&staged, Depth::One, MOUNT_ATTR_RDONLY).map_err(failed(&step))?;
+            let mount = beneath::find(self.root.top.as_fd(), dir).map_err(os(&step))?;
+            sys::attributes_of(mount.as_fd(), Depth::One, MOUNT_ATTR_RDONLY)
+                .map_err(failed(&step))?;
         }
         Ok(())
     }
+}
+
+/// Makes a mount of a directory in its own place.
+fn mount_on_itself(place: &OwnedFd, depth: Depth) -> rustix::io::Result<()> {
+    attach(&of_itself(place, depth)?, place)
+}
+
+/// Mounts of what is at a place, which have no place of their own yet.
+fn of_itself(place: &OwnedFd, depth: Depth) -> rustix::io::Result<OwnedFd> {
+    let flags = OpenTreeFlags::OPEN_TREE_CLONE
+        | OpenTreeFlags::OPEN_TREE_CLOEXEC
+        | OpenTreeFlags::AT_EMPTY_PATH;
+    let deep = if depth == Depth::Recursive { OpenTreeFlags::AT_RECURSIVE } else { flags };
+    open_tree(place, "", flags | deep)
+}
+
+/// Puts mounts that have no place yet over a file or a directory.
+fn attach(mounts: &OwnedFd, place: &OwnedFd) -> rustix::io::Result<()> {
+    let flags = MoveMountFlags::MOVE_MOUNT_F_EMPTY_PATH | MoveMountFlags::MOVE_MOUNT_T_EMPTY_PATH;
+    move_mount(mounts, "", place, "", flags)
 }
 
 fn make_dirs(path: &Path) -> Result<(), Failure> {

@@ -1,8 +1,6 @@
 //! The plan that the provider works out and sends to the spawner once: plain data.
 
-use std::ffi::CString;
 use std::io;
-use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
 use crate::others::Narrowed;
@@ -57,6 +55,15 @@ impl Plan {
     pub(crate) fn source<'a>(&'a self, path: &'a Path) -> &'a Path {
         let other = self.sources.iter().find(|(granted, _)| granted == path);
         other.map_or(path, |(_, source)| source)
+    }
+
+    /// The private directory that `path` lies in, unless something else that is granted lies between.
+    pub(crate) fn private_above(&self, path: &Path) -> Option<&Path> {
+        let mounted = self.grants.iter().filter(|grant| grant.rights != Rights::List);
+        let above = mounted.filter(|grant| grant.path != path && path.starts_with(&grant.path));
+        let nearest = above.max_by_key(|grant| grant.path.components().count())?;
+        let is_private = self.sources.iter().any(|(at, _)| *at == nearest.path);
+        is_private.then_some(&nearest.path)
     }
 
     pub(crate) fn encode(&self) -> Vec<u8> {
@@ -194,9 +201,4 @@ impl Setup {
             },
         })
     }
-}
-
-/// A path as system calls take it.
-pub(crate) fn c_path(path: &Path) -> io::Result<CString> {
-    CString::new(path.as_os_str().as_bytes()).map_err(|_| io::ErrorKind::InvalidInput.into())
 }

@@ -27,6 +27,14 @@ pub struct Policy {
     pub protected: Vec<PathBuf>,
     /// Directories outside the roots that file jobs may read and write too.
     pub file_also: Vec<PathBuf>,
+    /// The directory of the program's own in which HOMEs are kept for later jails of the same rights. It
+    /// must be the user's own and of mode 0700. HOME is not kept where something else in this policy lets
+    /// commands into it ([`Jail::home_problem`](crate::Jail::home_problem)). `None` discards HOME with the
+    /// jail.
+    pub homes: Option<PathBuf>,
+    /// What rights commands have besides those of this policy, one a line: the names of secrets, for
+    /// example. A HOME is kept only for jails that have the same.
+    pub rights_besides: Vec<String>,
     /// The directory in which the program itself listens. Commands must not take its place there: it is
     /// hidden from them in namespaces, and without them a policy that lets them write there is refused.
     pub sockets: Option<PathBuf>,

@@ -10,11 +10,9 @@
 //! own, and none follows a link.
 
 use std::collections::hash_map::RandomState;
-use std::fs::DirBuilder;
 use std::hash::{BuildHasher, Hasher};
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
-use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::sync::{Mutex, PoisonError};
@@ -27,9 +25,11 @@ use rustix::fs::{
 };
 use rustix::io::Errno;
 
+use crate::home::Home;
+use crate::kept_home::KeptHome;
 use remove::{each, empty, remove_dead, set_aside};
 
-mod remove;
+pub(crate) mod remove;
 
 /// The paths of a jail's private directories, as commands and file jobs name them.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -38,12 +38,20 @@ pub struct Private {
     pub tmp: PathBuf,
     /// For `XDG_CACHE_HOME`.
     pub cache: PathBuf,
-    /// For `HOME`: a writable directory that holds what is granted of the operator's home. At the
-    /// full level it has the path of the operator's home. `None` where a root holds the operator's
-    /// home, or there is none: then `HOME` stays as it is.
-    pub home: Option<PathBuf>,
+    /// For `HOME`. `None` where a root holds the operator's home, or there is none: then `HOME` stays as it
+    /// is.
+    pub home: Option<Home>,
     /// For kept output: file jobs may write here, commands may only read.
     pub spool: PathBuf,
+}
+
+/// Whether a jail is the first of those that have one HOME at the same time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Sharing {
+    /// It is, or nobody else can have this HOME.
+    First,
+    /// Another one was there before.
+    Later,
 }
 
 /// The directories on disk. Dropping this removes them.
@@ -57,6 +65,8 @@ pub(crate) struct PrivateDirs {
     handle: OwnedFd,
     at: PathBuf,
     _lock: OwnedFd,
+    /// In place of `home`, where one is kept.
+    kept: Option<KeptHome>,
     /// Disconnects when what dead providers left is removed.
     removal: Mutex<Receiver<()>>,
 }
@@ -108,11 +118,11 @@ impl PrivateDirs {
         let name = format!("jail-{:016x}", random());
         let at = path.join(&name);
         let handle = make_in(&own, &name).map_err(failed(&at))?;
-        let lock = open_lock(&handle).map_err(failed(&at))?;
+        let lock = open_lock(&handle, LOCK).map_err(failed(&at))?;
         flock(&lock, FlockOperation::NonBlockingLockExclusive).map_err(failed(&at))?;
         let (removing, removal) = sync_channel(0);
         let removal = Mutex::new(removal);
-        let dirs = Self { own, own_at: path, name, handle, at, _lock: lock, removal };
+        let dirs = Self { own, own_at: path, name, handle, at, _lock: lock, kept: None, removal };
         for name in ["tmp", "cache", "home", "spool", "root"] {
             make_in(&dirs.handle, name).map_err(failed(&dirs.at.join(name)))?;
         }
@@ -136,18 +146,31 @@ impl PrivateDirs {
         self.at.join("cache")
     }
 
+    /// Takes this HOME in place of the one that is removed with them.
+    pub(crate) fn use_home(&mut self, kept: KeptHome) {
+        self.kept = Some(kept);
+    }
+
+    pub(crate) fn kept(&self) -> Option<&KeptHome> {
+        self.kept.as_ref()
+    }
+
+    /// Where HOME lies on the machine.
     pub(crate) fn home(&self) -> PathBuf {
-        self.at.join("home")
+        self.kept.as_ref().map_or_else(|| self.at.join("home"), |kept| kept.at.clone())
+    }
+
+    /// A handle of it, of the caller's own.
+    pub(crate) fn home_handle(&self) -> Result<OwnedFd, PrivateError> {
+        let opened = match &self.kept {
+            Some(kept) => enter(&kept.handle, "."),
+            None => enter(&self.handle, "home"),
+        };
+        opened.map_err(|source| PrivateError { path: self.home(), source: source.into() })
     }
 
     pub(crate) fn spool(&self) -> PathBuf {
         self.at.join("spool")
-    }
-
-    /// Makes a directory in one of these. Only safe before the first command runs.
-    pub(crate) fn add(&self, path: &Path) -> Result<(), PrivateError> {
-        let made = DirBuilder::new().mode(0o700).create(path);
-        made.map_err(|source| PrivateError { path: path.to_owned(), source })
     }
 
     /// The empty directory to mount a new root on.
@@ -173,7 +196,7 @@ fn enter_in_order(base: &Path) -> Result<(OwnedFd, PathBuf, OwnedFd), PrivateErr
     let mut tries = 1;
     loop {
         let (own, path) = user_dir(base)?;
-        let locked = open_lock(&own).and_then(|order| {
+        let locked = open_lock(&own, LOCK).and_then(|order| {
             take(&order)?;
             let (held, named) = (fstat(&order)?, statat(&own, LOCK, AtFlags::SYMLINK_NOFOLLOW)?);
             if held.st_ino == named.st_ino { Ok(order) } else { Err(Errno::NOENT) }
@@ -190,7 +213,7 @@ fn enter_in_order(base: &Path) -> Result<(OwnedFd, PathBuf, OwnedFd), PrivateErr
 
 /// Removes the user's own directory if no other provider has a place in it, nor begins to.
 fn remove_if_last(own: &OwnedFd, at: &Path) -> rustix::io::Result<()> {
-    let order = open_lock(own)?;
+    let order = open_lock(own, LOCK)?;
     flock(&order, FlockOperation::NonBlockingLockExclusive)?;
     let mut others = false;
     each(own, |name| {
@@ -243,7 +266,7 @@ fn user_dir(base: &Path) -> Result<(OwnedFd, PathBuf), PrivateError> {
 }
 
 /// Opens an existing directory, and nothing else.
-fn enter(at: impl AsFd, name: impl rustix::path::Arg) -> rustix::io::Result<OwnedFd> {
+pub(crate) fn enter(at: impl AsFd, name: impl rustix::path::Arg) -> rustix::io::Result<OwnedFd> {
     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     openat(at, name, flags, Mode::empty())
 }
@@ -259,22 +282,23 @@ fn make_in(at: impl AsFd, name: impl rustix::path::Arg + Copy) -> rustix::io::Re
 }
 
 /// The status of an open file, if it belongs to the user.
-fn is_own(file: &OwnedFd) -> rustix::io::Result<Stat> {
+pub(crate) fn is_own(file: &OwnedFd) -> rustix::io::Result<Stat> {
     let found = fstat(file)?;
     if found.st_uid == rustix::process::geteuid().as_raw() { Ok(found) } else { Err(Errno::PERM) }
 }
 
-/// Opens or makes the lock file of a directory: a regular file that belongs to the user.
-fn open_lock(dir: &OwnedFd) -> rustix::io::Result<OwnedFd> {
+/// Opens or makes a lock file of a directory: a regular file that belongs to the user.
+pub(crate) fn open_lock(dir: &OwnedFd, name: &str) -> rustix::io::Result<OwnedFd> {
     // Without NONBLOCK, opening a named pipe of this name would block.
     let flags = OFlags::RDWR | OFlags::CREATE | OFlags::NOFOLLOW;
     let mode = Mode::RUSR | Mode::WUSR;
-    let lock = openat(dir, LOCK, flags | OFlags::NONBLOCK | OFlags::CLOEXEC, mode)?;
+    let lock = openat(dir, name, flags | OFlags::NONBLOCK | OFlags::CLOEXEC, mode)?;
     let plain = FileType::from_raw_mode(is_own(&lock)?.st_mode) == FileType::RegularFile;
     if plain { Ok(lock) } else { Err(Errno::INVAL) }
 }
 
-fn take(order: &OwnedFd) -> rustix::io::Result<()> {
+/// Takes a lock that others hold for a moment only.
+pub(crate) fn take(order: &OwnedFd) -> rustix::io::Result<()> {
     let mut tries = 1;
     loop {
         match flock(order, FlockOperation::NonBlockingLockExclusive) {
@@ -289,7 +313,7 @@ fn take(order: &OwnedFd) -> rustix::io::Result<()> {
 }
 
 /// Sixty-four random bits: std seeds its hashers from the system.
-fn random() -> u64 {
+pub(crate) fn random() -> u64 {
     RandomState::new().build_hasher().finish()
 }
 

@@ -371,14 +371,24 @@ pub(crate) enum Depth {
 
 /// Adds attributes (`MOUNT_ATTR_…`) to the mount at `path`.
 pub(crate) fn mount_attributes(path: &CStr, depth: Depth, add: u64) -> io::Result<()> {
+    set_attributes(libc::AT_FDCWD, path, depth, add)
+}
+
+/// Adds attributes to the mount that `mount` is a handle of the top of.
+pub(crate) fn attributes_of(mount: BorrowedFd<'_>, depth: Depth, add: u64) -> io::Result<()> {
+    set_attributes(mount.as_raw_fd(), c"", depth, add)
+}
+
+fn set_attributes(at: RawFd, path: &CStr, depth: Depth, add: u64) -> io::Result<()> {
     let attributes = libc::mount_attr { attr_set: add, attr_clr: 0, propagation: 0, userns_fd: 0 };
     let flags = if depth == Depth::Recursive { libc::AT_RECURSIVE } else { 0 };
+    let flags = if path.is_empty() { flags | libc::AT_EMPTY_PATH } else { flags };
     // SAFETY: the path is NUL-terminated, and the attributes live here and are passed with their
     // size.
     let done = unsafe {
         libc::syscall(
             libc::SYS_mount_setattr,
-            libc::AT_FDCWD,
+            at,
             path.as_ptr(),
             flags,
             &raw const attributes,

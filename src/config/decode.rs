@@ -9,7 +9,7 @@ use serde_json::Value;
 use tool_provider::config::{ConfigureError, Fault, Values};
 
 use super::spec;
-use super::{Config, HostEnv, Overwrite, Protect, Secret, Shell};
+use super::{Config, HomeFate, HostEnv, Overwrite, Protect, Secret, Shell};
 use tool_provider::Payload;
 use tool_provider::SHORTEST_SECRET as SHORTEST_MASKED;
 use workspace_tools::process::environment;
@@ -66,6 +66,10 @@ impl Config {
             network: match values.text("network") {
                 "allow" => sandbox::Network::Allow,
                 _ => sandbox::Network::Deny,
+            },
+            home: match values.text("home") {
+                "discard" => HomeFate::Discard,
+                _ => HomeFate::Keep,
             },
             bash_read: paths("bash_read", faults),
             bash_write: paths("bash_write", faults),

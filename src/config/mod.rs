@@ -27,6 +27,8 @@ pub struct Config {
     pub sandbox: sandbox::Mode,
     /// Whether commands may reach a network.
     pub network: sandbox::Network,
+    /// What becomes of the HOME of commands.
+    pub home: HomeFate,
     /// Further directories or files that commands may read, absolute.
     pub bash_read: Vec<PathBuf>,
     /// Further directories or files that commands may write, absolute.
@@ -62,6 +64,15 @@ pub enum Protect {
     Git,
     /// Nothing.
     None,
+}
+
+/// What becomes of the HOME of commands when the provider ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum HomeFate {
+    /// It is there for later ones of the same rights.
+    Keep,
+    /// It is removed.
+    Discard,
 }
 
 /// Which shell runs commands.

@@ -41,6 +41,14 @@ pub fn properties() -> Vec<Property> {
             "deny: a command reaches nothing beyond its own call. allow: as without a jail.",
         ),
         Property::with_default(
+            "home",
+            Kind::String(&["keep", "discard"]),
+            r#""keep""#,
+            "keep: the HOME of commands, a private directory, is there again for later sessions with the \
+             same directories, network, variables and kind of jail; so caches in it stay warm. discard: it \
+             is removed when the provider ends.",
+        ),
+        Property::with_default(
             "bash_read",
             texts(),
             "[]",

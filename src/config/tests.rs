@@ -36,6 +36,7 @@ fn only_roots_are_needed_and_null_means_left_out() {
     assert_eq!(config.limits.open_files, Some(4096));
     assert_eq!(config.limits.memory_bytes, None);
     assert_eq!(config.overwrite, Overwrite::Always);
+    assert_eq!(config.home, HomeFate::Keep);
 
     let nulls: Payload =
         properties().iter().map(|property| (property.name.to_owned(), Value::Null)).collect();
@@ -54,7 +55,7 @@ fn every_key_is_taken_as_it_is_written() {
         "protect": "none", "shell": "/bin/dash", "env": {"A": "1"}, "env_passthrough": ["GOPATH"],
         "secret_env": ["TOKEN"], "bash_timeout_ms": 5.0, "bash_max_timeout_ms": 10,
         "bash_output_bytes": 2000, "limits": {"processes": 7, "open_files": null},
-        "max_concurrent_calls": 2, "read_before_write": true,
+        "max_concurrent_calls": 2, "read_before_write": true, "home": "discard",
     }))
     .unwrap();
     assert_eq!(config.roots, ["/a", "~/b"]);
@@ -63,7 +64,7 @@ fn every_key_is_taken_as_it_is_written() {
     assert_eq!(config.bash_timeout, Duration::from_millis(5));
     assert_eq!((config.limits.processes, config.limits.open_files), (Some(7), Some(4096)));
     assert_eq!(config.secrets[0].expose(), "s3cr3t-value");
-    assert_eq!(config.overwrite, Overwrite::AfterRead);
+    assert_eq!((config.overwrite, config.home), (Overwrite::AfterRead, HomeFate::Discard));
     assert_eq!(config.protect, Protect::None);
     assert!(!format!("{config:?}").contains("s3cr3t-value"));
 }

@@ -1,5 +1,6 @@
 //! bash: runs a command in a shell, in the jail.
 
+use std::ffi::OsStr;
 use std::os::fd::{AsFd, OwnedFd};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -17,12 +18,14 @@ use workspace_fs::text::name;
 
 mod arguments;
 mod directory;
+mod home;
 mod notice;
 mod outcome;
 mod plain;
 mod protect;
 mod show;
 pub mod spec;
+mod start_files;
 
 use arguments::Arguments;
 use outcome::RunReport;
@@ -132,6 +135,7 @@ impl Tool<Files> for Bash {
         context.begin_commit()?;
         let start = Start { settings: &self.settings, ready, cwd: &cwd, budget };
         let guarded = protect::Guarded::begin(context, &ready.jail, &cwd);
+        let home = home::Before::look(&ready.jail);
         let (finished, shell) = start.run(&arguments, &interrupt, context)?;
         let protected = guarded.end();
         let report = RunReport {
@@ -143,7 +147,7 @@ impl Tool<Files> for Bash {
             budget,
             finished,
             protected,
-            warnings: ready.take_warnings(),
+            warnings: ready.take_warnings().into_iter().chain(home.notice()).collect(),
         };
         report.finish(context)
     }
@@ -223,7 +227,11 @@ impl<'a> Start<'a> {
         let environment = &self.settings.environment;
         Call {
             program: shell,
-            argv: vec![name, "-c".into(), script.into()],
+            argv: [name]
+                .into_iter()
+                .chain(start_files::without(shell).map(OsStr::to_owned))
+                .chain(["-c".into(), script.into()])
+                .collect(),
             env: environment.variables(self.ready.jail.private()),
             cwd: self.cwd.to_owned(),
             stdin,

@@ -8,10 +8,10 @@ use std::os::unix::fs::PermissionsExt;
 use rustix::fs::{AtFlags, Dir, FlockOperation, Mode, OFlags, flock, openat, renameat, unlinkat};
 use rustix::io::Errno;
 
-use super::{enter, is_own, open_lock, random};
+use super::{LOCK, enter, is_own, open_lock, random};
 
 /// Start of the name of a directory that belongs to no provider any more.
-pub(super) const DEAD: &str = "dead-";
+pub(crate) const DEAD: &str = "dead-";
 
 /// Gives the directories of dead providers names of their own, which costs the same whatever they
 /// hold. Returns those and what an earlier provider did not get to remove. The caller holds the order
@@ -38,7 +38,7 @@ fn set_aside_if_dead(own: &OwnedFd, name: &CStr) -> rustix::io::Result<Option<CS
         }
         other => other?,
     };
-    let lock = open_lock(&dir)?;
+    let lock = open_lock(&dir, LOCK)?;
     flock(&lock, FlockOperation::NonBlockingLockExclusive)?;
     let aside = format!("{DEAD}{:016x}", random());
     renameat(own, name, own, &aside)?;
@@ -46,7 +46,7 @@ fn set_aside_if_dead(own: &OwnedFd, name: &CStr) -> rustix::io::Result<Option<CS
 }
 
 /// Removes what [`set_aside`] returned. Another provider may be removing the same.
-pub(super) fn remove_dead(own: &OwnedFd, dead: &[CString]) {
+pub(crate) fn remove_dead(own: &OwnedFd, dead: &[CString]) {
     for name in dead {
         let removed = opened_up(own, name)
             .and_then(|dir| empty(&dir))
@@ -60,7 +60,7 @@ pub(super) fn remove_dead(own: &OwnedFd, dead: &[CString]) {
 }
 
 /// Opens a directory that belongs to the user, even one that a command left without permissions.
-fn opened_up(at: &OwnedFd, name: &CStr) -> rustix::io::Result<OwnedFd> {
+pub(crate) fn opened_up(at: &OwnedFd, name: &CStr) -> rustix::io::Result<OwnedFd> {
     let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     let handle = openat(at, name, flags, Mode::empty())?;
     if is_own(&handle).is_ok_and(|found| found.st_mode & 0o700 != 0o700) {
@@ -123,7 +123,7 @@ fn gone(removed: rustix::io::Result<()>) -> rustix::io::Result<()> {
 }
 
 /// Visits the names in a directory. It may miss names that are added or removed meanwhile.
-pub(super) fn each(
+pub(crate) fn each(
     dir: &OwnedFd,
     mut visit: impl FnMut(&CStr) -> rustix::io::Result<()>,
 ) -> rustix::io::Result<()> {

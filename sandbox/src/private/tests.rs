@@ -1,7 +1,7 @@
 //! The directories of providers that live, end, and were killed.
 
-use std::fs::{self, Permissions};
-use std::os::unix::fs::{PermissionsExt, symlink};
+use std::fs::{self, DirBuilder, Permissions};
+use std::os::unix::fs::{DirBuilderExt, PermissionsExt, symlink};
 
 use super::remove::DEAD;
 use super::*;

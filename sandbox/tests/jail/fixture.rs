@@ -136,7 +136,7 @@ impl Fixture {
         let jail = Jail::build(policy).unwrap();
         assert_eq!(jail.enforcement().level, level, "{:#?}", jail.enforcement());
         let of_policy = policy.home.clone().map(PathBuf::into_os_string);
-        let private = jail.private().home.clone().map(PathBuf::into_os_string);
+        let private = jail.private().home.clone().map(|home| home.path.into_os_string());
         let home = private.or(of_policy).or_else(|| std::env::var_os("HOME")).unwrap_or_default();
         Self { dirs, jail, level, home }
     }

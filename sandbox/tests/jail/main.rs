@@ -15,6 +15,7 @@ mod daily_work;
 mod enforcement;
 mod escapes;
 mod fixture;
+mod kept_home;
 mod network;
 mod provider;
 mod raw;
@@ -38,6 +39,7 @@ fn main() -> ExitCode {
         start::stories(),
         daily_work::stories(),
         escapes::stories(),
+        kept_home::stories(),
         network::stories(),
         containment::stories(),
         enforcement::stories(),

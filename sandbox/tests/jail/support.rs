@@ -84,7 +84,8 @@ impl ShellFixture {
         let (out, stdout) = rustix::pipe::pipe_with(rustix::pipe::PipeFlags::CLOEXEC).unwrap();
         let (err, stderr) = rustix::pipe::pipe_with(rustix::pipe::PipeFlags::CLOEXEC).unwrap();
         let private = self.jail.private();
-        let home = private.home.clone().or_else(|| std::env::var_os("HOME").map(PathBuf::from));
+        let own = private.home.as_ref().map(|home| home.path.clone());
+        let home = own.or_else(|| std::env::var_os("HOME").map(PathBuf::from));
         let env: [(&str, OsString); 6] = [
             ("PATH", std::env::var_os("PATH").unwrap_or_default()),
             ("TMPDIR", private.tmp.clone().into()),

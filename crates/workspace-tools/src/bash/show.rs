@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use sandbox::{Access, Jail, Level, Network, Subject};
+use sandbox::{Access, Jail, Level, Lifetime, Network, Subject};
 
 use super::plain::without_escapes;
 use super::{Arguments, BashSettings, spec};
@@ -165,6 +165,7 @@ fn writable(settings: &BashSettings) -> String {
 /// Where a write succeeds and changes nothing on the machine.
 fn scratch(jail: &Jail) -> Option<String> {
     const FATE: &str = "unseen by others, discarded when the provider ends";
+    const KEPT: &str = "unseen by others, kept for later sessions with the same rights";
     let private = jail.private();
     let mut writable: Vec<String> = match jail.enforcement().level {
         Level::Off => return None,
@@ -175,13 +176,20 @@ fn scratch(jail: &Jail) -> Option<String> {
             .collect(),
         Level::Kernel | Level::Partial => Vec::new(),
     };
-    let own = private.home.iter().chain([&private.tmp]);
+    let home = private.home.as_ref();
+    let (kept, discarded): (Vec<_>, Vec<_>) =
+        home.into_iter().partition(|home| home.lifetime == Lifetime::Kept);
+    let own = discarded.iter().map(|home| &home.path).chain([&private.tmp]);
     for path in own.map(|path| name::of(path).into_owned()) {
         if !writable.contains(&path) {
             writable.push(path);
         }
     }
-    Some(format!("{} ({FATE})", writable.join(", ")))
+    let mut text = format!("{} ({FATE})", writable.join(", "));
+    for home in kept {
+        text = format!("{text}, {} ({KEPT})", name::of(&home.path));
+    }
+    Some(text)
 }
 
 fn enforcement(jail: &Jail) -> Vec<View> {

@@ -107,8 +107,8 @@ Each call is a new shell: chain with && or give cwd. Long output is cut in the m
 it is in full_output_path for read_file and grep, so do not pipe into tail or head, which hide the exit \
 code. There is no terminal, no editor and nobody to answer prompts: use options such as -y and -m. \
 Whatever is still running when the shell ends is ended: nothing goes on in the background. On the machine \
-only configured directories can be written; what goes to HOME or /tmp may be private scratch that the \
-file tools do not see and that goes with the provider. The network may be closed. notice says where \
+only configured directories can be written; what goes to HOME or /tmp may be private: the file tools do \
+not see it, and what is in /tmp goes with the provider. The network may be closed. notice says where \
 that got in the way.
 
 Example: {\"command\": \"cargo test --workspace\", \"timeout_ms\": 300000}";

@@ -6,6 +6,8 @@ use std::fmt;
 
 use sandbox::Private;
 
+use super::home;
+
 use tool_provider::Secrets;
 
 /// Names that a command inherits from our own environment, besides every `LC_*`.
@@ -171,7 +173,7 @@ impl Environment {
         variables.insert("TMPDIR".into(), private.tmp.clone().into());
         variables.insert("XDG_CACHE_HOME".into(), private.cache.clone().into());
         if let Some(home) = &private.home {
-            variables.insert("HOME".into(), home.into());
+            home::add(&mut variables, home, &private.tmp);
         }
         variables.extend(self.chosen.clone());
         variables.into_iter().collect()
@@ -275,7 +277,14 @@ mod tests {
         let plain = BTreeMap::from([("PAGER".to_owned(), "less".to_owned())]);
         let requested = Requested { env: Some(&plain), ..Requested::default() };
         let environment = Environment::choose(own(&[("HOME", "/h")]), requested).unwrap();
-        let private = Private { home: Some("/p/home".into()), ..directories() };
+        let home = sandbox::Home {
+            path: "/p/home".into(),
+            at: "/p/home".into(),
+            lifetime: sandbox::Lifetime::Jail,
+            sharing: sandbox::Sharing::First,
+            shown: Vec::new(),
+        };
+        let private = Private { home: Some(home), ..directories() };
         let seen = seen(&environment, &private);
         assert!(seen.contains(&"HOME=/p/home".to_owned()), "{seen:?}");
         assert!(seen.contains(&"PAGER=less".to_owned()), "{seen:?}");

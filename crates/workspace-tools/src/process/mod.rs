@@ -9,6 +9,7 @@ pub mod outside;
 mod budget;
 mod channel;
 mod delivery;
+mod home;
 mod input;
 mod interrupt;
 mod output;
