@@ -70,6 +70,8 @@ pub(crate) enum Command {
     Init(InitOptions),
     /// Show what this machine can enforce, and what that leaves open.
     Doctor(DoctorOptions),
+    /// Show the HOMEs that are kept for commands, or remove them.
+    Home(HomeOptions),
     /// Check any tool provider against the protocol, as a host launches it.
     ///
     /// Starts provider-workspace-conform, which lies beside this program, with the same arguments.
@@ -102,6 +104,7 @@ impl Command {
             Command::Apply(options) => options.call.json,
             Command::Render(options) => options.json,
             Command::Doctor(options) => options.json,
+            Command::Home(options) => options.json,
             Command::Conform { arguments } => checker::prints_json(arguments),
             Command::Init(_)
             | Command::Serve
@@ -224,6 +227,20 @@ pub(crate) struct DoctorOptions {
     pub(crate) agent_file: Option<PathBuf>,
     #[command(flatten)]
     pub(crate) roots: RootOptions,
+}
+
+/// Which HOMEs, and what to do with them.
+#[derive(Debug, Args)]
+pub(crate) struct HomeOptions {
+    /// Remove the HOME whose key begins like this, unless a provider uses it.
+    #[arg(long, value_name = "KEY", num_args = 0..=1)]
+    pub(crate) clear: Option<Option<String>>,
+    /// With --clear: remove all that no provider uses.
+    #[arg(long, requires = "clear")]
+    pub(crate) all: bool,
+    /// Print JSON.
+    #[arg(long)]
+    pub(crate) json: bool,
 }
 
 /// The configuration.

@@ -9,8 +9,10 @@ use serde_json::{Value, json};
 
 use super::hcl::Unwritable;
 use goplugin::host::LaunchError;
+use sandbox::HomeError;
 use tool_provider::Category;
 use tool_provider::grpc::ClientError;
+use workspace_fs::StateError;
 
 /// Why a command failed.
 #[derive(Debug, thiserror::Error)]
@@ -119,6 +121,23 @@ pub(crate) enum CliError {
     /// The plugin could not serve.
     #[error(transparent)]
     Plugin(#[from] crate::plugin::PluginError),
+    /// There is no state directory to keep anything in.
+    #[error(transparent)]
+    State(#[from] StateError),
+    /// The HOMEs that are kept cannot be listed or removed.
+    #[error(transparent)]
+    Homes(#[from] HomeError),
+    /// It is not said which HOME to remove.
+    #[error("--clear needs either the key of one HOME or --all")]
+    ClearWhat,
+    /// A key means no HOME, or several.
+    #[error("{which} HOME has a key that begins with {key:?}")]
+    NoHome {
+        /// What was given.
+        key: String,
+        /// How many there are.
+        which: &'static str,
+    },
 }
 
 /// Where a piece of JSON was taken from.
@@ -172,6 +191,9 @@ impl CliError {
             CliError::Unwritable { .. } => {
                 Some("rename it, or make a link to it and name that".to_owned())
             }
+            CliError::ClearWhat | CliError::NoHome { .. } => {
+                Some("provider-workspace home lists the keys".to_owned())
+            }
             CliError::NobodyToAsk => Some("--yes applies without asking".to_owned()),
             _ => None,
         }
@@ -220,6 +242,8 @@ impl CliError {
                 | CliError::Exists { .. }
                 | CliError::Unwritable { .. }
                 | CliError::NobodyToAsk
+                | CliError::ClearWhat
+                | CliError::NoHome { .. }
                 | CliError::File { action: "read", .. }
         )
     }

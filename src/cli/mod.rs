@@ -1,5 +1,5 @@
-//! The commands for a person. All but `init`, `doctor`, `completions` and `man` launch this very
-//! program as a plugin and ask it through the real handshake, so what a person sees is what a host
+//! The commands for a person. All but `init`, `doctor`, `home`, `completions` and `man` launch
+//! this very program as a plugin and ask it through the real handshake, so what a person sees is what a host
 //! gets.
 
 mod agent_file;
@@ -13,6 +13,7 @@ pub mod exit;
 mod files;
 mod follow;
 mod hcl;
+mod home;
 mod host;
 mod init;
 mod json;
@@ -57,6 +58,7 @@ fn dispatch(command: Command, color: ColorChoice, output: Output) -> Result<Exit
         Command::Render(options) => block_on(call::render(options, output)),
         Command::Init(options) => init::run(&options, output),
         Command::Doctor(options) => doctor::run(&options, output),
+        Command::Home(options) => home::run(&options, output),
         Command::Conform { arguments } => Err(checker::exec(color, &arguments)),
         Command::Serve => host::serve(),
         Command::Completions { shell } => pages::completions(shell, output),

@@ -36,13 +36,15 @@ pub(crate) fn trials() -> Vec<Trial> {
 
 pub(crate) struct Shell {
     directory: tempfile::TempDir,
+    /// For what the provider keeps.
+    state: tempfile::TempDir,
 }
 
 impl Shell {
     pub(crate) fn new() -> Self {
         let directory = tempfile::tempdir().unwrap();
         std::fs::write(directory.path().join("a.txt"), "hello\n\x1b[31mred\n").unwrap();
-        Self { directory }
+        Self { directory, state: tempfile::tempdir().unwrap() }
     }
 
     pub(crate) fn path(&self) -> &Path {
@@ -56,6 +58,7 @@ impl Shell {
     pub(crate) fn command(&self, arguments: &[&str]) -> Command {
         let mut command = Command::new(PROGRAM);
         command.args(arguments).current_dir(self.path()).stdin(Stdio::null());
+        command.env("XDG_STATE_HOME", self.state.path());
         command
     }
 }

@@ -68,7 +68,12 @@ impl Fixture {
 
     /// Launched once more in the same directory, whatever became of the process before.
     pub(crate) async fn relaunch(&mut self) {
-        let launch = launch_in(PROGRAM, self.directory.path());
+        self.relaunch_with(|launch| launch).await;
+    }
+
+    /// [`Fixture::relaunch`], in another way than plainly.
+    pub(crate) async fn relaunch_with(&mut self, change: impl FnOnce(Launch) -> Launch) {
+        let launch = change(launch_in(PROGRAM, self.directory.path()));
         let plugin = launch.start().await.unwrap();
         self.client = ToolClient::new(plugin.channel());
         std::mem::replace(&mut self.plugin, plugin).kill().await;

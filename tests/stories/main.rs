@@ -38,6 +38,7 @@ mod hostile;
 mod imports;
 mod init;
 mod invoke;
+mod kept_home;
 mod life;
 mod previews;
 mod scenarios;
@@ -86,6 +87,7 @@ fn main() -> ExitCode {
         imports::trials(),
         init::trials(),
         invoke::trials(),
+        kept_home::trials(),
         life::trials(),
         previews::trials(),
         scenarios::trials(),
