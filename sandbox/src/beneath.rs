@@ -41,8 +41,8 @@ impl InTheWay<'_> {
 
 const HANDLE: OFlags = OFlags::PATH.union(OFlags::NOFOLLOW).union(OFlags::CLOEXEC);
 
-/// How often to try a step that another process of the same directory undoes.
-const TRIES: usize = 16;
+/// How often to try a step that commands of another jail with the same directory undo.
+const TRIES: usize = 128;
 
 /// A handle (`O_PATH`) of the directory at `path` beneath `top`. What is missing is made, with mode 0755.
 pub(crate) fn directory(

@@ -119,11 +119,13 @@ fn new_root(plan: &Plan) -> Result<Narrowed, Failure> {
         if !held {
             leading.mount_on_way_to(path)?;
             if grant.rights != Rights::AsOthers {
+                let is_optional = grant.rights != Rights::ReadWrite;
                 match root.bind(source, path, grant.rights) {
                     // Other programs remove files in a toolchain at any time.
-                    Err(error) if error.is_of_absence() && grant.rights != Rights::ReadWrite => {
-                        continue;
-                    }
+                    Err(error) if is_optional && error.is_of_absence() => continue,
+                    // Commands of another jail with the same HOME may change it meanwhile. That must not
+                    // cost this one its namespaces.
+                    Err(_) if is_optional && plan.private_above(path).is_some() => continue,
                     bound => bound?,
                 }
             } else if root.mount_as_others(source, path).is_err() {
@@ -136,7 +138,10 @@ fn new_root(plan: &Plan) -> Result<Narrowed, Failure> {
     }
     for (link, target) in &plan.links {
         leading.mount_on_way_to(link)?;
-        root.link(link, target)?;
+        match root.link(link, target) {
+            Err(_) if plan.private_above(link).is_some() => {}
+            made => made?,
+        }
     }
     for path in &plan.held {
         root.hold(path)?;

@@ -75,10 +75,13 @@ pub enum DomainError {
 }
 
 impl DomainError {
-    /// Whether the file is not there any more, or another one is.
+    /// Whether the file is not there any more, or something else is on the way there.
     fn is_of_change(&self) -> bool {
+        const CHANGED: [i32; 4] = [libc::ENOENT, libc::ENOTDIR, libc::ELOOP, libc::EACCES];
         match self {
-            Self::Open { source, .. } => source.kind() == io::ErrorKind::NotFound,
+            Self::Open { source, .. } => {
+                source.raw_os_error().is_some_and(|number| CHANGED.contains(&number))
+            }
             Self::Replaced { .. } => true,
             Self::Landlock(_) => false,
         }
@@ -237,6 +240,7 @@ mod tests {
         let directory = tempfile::tempdir().unwrap();
         let granted = |name: &str, rights| {
             let path = directory.path().join(name);
+            std::fs::create_dir_all(path.parent().unwrap()).unwrap();
             std::fs::write(&path, "").unwrap();
             let identity = Some(identity(&path).unwrap());
             Grant { path, rights, identity }
@@ -250,9 +254,13 @@ mod tests {
             std::fs::remove_file(&gone.path).unwrap();
             std::fs::write(directory.path().join("new"), "").unwrap();
             std::fs::rename(directory.path().join("new"), &replaced.path).unwrap();
-            for grant in [&gone, &replaced] {
+            let looped = granted("looped/file", rights);
+            std::fs::remove_dir_all(directory.path().join("looped")).unwrap();
+            std::os::unix::fs::symlink("looped", directory.path().join("looped")).unwrap();
+            for grant in [&gone, &replaced, &looped] {
                 assert_eq!(built(grant).is_ok(), rights == Rights::ReadExecute, "{grant:?}");
             }
+            std::fs::remove_file(directory.path().join("looped")).unwrap();
         }
     }
 }

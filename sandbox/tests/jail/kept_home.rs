@@ -16,6 +16,7 @@ pub(crate) fn stories() -> Vec<Case> {
         a_jail_of_other_rights_has_another_home,
         two_jails_at_once_share_it_and_only_one_is_the_first,
         planted_entries_are_neither_followed_nor_in_the_way,
+        what_another_jail_does_meanwhile_costs_this_one_nothing,
         a_planted_directory_that_nobody_may_enter_is_opened_up,
         the_operators_things_are_shown_as_they_are_now,
         it_is_discarded_where_the_policy_says_so,
@@ -189,6 +190,29 @@ fn planted_entries_are_neither_followed_nor_in_the_way(level: Level) {
             "[user]\n\tname = Operator\n"
         );
     }
+}
+
+fn what_another_jail_does_meanwhile_costs_this_one_nothing(level: Level) {
+    let kept = Kept::new(level);
+    let policy = kept.policy();
+    let before = kept.dirs.outside_as_it_is();
+    let (kept, ()) = kept.with(&policy, |fixture| {
+        let script = format!(
+            "cd ~ && echo begun && while :; do
+                mv .cargo .x$i; ln -s .cargo .cargo; rm .cargo; ln -s {outside} .cargo; rm .cargo
+                mkfifo .cargo; rm .cargo; mkdir .cargo; chmod 000 .cargo; rm -rf .cargo; i=$((i+1))
+            done 2>/dev/null",
+            outside = fixture.dirs.outside.display()
+        );
+        let mut busy = fixture.start_bash(&script);
+        assert_eq!(busy.line(), "begun");
+        for _ in 0..20 {
+            let jail = Jail::build(&policy).unwrap();
+            assert_eq!(jail.enforcement().level, level, "{:#?}", jail.enforcement());
+        }
+        busy.killed();
+    });
+    assert_eq!(kept.dirs.outside_as_it_is(), before);
 }
 
 fn a_planted_directory_that_nobody_may_enter_is_opened_up(level: Level) {
