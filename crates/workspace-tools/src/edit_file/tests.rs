@@ -136,8 +136,9 @@ fn the_new_version_can_be_expected_and_an_old_one_is_refused() {
     assert_eq!((error.category(), error.is_retryable()), (Category::ConcurrencyConflict, false));
     let current = error.details()["current_version"].as_str().unwrap().to_owned();
     assert!(current.len() == 32 && current.starts_with(&second), "{current}");
-    let says = format!("its version is {second} and not {first}, as expected");
-    assert!(error.message().contains(&says), "{error}");
+    for says in [format!("is not at version {first} any more"), format!("is {second} now")] {
+        assert!(error.whole_message().contains(&says), "{error}");
+    }
     assert_eq!(fixture.content("a"), "3\n");
 }
 

@@ -68,7 +68,6 @@ const SLIPS: Slips = Slips {
         ("kind", &["type", "filetype", "entrytype"]),
         ("limit", &["headlimit", "maxresults", "numresults"]),
         ("offset", &["skip"]),
-        ("kind", &["type", "filetype"]),
         ("sort", &["sortby", "orderby"]),
         ("include_ignored", &["noignore", "includegitignored"]),
     ],
