@@ -1,14 +1,18 @@
 //! Turns a policy into grants: the directories that it names, and what commands need besides.
 
 use std::collections::BTreeMap;
-use std::ffi::OsStr;
 use std::fs;
 use std::io;
-use std::os::unix::ffi::OsStrExt;
 use std::path::{Component, Path, PathBuf};
 
 use crate::policy::{Network, Policy};
 use crate::rights::{Grant, Rights, identity};
+
+pub use keys::holds_keys;
+use keys::is_token;
+
+mod keys;
+mod programs;
 
 /// What a policy grants. Every path is resolved.
 #[derive(Debug, Default)]
@@ -93,7 +97,7 @@ pub enum GrantError {
 }
 
 /// System directories that commands may read and execute. All are optional.
-const SYSTEM: [&str; 10] = [
+const SYSTEM: [&str; 11] = [
     "/usr",
     "/bin",
     "/sbin",
@@ -103,6 +107,7 @@ const SYSTEM: [&str; 10] = [
     "/libx32",
     "/opt",
     "/nix",
+    "/home/linuxbrew/.linuxbrew",
     "/sys/devices/system/cpu",
 ];
 /// Settings of the system, among them what only root may read.
@@ -114,18 +119,39 @@ pub(crate) const DEVICES: [&str; 6] =
 pub(crate) const TERMINALS: &str = "/dev/pts";
 pub(crate) const SHARED_MEMORY: &str = "/dev/shm";
 pub(crate) const PROC: &str = "/proc";
-/// Parts of the operator's home: toolchains, and git's settings.
-const HOME: [(&str, Part); 6] = [
+/// Parts of the operator's home: toolchains, what version managers install, programs of the user's own, and
+/// git's settings. Of a manager that keeps tokens or much else beside its programs, only these.
+const HOME: [(&str, Part); 24] = [
     (".cargo", Part::Entries),
     (".rustup", Part::Whole),
     (".pyenv", Part::Whole),
     (".nvm", Part::Whole),
+    (".rbenv", Part::Whole),
+    (".asdf", Part::Whole),
+    (".tool-versions", Part::Whole),
+    (".sdkman", Part::Whole),
+    (".volta", Part::Whole),
+    (".juliaup", Part::Whole),
+    (".julia/juliaup", Part::Whole),
+    (".bun/bin", Part::Whole),
+    (".bun/install/global", Part::Whole),
+    (".deno/bin", Part::Whole),
+    (".local/share/uv/python", Part::Whole),
+    (".local/share/uv/tools", Part::Whole),
+    (".local/share/mise/installs", Part::Whole),
+    (".local/share/mise/shims", Part::Whole),
+    (".local/share/fnm", Part::Whole),
+    (".local/share/pipx/venvs", Part::Whole),
+    (".local/pipx/venvs", Part::Whole),
+    ("go/bin", Part::Whole),
     (".gitconfig", Part::Whole),
     (".config/git", Part::Entries),
 ];
-/// How the names of files begin that stay hidden: tokens of registries and of git's credential store.
-const TOKENS: [&[u8]; 5] =
-    [b"credentials", b".credentials", b".git-credentials", b".netrc", b"token"];
+/// Where the user's own programs lie, most of them as links, whether or not PATH names it.
+const OWN_PROGRAMS: &str = ".local/bin";
+/// Go's modules. Where commands have a network, they get modules that are missing, into a directory of
+/// theirs; this one they could not write.
+const GO_MODULES: &str = "go/pkg/mod";
 
 /// How much of a part of the home directory is granted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -168,7 +194,9 @@ impl Grants {
         grants.refuse_through_writable()?;
         grants.system(policy);
         grants.home(policy);
-        grants.search_path(policy);
+        let mut programs = grants.search_path(policy);
+        programs.extend(grants.home.as_ref().map(|home| home.join(OWN_PROGRAMS)));
+        programs::grant(&mut grants, policy, programs);
         Ok(grants)
     }
 
@@ -274,6 +302,10 @@ impl Grants {
         for (path, part) in HOME {
             self.without_tokens(&named.join(path), part);
         }
+        self.without_tokens(&named.join(OWN_PROGRAMS), Part::Whole);
+        if policy.network == Network::Deny {
+            self.without_tokens(&named.join(GO_MODULES), Part::Whole);
+        }
         self.links.extend(links);
         self.home = Some(home);
     }
@@ -292,7 +324,9 @@ impl Grants {
         }
     }
 
-    fn search_path(&mut self, policy: &Policy) {
+    /// Grants the directories of PATH, and returns them.
+    fn search_path(&mut self, policy: &Policy) -> Vec<PathBuf> {
+        let mut found = Vec::new();
         let path = policy.search_path.clone().or_else(|| std::env::var_os("PATH"));
         for dir in std::env::split_paths(&path.unwrap_or_default()) {
             // A grant of a directory that holds the home directory would grant all of that too.
@@ -302,8 +336,10 @@ impl Grants {
                 .is_some_and(|home| fs::canonicalize(&dir).is_ok_and(|dir| home.starts_with(dir)));
             if dir.is_absolute() && dir.parent().is_some() && !too_much {
                 self.optional(&dir, Rights::ReadExecute);
+                found.push(dir);
             }
         }
+        found
     }
 
     /// The path that commands may write and that holds `path` (a resolved one), under any name.
@@ -351,10 +387,6 @@ fn resolved(path: &Path, rights: Rights) -> io::Result<(Grant, Links)> {
     let path = resolve(path, &mut links)?;
     let identity = Some(identity(&path)?);
     Ok((Grant { path, rights, identity }, links))
-}
-
-fn is_token(name: &OsStr) -> bool {
-    TOKENS.iter().any(|token| name.as_bytes().starts_with(token))
 }
 
 /// Orders grants so that a path comes after those that hold it, and merges grants of one path.

@@ -56,7 +56,7 @@ pub use command::{
 };
 pub use enforcement::{Channel, Channels, Enforcement, Level};
 pub use explain::{Access, Explanation, Setting, Subject};
-pub use grants::GrantError;
+pub use grants::{GrantError, holds_keys};
 pub use home::{Home, Lifetime};
 pub use jail::{Jail, JailError};
 pub use kept_home::{Cleared, HomeEntry, HomeError, Homes, Size};

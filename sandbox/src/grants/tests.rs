@@ -20,7 +20,7 @@ fn a_path_is_resolved_and_its_links_are_kept() {
     assert_eq!(looped.raw_os_error(), Some(libc::ELOOP));
 }
 
-fn policy(base: &Path) -> Policy {
+pub(super) fn policy(base: &Path) -> Policy {
     Policy {
         roots: vec![base.join("root")],
         home: Some(base.join("home")),
@@ -29,7 +29,7 @@ fn policy(base: &Path) -> Policy {
     }
 }
 
-fn rights(grants: &Grants, path: &Path) -> Option<Rights> {
+pub(super) fn rights(grants: &Grants, path: &Path) -> Option<Rights> {
     grants.commands.iter().find(|grant| grant.path == path).map(|grant| grant.rights)
 }
 

@@ -2,10 +2,11 @@
 
 mod compilers;
 mod git;
+mod installations;
 mod shell;
 
 use crate::case::Case;
 
 pub(crate) fn stories() -> Vec<Case> {
-    [shell::stories(), git::stories(), compilers::stories()].concat()
+    [shell::stories(), git::stories(), compilers::stories(), installations::stories()].concat()
 }

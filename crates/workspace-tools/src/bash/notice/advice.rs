@@ -3,6 +3,8 @@
 
 use std::path::Path;
 
+use sandbox::holds_keys;
+
 use crate::process::outside;
 
 /// What the machine has at a path that commands were refused.
@@ -68,30 +70,6 @@ fn is_hidden_at_home(path: &Path, home: Option<&Path>) -> bool {
 fn hidden_at_home<'p>(path: &'p Path, home: Option<&Path>) -> Option<&'p Path> {
     let inside = path.strip_prefix(home?).ok()?;
     inside.as_os_str().as_encoded_bytes().starts_with(b".").then_some(inside)
-}
-
-/// Where keys and tokens are kept.
-fn holds_keys(path: &Path) -> bool {
-    const NAMES: [&str; 14] = [
-        ".ssh",
-        ".gnupg",
-        ".aws",
-        ".azure",
-        ".kube",
-        ".docker",
-        ".password-store",
-        ".netrc",
-        ".pgpass",
-        ".git-credentials",
-        ".npmrc",
-        ".pypirc",
-        "keyrings",
-        "credentials",
-    ];
-    const IN_CONFIG: [&str; 3] = [".config/gcloud", ".config/gh", ".config/op"];
-    let named = |name: &str| NAMES.contains(&name) || name.starts_with("credentials.");
-    path.components().any(|part| part.as_os_str().to_str().is_some_and(named))
-        || IN_CONFIG.iter().any(|tail| path.ancestors().any(|directory| directory.ends_with(tail)))
 }
 
 /// Whether a grant of it would be one of the system, or of all that somebody owns.
