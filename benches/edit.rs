@@ -250,7 +250,9 @@ struct Launched {
 impl Launched {
     async fn new(directory: &Path) -> Self {
         let program = env!("CARGO_BIN_EXE_provider-workspace");
-        let launch = Launch::new(program, COOKIE, [PROTOCOL_VERSION]).current_dir(directory);
+        let launch = Launch::new(program, COOKIE, [PROTOCOL_VERSION])
+            .env("XDG_STATE_HOME", directory.join("state"))
+            .current_dir(directory);
         let plugin = launch.start().await.unwrap();
         let mut client = ToolClient::new(plugin.channel());
         let config = json!({"roots": ["."], "sandbox": "best_effort"});

@@ -28,7 +28,8 @@ pub(crate) async fn launch_with(
     change: impl FnOnce(Launch) -> Launch,
 ) -> Outcome<(Plugin, ToolClient)> {
     let launch = Launch::new(env!("CARGO_BIN_EXE_provider-workspace"), COOKIE, [PROTOCOL_VERSION])
-        .env("TMPDIR", directory);
+        .env("TMPDIR", directory)
+        .env("XDG_STATE_HOME", directory.join("state"));
     let plugin = change(launch).start().await?;
     let mut client = ToolClient::new(plugin.channel());
     client.configure(object(json!({ "roots": [root], "sandbox": "best_effort" }))).await?;

@@ -77,6 +77,11 @@ impl Fixture {
         self.directory.join(WORK)
     }
 
+    /// Where the provider may keep state: what it keeps of a check is not the operator's.
+    pub(crate) fn state(&self) -> PathBuf {
+        self.directory.join("state")
+    }
+
     /// The provider's temporary directory.
     pub(crate) fn tmp(&self) -> PathBuf {
         self.directory.join(TMP)

@@ -109,7 +109,8 @@ impl Trial {
             .environment(Environment::Clear)
             .current_dir(self.fixture.work())
             .start_timeout(START)
-            .env("OTEL_RESOURCE_ATTRIBUTES", "service.name=conform");
+            .env("OTEL_RESOURCE_ATTRIBUTES", "service.name=conform")
+            .env("XDG_STATE_HOME", self.fixture.state());
         for name in ["PATH", "HOME"] {
             if let Some(value) = std::env::var_os(name) {
                 launch = launch.env(name, value);

@@ -156,7 +156,6 @@ const SLIPS: Slips = Slips {
         ("include_ignored", &["noignore", "includegitignored"]),
         ("limit", &["headlimit", "maxresults", "maxmatches", "numresults"]),
         ("offset", &["skip"]),
-        ("max_per_file", &["m", "maxcount", "maxcountperfile"]),
         ("max_per_file", &["m", "maxcount", "maxmatchesperfile"]),
     ],
     remedies: &[
