@@ -78,7 +78,7 @@ impl Fixture {
     }
 
     /// Where the provider may keep state: what it keeps of a check is not the operator's.
-    pub(crate) fn state(&self) -> PathBuf {
+    pub(crate) fn state_home(&self) -> PathBuf {
         self.directory.join("state")
     }
 

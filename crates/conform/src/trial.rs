@@ -110,7 +110,7 @@ impl Trial {
             .current_dir(self.fixture.work())
             .start_timeout(START)
             .env("OTEL_RESOURCE_ATTRIBUTES", "service.name=conform")
-            .env("XDG_STATE_HOME", self.fixture.state());
+            .env("XDG_STATE_HOME", self.fixture.state_home());
         for name in ["PATH", "HOME"] {
             if let Some(value) = std::env::var_os(name) {
                 launch = launch.env(name, value);
