@@ -1,6 +1,9 @@
 //! What a result says beside its output.
 
+use std::fs::Permissions;
 use std::net::{TcpListener, UdpSocket};
+use std::os::unix::fs::{PermissionsExt as _, symlink};
+use std::path::Path;
 
 use sandbox::{Limits, Network};
 use serde_json::json;
@@ -11,6 +14,7 @@ use crate::trials::{Need, Trial};
 pub(crate) fn trials() -> Vec<Trial> {
     trials![
         a_path_outside_is_named_with_the_setting_that_would_grant_it,
+        a_program_that_is_a_link_to_what_is_not_granted_is_named,
         a_read_only_root_is_named,
         a_closed_network_is_named_and_every_channel_is_closed needs [Need::Program("python3")],
         the_limit_that_was_hit_is_named needs [Need::Program("python3")],
@@ -37,6 +41,40 @@ fn a_path_outside_is_named_with_the_setting_that_would_grant_it() {
         let result = fixture.result(&format!("cat {refused}"));
         assert_eq!((result["exit_code"].as_i64(), notice(&result)), (Some(1), ""), "{refused}");
     }
+}
+
+fn a_program_that_is_a_link_to_what_is_not_granted_is_named() {
+    let fixture = Fixture::new();
+    let program = |path: &Path| {
+        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+        std::fs::write(path, "#!/bin/sh\necho runs\n").unwrap();
+        std::fs::set_permissions(path, Permissions::from_mode(0o755)).unwrap();
+    };
+    let python = fixture.outside.join("python");
+    program(&python.join("bin/python3"));
+    std::fs::create_dir(python.join("lib")).unwrap();
+    program(&fixture.outside.join(".ssh/bin/agent"));
+    let venv = fixture.root.join(".venv/bin");
+    program(&venv.join("pip"));
+    std::fs::write(venv.join("pip"), format!("#!{}\n", venv.join("python").display())).unwrap();
+    symlink(python.join("bin/python3"), venv.join("python")).unwrap();
+    symlink(fixture.outside.join(".ssh/bin/agent"), venv.join("agent")).unwrap();
+    for command in [".venv/bin/python", ".venv/bin/pip"] {
+        let result = fixture.result(command);
+        assert!([126, 127].contains(&result["exit_code"].as_i64().unwrap()), "{result:?}");
+        for part in [".venv/bin/python is a link to", "`bash_read`"] {
+            assert!(notice(&result).contains(part), "{result:?}");
+        }
+        assert!(notice(&result).contains(&format!("{:?}", python.to_str().unwrap())), "{result:?}");
+    }
+    let keys = fixture.result(".venv/bin/agent");
+    assert_eq!(notice(&keys), "", "{keys:?}");
+
+    let granted = Fixture::with(|settings| settings.policy.command_read.push(python.clone()));
+    std::fs::create_dir(granted.root.join("bin")).unwrap();
+    symlink(python.join("bin/python3"), granted.root.join("bin/python")).unwrap();
+    let result = granted.result("bin/python");
+    assert_eq!((result["output"].as_str(), notice(&result)), (Some("runs\n"), ""), "{result:?}");
 }
 
 fn a_read_only_root_is_named() {

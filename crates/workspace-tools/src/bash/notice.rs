@@ -4,12 +4,14 @@
 mod advice;
 mod command;
 mod network;
+mod program;
 
+use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 
 use sandbox::{Access, ExitStatus, Explanation, LimitHit, Limits, Subject, Waiting, WaitsOn};
 
-use crate::process::{FullOutput, SPOOL_FILE_BYTES};
+use crate::process::{FullOutput, SPOOL_FILE_BYTES, outside};
 use advice::Outside;
 use workspace_fs::lexically_clean;
 use workspace_fs::text::name;
@@ -20,6 +22,10 @@ pub(super) trait Reasons {
     fn explain(&self, access: Access, path: &Path) -> Option<Explanation>;
     /// What the machine has at a path.
     fn outside(&self, path: &Path) -> Outside;
+    /// The target of what is at a path, if that is a link.
+    fn link(&self, path: &Path) -> Option<PathBuf>;
+    /// Whether the machine has a program at a path.
+    fn is_program(&self, path: &Path) -> bool;
     /// Whether a git directory lies at a path that could be granted.
     fn is_git_directory(&self, path: &Path) -> bool;
     /// Why a command has no network, where that is the jail's doing.
@@ -33,6 +39,14 @@ impl Reasons for sandbox::Jail {
 
     fn outside(&self, path: &Path) -> Outside {
         advice::at(path)
+    }
+
+    fn link(&self, path: &Path) -> Option<PathBuf> {
+        outside::link(path)
+    }
+
+    fn is_program(&self, path: &Path) -> bool {
+        outside::check_program(path).is_ok()
     }
 
     fn is_git_directory(&self, path: &Path) -> bool {
@@ -53,6 +67,8 @@ pub(super) struct Facts<'a> {
     pub(super) command: &'a str,
     pub(super) output: &'a str,
     pub(super) cwd: &'a Path,
+    /// PATH of the command.
+    pub(super) search_path: Option<&'a OsStr>,
     pub(super) reasons: &'a dyn Reasons,
     pub(super) limits: Limits,
     /// What commands may read because the operator said so, and may not write.
@@ -105,6 +121,7 @@ fn of_failure(facts: &Facts<'_>) -> Vec<String> {
                 .to_owned(),
         );
     }
+    notices.extend(program::unreachable(facts));
     notices.extend(paths(facts));
     if let Some(directory) = facts.git_directory
         && facts.reasons.is_git_directory(directory)

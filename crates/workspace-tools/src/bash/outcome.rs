@@ -156,6 +156,7 @@ impl RunReport<'_> {
                 command: self.arguments.command,
                 output: &self.finished.output.text,
                 cwd: self.cwd,
+                search_path: self.settings.environment.search_path(),
                 reasons: self.jail,
                 limits: self.settings.policy.limits,
                 read_only_roots: &self.settings.policy.read_only_roots,

@@ -165,6 +165,13 @@ impl Environment {
         &self.secrets
     }
 
+    /// PATH of commands.
+    #[must_use]
+    pub fn search_path(&self) -> Option<&OsStr> {
+        let path = OsStr::new("PATH");
+        self.chosen.get(path).or_else(|| self.inherited.get(path)).map(OsString::as_os_str)
+    }
+
     /// The variables of a command that runs with these private directories. What the operator chose
     /// wins over everything else.
     #[must_use]

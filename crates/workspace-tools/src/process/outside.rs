@@ -36,6 +36,20 @@ pub fn exists(path: &Path) -> io::Result<bool> {
     }
 }
 
+/// The target of the link at `path`. `None` where there is none.
+#[must_use]
+#[expect(clippy::disallowed_methods, reason = "only looks, at what may lie outside every root")]
+pub fn link(path: &Path) -> Option<PathBuf> {
+    std::fs::read_link(path).ok()
+}
+
+/// Where `path` leads, links followed. `None` where that is nowhere, or cannot be known.
+#[must_use]
+#[expect(clippy::disallowed_methods, reason = "only looks, at what lies outside every root")]
+pub fn resolved(path: &Path) -> Option<PathBuf> {
+    std::fs::canonicalize(path).ok()
+}
+
 /// The operator's home directory.
 #[must_use]
 pub fn home() -> Option<PathBuf> {

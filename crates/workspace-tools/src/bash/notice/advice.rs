@@ -22,13 +22,16 @@ pub(crate) enum Outside {
 /// Looks at `path`, which may be anything.
 pub(super) fn at(path: &Path) -> Outside {
     let home = outside::home();
+    let is_guarded = |path: &Path| {
+        holds_keys(path)
+            || is_hidden_at_home(path, home.as_deref())
+            || is_wide(path, home.as_deref())
+            || is_for_root(path)
+    };
     if !outside::exists(path).unwrap_or(false) {
         Outside::Missing
-    } else if holds_keys(path)
-        || is_hidden_at_home(path, home.as_deref())
-        || is_wide(path, home.as_deref())
-        || is_for_root(path)
-    {
+    // A setting grants what a path leads to.
+    } else if is_guarded(path) || outside::resolved(path).is_none_or(|real| is_guarded(&real)) {
         Outside::Guarded
     } else {
         Outside::Grantable

@@ -1,3 +1,4 @@
+use std::ffi::OsStr;
 use std::path::PathBuf;
 
 use sandbox::Setting;
@@ -23,11 +24,43 @@ impl Reasons for Jail {
         match path.to_str() {
             Some("/" | "/etc" | "/root/.ssh/id_rsa") => Outside::Guarded,
             Some(
-                "/etc/secret" | "/etc/x y" | "/etc/passwd" | "/other" | "/opt/x" | "/ro" | "/ro/f"
-                | "/usr/bin/x" | "/srv" | "/srv/f",
+                "/etc/secret"
+                | "/etc/x y"
+                | "/etc/passwd"
+                | "/other"
+                | "/opt/x"
+                | "/ro"
+                | "/ro/f"
+                | "/usr/bin/x"
+                | "/srv"
+                | "/srv/f"
+                | "/srv/tool"
+                | "/srv/python"
+                | "/srv/python/lib"
+                | "/srv/python/bin/python3.12",
             ) => Outside::Grantable,
             _ => Outside::Missing,
         }
+    }
+
+    fn link(&self, path: &Path) -> Option<PathBuf> {
+        let target = match path.to_str()? {
+            "/w/app/.venv/bin/python" => "python3",
+            "/w/app/.venv/bin/python3" => "/w/python",
+            "/w/python" => "../srv/python/bin/python3.12",
+            "/w/bin/tool" => "/srv/tool",
+            "/w/bin/keys" => "/root/.ssh/id_rsa",
+            "/w/bin/gone" => "/srv/gone",
+            "/w/bin/text" => "/srv/f",
+            "/w/loop" => "loop",
+            _ => return None,
+        };
+        Some(target.into())
+    }
+
+    fn is_program(&self, path: &Path) -> bool {
+        let path = path.to_str();
+        path.is_some_and(|path| path.contains("bin/") || path == "/srv/tool")
     }
 
     fn is_git_directory(&self, path: &Path) -> bool {
@@ -52,6 +85,7 @@ fn failed(output: &str) -> Facts<'_> {
         command: "./run",
         output,
         cwd: Path::new("/w/app"),
+        search_path: Some(OsStr::new("/w/none:/w/bin:relative")),
         reasons: &Jail,
         limits: Limits::default(),
         read_only_roots: &[],
@@ -220,6 +254,12 @@ fn what_is_looked_at_is_bounded_however_much_a_command_says() {
         fn outside(&self, _: &Path) -> Outside {
             Outside::Missing
         }
+        fn link(&self, _: &Path) -> Option<PathBuf> {
+            None
+        }
+        fn is_program(&self, _: &Path) -> bool {
+            false
+        }
         fn is_git_directory(&self, _: &Path) -> bool {
             false
         }
@@ -234,11 +274,61 @@ fn what_is_looked_at_is_bounded_however_much_a_command_says() {
         let output = line.repeat(2000);
         let facts = Facts { command: &command, reasons: &asked, ..failed(&output) };
         assert_eq!(of_end(&facts), [""; 0]);
-        assert!(asked.0.get() <= 3 * MOST_CANDIDATES, "asked {} times", asked.0.get());
+        assert!(
+            asked.0.get() <= 3 * MOST_CANDIDATES + program::MOST_LOOKS,
+            "asked {} times",
+            asked.0.get()
+        );
     }
     let far = "#".repeat(100_000);
     let command = format!("echo x >'/srv/f' {far}");
     let line = "bash: line 1: /srv/f: Permission denied";
     let notices = of_end(&Facts { command: &command, ..failed(line) });
     assert!(notices[0].contains("bash_write"), "{notices:?}");
+}
+
+#[test]
+fn a_program_that_is_a_link_to_what_is_not_granted_is_named_with_what_would_grant_it() {
+    let python = "/w/python is a link to /srv/python/bin/python3.12: the jail does not grant the right to \
+                  execute; `bash_read` with \"/srv/python\" would; the operator sets it: ask if this is \
+                  needed";
+    let tool = "/w/bin/tool is a link to /srv/tool: the jail does not grant the right to execute; \
+                `bash_read` with \"/srv/tool\" would; the operator sets it: ask if this is needed";
+    for (code, line, wanted) in [
+        (127, "bash: line 1: .venv/bin/python: No such file or directory", python),
+        (126, "bash: line 1: .venv/bin/python: Permission denied", python),
+        (127, "bash: line 1: .venv/bin/pip: cannot execute: required file not found", python),
+        (
+            126,
+            "bash: ./x: /w/app/.venv/bin/python: bad interpreter: No such file or directory",
+            python,
+        ),
+        (127, "sh: 1: .venv/bin/pip: not found", python),
+        (2, "make: .venv/bin/python: No such file or directory", python),
+        (127, "bash: line 1: tool: command not found", tool),
+        (127, "sh: 1: tool: not found", tool),
+        (127, "env: ‘tool’: No such file or directory", tool),
+        (126, "bash: line 1: /w/bin/tool: Permission denied", tool),
+    ] {
+        let notices = of_end(&Facts { status: ExitStatus::Exited(code), ..failed(line) });
+        assert_eq!(notices, [wanted], "{line}");
+    }
+}
+
+#[test]
+fn nothing_is_said_of_links_to_keys_to_nothing_or_to_what_is_no_program() {
+    for line in [
+        "bash: line 1: keys: command not found",
+        "bash: line 1: /w/bin/keys: Permission denied",
+        "bash: line 1: gone: command not found",
+        "bash: line 1: text: command not found",
+        "bash: line 1: missing: command not found",
+        "bash: line 1: /w/loop: Too many levels of symbolic links",
+        "bash: line 1: /w/loop: No such file or directory",
+    ] {
+        let ended = Facts { status: ExitStatus::Exited(127), ..failed(line) };
+        assert_eq!(of_end(&ended), [""; 0], "{line}");
+    }
+    // A name alone is looked for on PATH only where the shell did not find it.
+    assert_eq!(of_end(&failed("cat: tool: No such file or directory")), [""; 0]);
 }
