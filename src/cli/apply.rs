@@ -31,7 +31,7 @@ pub(super) async fn run(options: ApplyOptions, output: Output) -> Result<ExitCod
     let target = &options.call.target;
     let format = Format::of(options.call.json);
     let (config, call) = prepare(tool, target)?;
-    with_plugin(&target.launch, output, async |mut client| {
+    with_plugin(&target.launch, output, async |mut client, interruption| {
         client.configure(config).await?;
         let call = pinned(&mut client, call).await?;
         let view = client.preview(call.clone()).await?;
@@ -39,7 +39,7 @@ pub(super) async fn run(options: ApplyOptions, output: Output) -> Result<ExitCod
             Format::Person => show_view(output, &view, format)?,
             Format::Json => {
                 let event = json!({"event": "preview", "view": json::view(&view)});
-                output.print(&format!("{event}\n"))?;
+                output.print_json(&event.to_string())?;
             }
         }
         if approval == Approval::ToBeAsked {
@@ -59,7 +59,7 @@ pub(super) async fn run(options: ApplyOptions, output: Output) -> Result<ExitCod
         }
         let call = with_deadline(call, target);
         let deadline = call.deadline;
-        let ended = follow(client, call, format, output).await;
+        let ended = follow(client, call, format, output, &interruption).await;
         ended.map_err(|error| in_time(error, deadline))
     })
     .await

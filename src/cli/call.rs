@@ -23,11 +23,11 @@ pub(super) async fn call(
 ) -> Result<ExitCode, CliError> {
     let CallOptions { json, target, tool: AnyTool(tool) } = options;
     let (config, call) = prepare(&tool, &target)?;
-    with_plugin(&target.launch, output, async |mut client| {
+    with_plugin(&target.launch, output, async |mut client, interruption| {
         client.configure(config).await?;
         let call = with_deadline(call, &target);
         let deadline = call.deadline;
-        let ended = follow(client, call, Format::of(json), output).await;
+        let ended = follow(client, call, Format::of(json), output, &interruption).await;
         ended.map_err(|error| in_time(error, deadline))
     })
     .await
@@ -39,7 +39,7 @@ pub(super) async fn preview(
 ) -> Result<ExitCode, CliError> {
     let CallOptions { json, target, tool: AnyTool(tool) } = options;
     let (config, call) = prepare(&tool, &target)?;
-    let view = with_plugin(&target.launch, output, async |mut client| {
+    let view = with_plugin(&target.launch, output, async |mut client, _| {
         client.configure(config).await?;
         let call = with_deadline(call, &target);
         let deadline = call.deadline;
@@ -56,7 +56,7 @@ pub(super) async fn render(options: RenderOptions, output: Output) -> Result<Exi
         "json" | "" => payload::of_json(bytes, origin_of(&options.payload))?,
         other => (other, bytes),
     };
-    let view = with_plugin(&options.launch, output, async |mut client| {
+    let view = with_plugin(&options.launch, output, async |mut client, _| {
         Ok(client.render(version, payload).await?)
     })
     .await?;

@@ -73,7 +73,7 @@ pub(crate) enum CliError {
         source: io::Error,
     },
     /// Ctrl-C.
-    #[error("cancelled by Ctrl-C")]
+    #[error("stopped by Ctrl-C")]
     Interrupted,
     /// A file of the person's cannot be read or written.
     #[error("cannot {action} {}", path.display())]

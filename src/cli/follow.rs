@@ -8,6 +8,7 @@ use futures_util::StreamExt as _;
 use super::CliError;
 use super::error::JsonOrigin;
 use super::exit;
+use super::host::Interruption;
 use super::json;
 use super::output::Output;
 use super::paint::{Hits, Ink, StyleFilter};
@@ -33,13 +34,15 @@ impl Format {
 /// How often the line is renewed that says that a call still runs.
 const TICK: Duration = Duration::from_secs(1);
 
-/// Runs the call and writes what comes, as it comes.
+/// Runs the call and writes what comes, as it comes, after Ctrl-C too.
 pub(super) async fn follow(
     mut client: ToolClient,
     call: Call,
     format: Format,
     output: Output,
+    interruption: &Interruption,
 ) -> Result<ExitCode, CliError> {
+    interruption.call_starts();
     let mut shown = Shown::new(&call.tool, output);
     let path = call.arguments.get(FILE.name).cloned();
     let mut stream = client.invoke(call).await?;
@@ -70,8 +73,10 @@ pub(super) async fn follow(
                 return Ok(code);
             }
             (InvokeItem::Failure(failure), format) => {
-                if format == Format::Person {
-                    shown.failure(&failure);
+                match format {
+                    Format::Json => {}
+                    Format::Person if interruption.is_requested() => output.stopped(),
+                    Format::Person => shown.failure(&failure),
                 }
                 return Ok(exit::of_failure(&failure));
             }

@@ -1,9 +1,11 @@
 //! Launches this program as a plugin.
 
+use std::pin::pin;
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use futures_util::future::join;
 use serde_json::Value;
 use signal_hook::consts::SIGINT;
 use tracing::Level;
@@ -21,16 +23,47 @@ use goplugin::server::HandshakeEnvironment;
 use tool_provider::Payload;
 use tool_provider::grpc::ToolClient;
 
-/// Launches this program as a plugin, works with it, and lets it end well. Ctrl-C ends the work:
-/// the stream of a running call is dropped, which is what cancels it. Ctrl-C once more ends the
-/// plugin at once, and with it everything that it started.
+/// What Ctrl-C means at the moment.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Interruption(Arc<State>);
+
+#[derive(Debug, Default)]
+struct State {
+    call_runs: AtomicBool,
+    requested: AtomicBool,
+}
+
+impl Interruption {
+    /// From here on a call runs whose stream is read to its end, also after Ctrl-C.
+    pub(crate) fn call_starts(&self) {
+        self.0.call_runs.store(true, Ordering::Relaxed);
+    }
+
+    /// Whether Ctrl-C was pressed.
+    pub(crate) fn is_requested(&self) -> bool {
+        self.0.requested.load(Ordering::Relaxed)
+    }
+
+    fn request(&self) {
+        self.0.requested.store(true, Ordering::Relaxed);
+    }
+
+    fn is_in_a_call(&self) -> bool {
+        self.0.call_runs.load(Ordering::Relaxed)
+    }
+}
+
+/// Launches this program as a plugin, works with it, and lets it end well. Ctrl-C shuts the plugin
+/// down, which cancels a running call and sends all that the call still has to say, so the work goes
+/// on until the call's stream ends. Ctrl-C once more ends the plugin at once, and with it everything
+/// that it started.
 ///
 /// # Errors
 /// Those of the launch and of `work`; [`CliError::Interrupted`].
 pub(crate) async fn with_plugin<T>(
     options: &LaunchOptions,
     output: Output,
-    work: impl AsyncFnOnce(ToolClient) -> Result<T, CliError>,
+    work: impl AsyncFnOnce(ToolClient, Interruption) -> Result<T, CliError>,
 ) -> Result<T, CliError> {
     let mut interrupts = Signals::take(&[SIGINT])
         .map_err(|source| CliError::Io { what: "listen for Ctrl-C", source })?;
@@ -39,9 +72,30 @@ pub(crate) async fn with_plugin<T>(
         launched = launch(options, output, shows_log.clone()) => launched?,
         () = interrupts.recv() => return Err(CliError::Interrupted),
     };
+    let interruption = Interruption::default();
+    let mut work = pin!(work(ToolClient::new(plugin.channel()), interruption.clone()));
     let outcome = tokio::select! {
-        done = work(ToolClient::new(plugin.channel())) => done,
-        () = interrupts.recv() => Err(CliError::Interrupted),
+        done = &mut work => done,
+        () = interrupts.recv() => {
+            interruption.request();
+            output.interrupted();
+            // The log says once more what the call's last event does.
+            shows_log.store(false, Ordering::Relaxed);
+            let rest = async {
+                match interruption.is_in_a_call() {
+                    true => join(work, plugin.kill()).await.0,
+                    false => {
+                        plugin.kill().await;
+                        Err(CliError::Interrupted)
+                    }
+                }
+            };
+            return tokio::select! {
+                // Whatever failed after Ctrl-C failed because of it.
+                done = rest => done.map_err(|_| CliError::Interrupted),
+                () = interrupts.recv() => Err(CliError::Interrupted),
+            };
+        }
     };
     output.end_progress();
     if matches!(outcome, Err(CliError::OutputClosed)) {

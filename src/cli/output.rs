@@ -185,6 +185,15 @@ impl Output {
         }
     }
 
+    /// Begins a line behind the ^C that a terminal shows where Ctrl-C was pressed.
+    pub(crate) fn interrupted(&self) {
+        self.end_progress();
+        if self.is_watched() {
+            IN_A_LINE.store(false, Ordering::Relaxed);
+            let _ = io::stderr().write_all(b"\n");
+        }
+    }
+
     /// Prints a note on standard error.
     pub(crate) fn note(&self, label: &str, ink: Ink, text: &str) {
         self.end_progress();
@@ -214,9 +223,16 @@ impl Output {
         }
     }
 
+    /// Says that the person stopped it, which is no error.
+    pub(crate) fn stopped(&self) {
+        self.note("stopped", Ink::Yellow, "by Ctrl-C");
+    }
+
     /// Prints why a command failed. Where the reader went away nothing is printed.
     pub(crate) fn failure(&self, error: &CliError) -> ExitCode {
-        if !matches!(error, CliError::OutputClosed) {
+        if matches!(error, CliError::Interrupted) {
+            self.stopped();
+        } else if !matches!(error, CliError::OutputClosed) {
             self.note("error", Ink::Red, &error.to_string());
             for cause in error.causes() {
                 self.note("  because", Ink::Dim, &cause);

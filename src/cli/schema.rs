@@ -14,7 +14,7 @@ use tool_provider::grpc::{Advertised, ToolClient};
 use tool_provider::view::{Style, View};
 
 pub(crate) async fn run(options: SchemaOptions, output: Output) -> Result<ExitCode, CliError> {
-    let work = async |mut client: ToolClient| Ok(client.schema().await?);
+    let work = async |mut client: ToolClient, _| Ok(client.schema().await?);
     let advertised = with_plugin(&options.launch, output, work).await?;
     if options.json {
         let json = serde_json::to_string_pretty(&advertised).map_err(|source| CliError::Json {

@@ -23,6 +23,7 @@ pub(crate) fn trials() -> Vec<Trial> {
         a_call_whose_time_is_up_ends_with_124,
         a_commands_own_colours_are_neither_obeyed_nor_spelled_out,
         whoever_reads_json_gets_failures_as_json_too,
+        json_has_nothing_in_it_that_a_terminal_obeys,
         doctor_reports_the_configuration_as_it_is,
         bash_finds_what_was_written_through_a_link_under_both_names,
         flags_stand_for_the_schema_and_a_bare_word_for_its_first_argument,
@@ -241,6 +242,27 @@ fn whoever_reads_json_gets_failures_as_json_too() {
         );
         let message = event["error"]["message"].as_str().unwrap();
         assert!(message.contains(part), "{message}");
+    }
+}
+
+fn json_has_nothing_in_it_that_a_terminal_obeys() {
+    let shell = Shell::new();
+    let hidden = "a\u{9b}2J\u{9d}0;t\u{202e}z\u{1b}";
+    let command = "printf 'a\\302\\2332J\\302\\2350;t\\342\\200\\256z\\033'";
+    let lines: [&[&str]; 5] = [
+        &["call", "bash", command, "--json"],
+        &["preview", "bash", hidden, "--json"],
+        &["apply", "write_file", "b.txt", "--content", hidden, "--yes", "--json"],
+        &["call", "read_file", "b.txt", "--json"],
+        &["call", "read_file", "--json", hidden],
+    ];
+    for line in lines {
+        let stdout = text(&shell.run(line).stdout);
+        let obeyed = |c: char| (c.is_control() && c != '\n') || c == '\u{202e}';
+        assert!(!stdout.contains(obeyed), "{line:?}: {stdout:?}");
+        // A preview and a name are for people, and spell it themselves.
+        let spelt = [r"\u009b2J\u009d0;t\u202ez\u001b", r"u{9b}2J", r"\302\2332J"];
+        assert!(spelt.iter().any(|spelt| stdout.contains(spelt)), "{line:?}: {stdout}");
     }
 }
 

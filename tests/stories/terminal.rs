@@ -14,6 +14,7 @@ const SCRIPT: Need = Need::Program("script");
 pub(crate) fn trials() -> Vec<Trial> {
     trials![
         ctrl_c_ends_the_call_and_everything_that_it_started needs [SCRIPT],
+        ctrl_c_loses_no_output_and_prints_one_line needs [SCRIPT],
         ctrl_c_twice_ends_at_once_and_leaves_nothing needs [SCRIPT],
         ctrl_c_ends_a_check_of_a_provider needs [SCRIPT, Need::Built("provider-workspace-conform")],
         apply_shows_asks_and_does_what_the_answer_says needs [SCRIPT],
@@ -116,7 +117,27 @@ fn ctrl_c_ends_the_call_and_everything_that_it_started() {
     terminal.type_in(CTRL_C);
     let (seen, code, _directory) = terminal.end();
     assert_eq!(code, Some(130), "{seen}");
-    assert!(seen.contains("cancelled by Ctrl-C"), "{seen}");
+    assert!(seen.ends_with("\x1b[33mstopped:\x1b[0m by Ctrl-C\r\n"), "{seen}");
+    wait_until_gone(&marker);
+}
+
+fn ctrl_c_loses_no_output_and_prints_one_line() {
+    let marker = long_sleep(3);
+    let script =
+        format!(r#"trap "echo last words; exit" TERM; printf begun; sleep {marker} & wait"#);
+    for (options, ends) in [
+        ("--color never", "begun^C\r\nlast words\r\nstopped: by Ctrl-C\r\n"),
+        ("--verbose", "plugin"),
+        ("--json", r#""category":"cancelled""#),
+    ] {
+        let mut terminal = Terminal::start(&format!("call bash '{script}' {options}"));
+        terminal.wait_for("begun");
+        terminal.type_in(CTRL_C);
+        let (seen, code, _directory) = terminal.end();
+        assert_eq!(code, Some(130), "{seen}");
+        assert!(seen.contains(ends) && seen.contains("last words"), "{options}: {seen:?}");
+        assert_eq!(seen.contains("plugin"), options == "--verbose", "{options}: {seen}");
+    }
     wait_until_gone(&marker);
 }
 
