@@ -24,6 +24,7 @@ mod payload;
 mod refusal;
 mod schema;
 mod tool_args;
+mod words;
 
 use std::ffi::OsString;
 use std::process::ExitCode;
@@ -40,6 +41,7 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
         Output::of_this_process(ColorChoice::Auto).refusal(&command().render_long_help());
         return ExitCode::from(exit::FAILED);
     }
+    let arguments = words::joined(arguments);
     let options: Options = match parse(&arguments) {
         Ok(options) => options,
         Err(code) => return code,

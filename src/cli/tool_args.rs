@@ -10,6 +10,7 @@ use serde_json::Value;
 use super::CliError;
 use super::args::TargetOptions;
 use super::files::Source;
+use super::words;
 use crate::backend::provider;
 use tool_provider::schema::{Kind, Presence, Property};
 use tool_provider::{Payload, ToolKind, ToolSpec};
@@ -69,7 +70,7 @@ impl ToolCall {
 }
 
 /// Whether a bare argument is JSON, or says where JSON is.
-fn is_json(bare: &str) -> bool {
+pub(super) fn is_json(bare: &str) -> bool {
     bare == "-" || bare.starts_with('@') || bare.trim_start().starts_with('{')
 }
 
@@ -155,6 +156,7 @@ fn tool_command(spec: &ToolSpec) -> Command {
                 .to_owned(),
         ),
     };
+    let help = if spec.name == words::TOOL { format!("{help}. {}", words::RULE) } else { help };
     command = command.arg(Arg::new(BARE).value_name(value).help(help));
     if has_path(spec) {
         command = command.arg(Arg::new(BARE_PATH).value_name("PATH").help("What --path is"));

@@ -27,6 +27,7 @@ pub(crate) fn trials() -> Vec<Trial> {
         doctor_reports_the_configuration_as_it_is,
         bash_finds_what_was_written_through_a_link_under_both_names,
         flags_stand_for_the_schema_and_a_bare_word_for_its_first_argument,
+        a_command_may_be_written_as_words,
         what_is_applied_is_what_was_shown,
         colours_into_a_pipe_come_only_when_forced_and_then_alone,
         pages_name_every_tool_and_its_flags,
@@ -338,6 +339,33 @@ fn flags_stand_for_the_schema_and_a_bare_word_for_its_first_argument() {
     }
     let failing = shell.run(&["call", "bash", "exit 7"]);
     assert_eq!(failing.status.code(), Some(7));
+}
+
+fn a_command_may_be_written_as_words() {
+    let shell = Shell::new();
+    std::fs::create_dir(shell.path().join("in ner")).unwrap();
+    std::fs::write(shell.path().join("in ner/b.txt"), "deep\n").unwrap();
+    let lines: [(&[&str], &str); 7] = [
+        (&["call", "bash", "ls", "-1", "in ner"], "b.txt\n"),
+        (&["call", "--root", ".", "bash", "ls", "--", "in ner"], "b.txt\n"),
+        (&["call", "bash", "--", "printf", "%s,", "--json", "a|b", "$HOME"], "--json,a|b,$HOME,"),
+        (&["call", "bash", "--", "cat a.txt | head -1"], "hello\n"),
+        (&["call", "bash", "ls | wc -l", "--root", "in ner", "--timeout-ms", "9000"], "1\n"),
+        (&["call", "bash", "ls", "--root", "in ner", "--cwd", "in ner"], "b.txt\n"),
+        (&["call", "bash", "echo", "--no-such-option", "-v"], "--no-such-option -v\n"),
+    ];
+    for (line, printed) in lines {
+        let output = shell.run(line);
+        assert_eq!(text(&output.stdout), printed, "{line:?}: {}", text(&output.stderr));
+        assert!(output.status.success());
+    }
+    // A whole command as one word is followed by options of ours, and a slip among them is named.
+    for line in [["call", "bash", "ls -l", "--jsn"], ["call", "bash", "--jsn", "ls"]] {
+        let output = shell.run(&line);
+        assert_eq!(output.status.code(), Some(2), "{line:?}");
+        assert!(text(&output.stderr).contains("'--json'"), "{}", text(&output.stderr));
+    }
+    assert!(text(&shell.run(&["call", "bash", "--help"]).stdout).contains("Words are run"));
 }
 
 fn what_is_applied_is_what_was_shown() {

@@ -34,7 +34,8 @@ const EXAMPLES: &[(&str, &str)] = &[
     ("glob", "provider-workspace call glob '**/*.rs'"),
     (
         "bash",
-        "provider-workspace call bash 'wc -l src/*.rs' --timeout-ms 5000\n\
+        "provider-workspace call bash ls -la\n\
+         provider-workspace call bash 'wc -l src/*.rs' --timeout-ms 5000\n\
          provider-workspace call bash 'echo out; echo err >&2' --json",
     ),
 ];
