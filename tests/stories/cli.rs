@@ -30,6 +30,7 @@ pub(crate) fn trials() -> Vec<Trial> {
         a_command_may_be_written_as_words,
         what_is_applied_is_what_was_shown,
         colours_into_a_pipe_come_only_when_forced_and_then_alone,
+        a_diff_is_grouped_and_in_colour_has_line_numbers_and_marks,
         pages_name_every_tool_and_its_flags,
         a_pipe_gets_bytes_and_no_colours,
         what_is_found_is_greppable_in_a_pipe,
@@ -407,6 +408,26 @@ fn colours_into_a_pipe_come_only_when_forced_and_then_alone() {
         .output()
         .unwrap();
     assert!(text(&preview.stdout).contains("\x1b[32m+x"), "{}", text(&preview.stdout));
+}
+
+fn a_diff_is_grouped_and_in_colour_has_line_numbers_and_marks() {
+    let shell = Shell::new();
+    std::fs::write(shell.path().join("c.rs"), "// c\nlet a = one(1);\nlet b = one(1);\n").unwrap();
+    let edit = ["edit_file", "c.rs", "--old-string", "one", "--new-string", "two", "--replace-all"];
+    let plain = "@@ -1,3 +1,3 @@\n // c\n-let a = one(1);\n-let b = one(1);\n\
+                 +let a = two(1);\n+let b = two(1);\n";
+    let shown = text(&shell.run(&[&["preview"], &edit[..]].concat()).stdout);
+    assert!(shown.contains(plain), "{shown}");
+    let coloured = "\x1b[2m1 1\x1b[0m  // c\n\
+        \x1b[2m2  \x1b[0m \x1b[31m-let a = \x1b[0m\x1b[7;31mone\x1b[0m\x1b[31m(1);\x1b[0m\n\
+        \x1b[2m3  \x1b[0m \x1b[31m-let b = \x1b[0m\x1b[7;31mone\x1b[0m\x1b[31m(1);\x1b[0m\n\
+        \x1b[2m  2\x1b[0m \x1b[32m+let a = \x1b[0m\x1b[7;32mtwo\x1b[0m\x1b[32m(1);\x1b[0m\n\
+        \x1b[2m  3\x1b[0m \x1b[32m+let b = \x1b[0m\x1b[7;32mtwo\x1b[0m\x1b[32m(1);\x1b[0m\n";
+    for command in ["preview", "call"] {
+        let line = [&[command], &edit[..], &["--color", "always"]].concat();
+        let shown = text(&shell.run(&line).stdout);
+        assert!(shown.contains(coloured), "{command}: {shown:?}");
+    }
 }
 
 fn pages_name_every_tool_and_its_flags() {

@@ -24,6 +24,11 @@ pub(crate) enum Ink {
     Cyan,
     /// Where a search found what it looked for.
     Match,
+    /// What of a line goes. Reversed, it has the terminal's own background as its text's colour, and so
+    /// is legible on any.
+    Gone,
+    /// What of a line is new.
+    New,
 }
 
 impl Ink {
@@ -40,6 +45,8 @@ impl Ink {
             Ink::Magenta => "35",
             Ink::Cyan => "36",
             Ink::Match => "1;31",
+            Ink::Gone => "7;31",
+            Ink::New => "7;32",
         }
     }
 }

@@ -3,6 +3,8 @@
 //! Everything that comes from a payload passes [`Escape`] before it is coloured, so that nothing but
 //! the painter's own colours can steer a terminal.
 
+mod changed_words;
+mod diff;
 mod escape;
 mod hits;
 mod ink;

@@ -25,6 +25,36 @@ fn a_diff_reads_like_one_and_cannot_move_the_cursor() {
 }
 
 #[test]
+fn a_coloured_diff_has_line_numbers_groups_and_marks() {
+    let line = |op, text: &str| DiffLine { op, text: text.to_owned() };
+    let lines = vec![
+        line(DiffOp::Context, "a"),
+        line(DiffOp::Remove, "let one = 1;"),
+        line(DiffOp::Add, "let one = 2;"),
+        line(DiffOp::Remove, "old"),
+        line(DiffOp::Add, "new"),
+        line(DiffOp::Context, "z"),
+    ];
+    let hunk = Hunk { old_start: 8, old_lines: 4, new_start: 9, new_lines: 4, lines };
+    let view = View::Diff(vec![hunk]);
+    let shown = Painter { paint: Paint::Colours, ..PLAIN }.view(&view);
+    let expected = "\
+<36>@@ -8,4 +9,4 @@<0>
+<2> 8  9<0>  a
+<2> 9   <0> <31>-let one = <0><7;31>1<0><31>;<0>
+<2>10   <0> <31>-old<0>
+<2>   10<0> <32>+let one = <0><7;32>2<0><32>;<0>
+<2>   11<0> <32>+new<0>
+<2>11 12<0>  z
+";
+    assert_eq!(shown, expected.replace('<', "\x1b[").replace('>', "m"));
+    assert_eq!(
+        PLAIN.view(&view),
+        "@@ -8,4 +9,4 @@\n a\n-let one = 1;\n-old\n+let one = 2;\n+new\n z\n"
+    );
+}
+
+#[test]
 fn every_node_has_a_shape() {
     let expected = "\
 head

@@ -2,7 +2,7 @@
 
 use super::wrap::{columns, wrap};
 use super::{Escape, Ink, Paint};
-use tool_provider::view::{DiffLine, DiffOp, Fold, Hunk, ListOrder, Style, View};
+use tool_provider::view::{Fold, ListOrder, Style, View};
 
 /// How a view becomes text.
 #[derive(Clone, Copy, Debug)]
@@ -115,23 +115,6 @@ impl Painter {
             true => text.replace_range(start..start + deeper.len(), &format!("{indent}{mark}")),
             // It has no line, or an empty one.
             false => text.insert_str(start, &format!("{indent}{}\n", mark.trim_end())),
-        }
-    }
-
-    fn hunk(self, text: &mut String, indent: &str, hunk: &Hunk) {
-        let Hunk { old_start, old_lines, new_start, new_lines, lines } = hunk;
-        let head = format!("@@ -{old_start},{old_lines} +{new_start},{new_lines} @@");
-        self.line(text, indent, &self.paint.ink(Ink::Cyan, &head));
-        for DiffLine { op, text: content } in lines {
-            // A line feed inside would look like a line of the diff.
-            let content = content.trim_end_matches('\n').replace('\n', "\\n");
-            let content = self.escape.apply(&content);
-            let line = match op {
-                DiffOp::Context => format!(" {content}"),
-                DiffOp::Add => self.paint.ink(Ink::Green, &format!("+{content}")),
-                DiffOp::Remove => self.paint.ink(Ink::Red, &format!("-{content}")),
-            };
-            self.line(text, indent, &line);
         }
     }
 

@@ -268,13 +268,34 @@ impl<'a> Blocks<'a> {
         let line_of_old = |line: &Range<usize>| {
             &stretch.old[stretch.old_base + line.start..stretch.old_base + line.end]
         };
-        self.kept.push(Block {
+        let block = Block {
             old_line: stretch.at.0 + old.start,
             new_line: stretch.at.1 + new.start,
             old_at: start_of(old.start),
             next_at: start_of(old.end),
             removed: stretch.old_lines[kept_old].iter().map(line_of_old).collect(),
             added: kept_new.map(|at| stretch.new_line(at).to_vec()).collect(),
-        });
+        };
+        match self.kept.last_mut() {
+            // One that is cut stays alone: of the others lines that come are shown beside those that go.
+            Some(last) if last.touches(&block) && stored + old.len() + new.len() <= max_lines => {
+                last.join(block);
+            }
+            _ => self.kept.push(block),
+        }
+    }
+}
+
+impl<'a> Block<'a> {
+    /// Whether no line stands between the two.
+    fn touches(&self, next: &Block<'a>) -> bool {
+        self.old_line + self.removed.len() == next.old_line
+            && self.new_line + self.added.len() == next.new_line
+    }
+
+    fn join(&mut self, next: Self) {
+        self.next_at = next.next_at;
+        self.removed.extend(next.removed);
+        self.added.extend(next.added);
     }
 }

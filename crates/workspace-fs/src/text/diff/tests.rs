@@ -151,6 +151,30 @@ fn too_many_lines_are_counted_instead() {
 }
 
 #[test]
+fn lines_that_go_stand_before_those_that_come() {
+    let old = b"a 1\nb 1\nc 1\nkept\nd 1\n";
+    let mut patch = Patch::default();
+    for at in [2, 6, 10, 19] {
+        patch.push(old, Change { old: at..at + 1, text: b"2".to_vec().into() });
+    }
+    let ops = |limit: usize| -> Vec<String> {
+        let diff = of_patch(old, &patch, Unit::Byte, limit);
+        assert_eq!((diff.added, diff.removed), (4, 4));
+        let sign = |op| match op {
+            Op::Context => ' ',
+            Op::Add => '+',
+            Op::Remove => '-',
+        };
+        let lines = |hunk: &Hunk<_>| hunk.lines.iter().map(|line| sign(line.op)).collect();
+        diff.hunks.iter().map(lines).collect()
+    };
+    assert_eq!(ops(ALL), ["---+++ -+"]);
+    // Of a change that is cut no line that goes stands there without the one that comes.
+    assert_eq!(ops(4), ["--++"]);
+    assert_eq!(ops(5), ["--++-"]);
+}
+
+#[test]
 fn very_long_lines_are_shown_around_the_change() {
     let old = format!("{}OLD{}", "a".repeat(1 << 20), "b".repeat(1000));
     let shown = utf8(&diff(&old, &old.replace("OLD", "NEW")));
