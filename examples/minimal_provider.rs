@@ -149,7 +149,7 @@ impl CountWords {
                     ),
                 ],
             ),
-            slips: Slips { names: &[("path", &["file", "filepath"])], remedies: &[] },
+            slips: Slips { names: &[("path", &["file", "filepath"])], ..Slips::default() },
             streaming: false,
             concurrency: Concurrency::Safe { key_fields: &[] },
             default_timeout: Duration::from_secs(30),

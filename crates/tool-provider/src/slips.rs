@@ -15,6 +15,8 @@ use crate::{Payload, ToolSpec};
 pub struct Slips {
     /// For each argument, other names that mean the same. They hold in nested objects too.
     pub names: &'static [(&'static str, &'static [&'static str])],
+    /// For each argument with a list of words, other words that mean one of them, as given and as meant.
+    pub words: &'static [(&'static str, &'static [(&'static str, &'static str)])],
     /// Names that mean something else than any argument, and what to give instead: the end of the
     /// sentence "unknown argument x; ".
     pub remedies: &'static [(&'static str, &'static str)],
@@ -32,6 +34,13 @@ impl Slips {
             let mut others = self.names.iter().filter(|(meant, _)| meant == argument);
             folded(argument) == name || others.any(|(_, others)| others.contains(&name.as_str()))
         })
+    }
+
+    /// The word of an argument that another word means.
+    fn word(&self, argument: &str, given: &str) -> Option<&'static str> {
+        let given = folded(given);
+        let (_, words) = self.words.iter().find(|(name, _)| *name == argument)?;
+        words.iter().find(|(other, _)| *other == given).map(|(_, meant)| *meant)
     }
 
     /// What to give instead of an argument of this name.
@@ -101,9 +110,15 @@ impl Correction<'_> {
     }
 
     fn value(&mut self, name: &'static str, schema: &Schema, value: &mut Value) {
-        if let Some(meant) = meant(&schema.kind, value) {
+        let word = match (&schema.kind, value.as_str()) {
+            (Kind::String(words), Some(given)) if !words.contains(&given) => {
+                self.slips.word(name, given).map(Value::from)
+            }
+            _ => None,
+        };
+        if let Some(meant) = word.or_else(|| meant(&schema.kind, value)) {
             *value = meant;
-            self.accepted.push(format!("{name} of another type"));
+            self.accepted.push(format!("{name} as what it means"));
         }
         match (&schema.kind, value) {
             (Kind::Object(properties), Value::Object(object)) => self.object(properties, object),
@@ -164,6 +179,7 @@ mod tests {
             ("old", &["oldstring", "search"]),
             ("edits", &["changes"]),
         ],
+        words: &[("mode", &[("fileswithmatches", "files")])],
         remedies: &[("endline", "give limit, how many lines")],
     };
 
@@ -177,6 +193,7 @@ mod tests {
         let input = Schema::object(vec![
             Property::required("path", Kind::String(&[]), ""),
             Property::optional("limit", whole, ""),
+            Property::optional("mode", Kind::String(&["content", "files"]), ""),
             Property::optional("share", Kind::Number, ""),
             Property::optional("edits", Kind::Array(Box::new(edit)), ""),
             Property::optional("globs", texts, ""),
@@ -198,6 +215,7 @@ mod tests {
             (json!({"filePath": "a", "Limit": " 5 "}), json!({"path": "a", "limit": 5})),
             (json!({"path": "a", "limit": null}), json!({"path": "a"})),
             (json!({"share": "0.5"}), json!({"share": 0.5})),
+            (json!({"mode": "files_with_matches"}), json!({"mode": "files"})),
             (
                 json!({"changes": "[{\"oldString\": \"5\", \"all\": \"True\"}]"}),
                 json!({"edits": [{"old": "5", "all": true}]}),
@@ -221,7 +239,7 @@ mod tests {
             json!({"path": 5, "limit": "five", "share": "NaN"}),
             json!({"limit": "5.5", "edits": "no list", "env": "A=1"}),
             json!({"path": "[\"a\"]", "edits": [{"old": "null", "all": "yes"}]}),
-            json!({"end_line": 5, "zzz": 1}),
+            json!({"end_line": 5, "zzz": 1, "mode": "lines"}),
         ] {
             assert_eq!(right(given.clone()), given);
         }

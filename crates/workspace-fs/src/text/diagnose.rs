@@ -252,6 +252,7 @@ impl fmt::Display for Region {
                     write!(f, "\n  line {line}, not in old_string: {file}")?;
                 }
                 Difference::OnlyInWanted { wanted } => {
+                    let wanted = if wanted.is_empty() { "(an empty line)" } else { wanted };
                     write!(f, "\n  in old_string, not in the file here: {wanted}")?;
                 }
             }

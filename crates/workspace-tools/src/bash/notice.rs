@@ -138,8 +138,13 @@ fn of_failure(facts: &Facts<'_>) -> Vec<String> {
 }
 
 fn network(facts: &Facts<'_>) -> Option<String> {
-    facts.reasons.explain_network()?;
-    network::is_missed(facts.command, facts.output).then(|| {
+    of_network(facts.reasons, facts.command, facts.output)
+}
+
+/// That a command missed the network, where its output says so and the policy has closed it.
+pub(super) fn of_network(reasons: &dyn Reasons, command: &str, output: &str) -> Option<String> {
+    reasons.explain_network()?;
+    network::is_missed(command, output).then(|| {
         "the command seems to have needed the network, which the operator has closed: no other command \
          opens it; ask for `network = \"allow\"` if this is needed"
             .to_owned()

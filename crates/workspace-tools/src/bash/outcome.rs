@@ -195,8 +195,10 @@ impl RunReport<'_> {
             Err(lost) => format!("was sent {}; {lost}", signal.names().join(" and ")),
         };
         let waiting = self.finished.end.as_ref().ok().and_then(|end| end.waiting);
-        // More time would not help what waits for input.
-        let hint = waiting.map_or(hint, notice::of_waiting);
+        // More time would not help what waits for input, or for a network that is closed.
+        let output = &self.finished.output.text;
+        let network = || notice::of_network(self.jail, self.arguments.command, output);
+        let hint = waiting.map(notice::of_waiting).or_else(network).unwrap_or(hint);
         let message = format!("the command was still running at {limit} and {how}");
         ToolError::timeout(self.alone(&message))
             .after_effects()

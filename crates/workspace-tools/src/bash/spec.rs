@@ -67,6 +67,7 @@ const SLIPS: Slips = Slips {
         ("stdin", &["input"]),
         ("description", &["explanation"]),
     ],
+    words: &[],
     remedies: &[
         ("timeout", SECONDS),
         ("timeoutseconds", SECONDS),

@@ -49,6 +49,7 @@ const SLIPS: Slips = Slips {
         ("edits", &["changes", "operations", "patches", "replacements"]),
         ("expected_version", &["version"]),
     ],
+    words: &[],
     remedies: &[
         ("expectedreplacements", COUNT),
         ("count", COUNT),

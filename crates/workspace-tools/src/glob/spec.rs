@@ -11,10 +11,10 @@ use tool_provider::{Concurrency, RiskClass, Slips, ToolKind, ToolSpec};
 pub(super) const NAME: &str = "glob";
 
 const DESCRIPTION: &str = "\
-Lists files, directories (with a slash at the end) and links by name. Without a slash a pattern is about \
-names in any directory: *.rs. With one it is about paths from path on: src/*.rs for those directly in src, \
-src/**/*.rs for all beneath, ./*.rs here. * lists one directory, ** everything, */ directories. Case \
-matters; .. only before the first wildcard. A result with next_offset has more: pass that as offset.\n\
+Lists files, directories (with a slash at the end) and links by name. * lists one directory, ** everything \
+beneath it, */ directories. Any other pattern without a slash is about names in any directory: *.rs. With \
+one it is about paths from path on: src/*.rs for those directly in src, src/**/*.rs for all beneath, ./*.rs \
+here. Case matters; .. only before the first wildcard. A result with next_offset has more: pass that as offset.\n\
 What .gitignore, .ignore and .rgignore leave out is not listed unless pattern or path spells it \
 (dist/*.js) or include_ignored is true. Hidden files are listed; .git only where path or pattern starts \
 in it. Links are not followed. Give a name in double quotes back as it is.\n\
@@ -70,6 +70,27 @@ const SLIPS: Slips = Slips {
         ("offset", &["skip"]),
         ("sort", &["sortby", "orderby"]),
         ("include_ignored", &["noignore", "includegitignored"]),
+    ],
+    words: &[
+        (
+            "kind",
+            &[
+                ("folder", "directory"),
+                ("dir", "directory"),
+                ("files", "file"),
+                ("symlink", "link"),
+            ],
+        ),
+        (
+            "sort",
+            &[
+                ("mtime", "modified"),
+                ("time", "modified"),
+                ("newest", "modified"),
+                ("name", "path"),
+                ("largest", "size"),
+            ],
+        ),
     ],
     remedies: &[
         ("recursive", "**/ in pattern looks in every directory, without it in one"),

@@ -120,9 +120,14 @@ impl SearchReport<'_> {
         })
     }
 
-    /// What to say of a pattern that found nothing and is written as `grep` without `-E` takes it.
+    /// What to say of a pattern that found nothing and is written as JSON or `grep` without `-E` takes it.
     fn foreign_syntax(&self) -> Option<&'static str> {
         let wanted = &self.arguments.wanted;
+        if wanted.pattern.contains('\u{8}') {
+            return Some(
+                "The pattern holds a backspace: in JSON a word boundary is written \\\\b.",
+            );
+        }
         (!wanted.fixed_strings && wanted.pattern.contains("\\|")).then_some(
             "In pattern \\| is the character |; alternatives are parted by | without a backslash.",
         )

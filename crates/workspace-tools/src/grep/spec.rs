@@ -158,6 +158,16 @@ const SLIPS: Slips = Slips {
         ("offset", &["skip"]),
         ("max_per_file", &["m", "maxcount", "maxmatchesperfile"]),
     ],
+    words: &[(
+        "mode",
+        &[
+            ("fileswithmatches", "files"),
+            ("filesonly", "files"),
+            ("lines", "content"),
+            ("matches", "content"),
+            ("counts", "count"),
+        ],
+    )],
     remedies: &[
         ("casesensitive", "case matters unless ignore_case is true"),
         ("exclude", "give glob with a leading !, such as !*.min.js"),

@@ -24,7 +24,7 @@ const FALLBACKS: [(&str, &str); 2] =
 /// An editor that changes nothing lets `git commit --amend` and `git rebase -i` go on with what there
 /// is, and ends a `git commit` without a message at once. What git would do in the background it does
 /// before it ends: nothing outlives a call, and a collector that is killed leaves its lock behind.
-const UNATTENDED: [(&str, &str); 15] = [
+const UNATTENDED: [(&str, &str); 16] = [
     ("DEBIAN_FRONTEND", "noninteractive"),
     ("EDITOR", "true"),
     ("GIT_CONFIG_COUNT", "2"),
@@ -37,6 +37,8 @@ const UNATTENDED: [(&str, &str); 15] = [
     ("GIT_SEQUENCE_EDITOR", "true"),
     ("GIT_TERMINAL_PROMPT", "0"),
     ("PAGER", "cat"),
+    // What a command printed before its time was up would be lost with its buffer.
+    ("PYTHONUNBUFFERED", "1"),
     ("TERM", "dumb"),
     ("VISUAL", "true"),
     ("npm_config_yes", "true"),

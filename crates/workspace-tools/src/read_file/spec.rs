@@ -70,6 +70,7 @@ const SLIPS: Slips = Slips {
         ("limit", &["lines", "maxlines", "numlines", "linecount", "headlimit"]),
         ("line_numbers", &["numbers", "linenums", "showlinenumbers"]),
     ],
+    words: &[],
     remedies: &[
         ("endline", "give limit, how many lines to show: offset 10 with limit 5 shows 10 to 14"),
         ("end", "give limit, how many lines to show: offset 10 with limit 5 shows 10 to 14"),

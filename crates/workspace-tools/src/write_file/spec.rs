@@ -34,6 +34,7 @@ const SLIPS: Slips = Slips {
         ("content", &["contents", "text", "data", "body", "filetext", "filecontent", "newcontent"]),
         ("expected_version", &["version"]),
     ],
+    words: &[],
     remedies: &[
         (
             "append",
