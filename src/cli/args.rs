@@ -35,7 +35,8 @@ pub(crate) struct Options {
     pub(crate) color: ColorChoice,
 }
 
-const TRY: &str = "Try: provider-workspace call read_file README.md";
+/// The first thing to try, at the end of the help.
+pub(super) const TRY: &str = "Try: provider-workspace call read_file README.md";
 
 /// When colours are used.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]

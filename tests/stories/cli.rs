@@ -445,6 +445,11 @@ fn pages_name_every_tool_and_its_flags() {
     let page = directory.join("provider-workspace-call-edit_file.1");
     let page = std::fs::read_to_string(page).unwrap();
     assert!(page.contains("replace\\-all"), "{page}");
+    // Lines that follow one another would be filled into one paragraph.
+    let grep = std::fs::read_to_string(directory.join("provider-workspace-call-grep.1")).unwrap();
+    assert!(grep.contains("\n.PP\nExample: "), "{grep}");
+    let main = std::fs::read_to_string(directory.join("provider-workspace.1")).unwrap();
+    assert!(main.contains("\n.TP\n\\fB3\\fR\nThe call failed: not_found.\n"), "{main}");
     let help = text(&shell.run(&["--help"]).stdout);
     assert!(help.contains("Exit codes:") && help.contains("concurrency_conflict"), "{help}");
 }

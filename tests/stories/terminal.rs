@@ -21,6 +21,7 @@ pub(crate) fn trials() -> Vec<Trial> {
         nobody_is_asked_about_a_call_that_would_fail needs [SCRIPT],
         what_was_shown_is_what_is_written_or_nothing needs [SCRIPT],
         a_command_cannot_take_the_terminal_over_and_a_long_one_has_a_line_of_progress needs [SCRIPT],
+        schema_breaks_no_name_in_a_narrow_terminal needs [SCRIPT],
         what_is_found_is_a_list_without_a_trace_of_progress needs [SCRIPT],
         hits_stand_below_their_file_with_what_was_found_marked needs [SCRIPT],
     ]
@@ -222,6 +223,17 @@ fn a_command_cannot_take_the_terminal_over_and_a_long_one_has_a_line_of_progress
     assert_eq!(code, Some(0), "{seen}");
     assert!(seen.contains("\\u{1b}]0;owned\\u{7}"), "{seen}");
     assert!(seen.ends_with("\r\x1b[K"), "the progress line is erased: {seen:?}");
+}
+
+fn schema_breaks_no_name_in_a_narrow_terminal() {
+    let (seen, code, _directory) = Terminal::start("schema").end();
+    assert_eq!(code, Some(0), "{seen}");
+    for name in ["bash_max_timeout_ms", "limits.file_size_bytes", "concurrency_conflict."] {
+        assert!(seen.contains(name), "{name}: {seen}");
+    }
+    assert!(
+        seen.lines().all(|line| line.trim_end().chars().count() <= 60 || line.contains('\x1b'))
+    );
 }
 
 fn what_is_found_is_a_list_without_a_trace_of_progress() {

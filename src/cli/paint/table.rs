@@ -7,6 +7,10 @@ use super::{Ink, Paint};
 /// What stands between two columns.
 const GAP: &str = "  ";
 
+/// How far the last column is indented where it stands below the others: where it would break words beside
+/// them.
+const BELOW: &str = "      ";
+
 /// No column is made narrower than this to fit a terminal.
 const LEAST: usize = 12;
 
@@ -24,13 +28,34 @@ impl Painter {
         let head = (!headers.is_empty()).then(|| cells(headers));
         let rows: Vec<Vec<String>> = rows.iter().map(|row| cells(row)).collect();
         let width = self.width_left(indent);
-        let widths = fitted(natural(head.iter().chain(&rows)), width);
-        if let Some(head) = head {
-            self.row(text, indent, &head, &widths, Some(Ink::Bold));
+        let natural = measured(head.iter().chain(&rows), columns);
+        let widths = fitted(natural.clone(), width);
+        let words = measured(head.iter().chain(&rows), longest_word);
+        let breaks_words = widths.iter().zip(words).any(|(width, word)| *width < word);
+        let all = head.iter().map(|head| (head, Some(Ink::Bold)));
+        let all = all.chain(rows.iter().map(|row| (row, None)));
+        let others = natural.len().saturating_sub(1);
+        if breaks_words && others > 0 {
+            let widths = fitted(natural[..others].to_vec(), width);
+            for (row, ink) in all {
+                let (beside, last) = row.split_at(row.len().min(others));
+                self.row(text, indent, beside, &widths, ink);
+                for cell in last.iter().filter(|cell| !cell.is_empty()) {
+                    self.below(text, indent, cell, ink);
+                }
+            }
+        } else {
+            for (row, ink) in all {
+                self.row(text, indent, row, &widths, ink);
+            }
         }
-        for row in rows {
-            self.row(text, indent, &row, &widths, None);
-        }
+    }
+
+    /// The last cell of a row below the others.
+    fn below(self, text: &mut String, indent: &str, cell: &str, ink: Option<Ink>) {
+        let indent = format!("{indent}{BELOW}");
+        let width = fitted(vec![columns(cell)], self.width_left(&indent));
+        self.row(text, &indent, &[cell.to_owned()], &width, ink);
     }
 
     fn row(
@@ -65,16 +90,23 @@ impl Painter {
     }
 }
 
-/// How wide each column would be without a limit.
-fn natural<'a>(rows: impl Iterator<Item = &'a Vec<String>>) -> Vec<usize> {
+/// The most that `measure` finds in each column.
+fn measured<'a>(
+    rows: impl Iterator<Item = &'a Vec<String>>,
+    measure: impl Fn(&str) -> usize,
+) -> Vec<usize> {
     let mut widths = Vec::new();
     for row in rows {
         widths.resize(row.len().max(widths.len()), 0);
         for (width, cell) in widths.iter_mut().zip(row) {
-            *width = columns(cell).max(*width);
+            *width = measure(cell).max(*width);
         }
     }
     widths
+}
+
+fn longest_word(cell: &str) -> usize {
+    cell.split(' ').map(columns).max().unwrap_or(0)
 }
 
 /// The same widths with the widest ones made narrower until all of them fit, or none can be

@@ -176,3 +176,24 @@ key  a sentence that is
     assert_eq!(NARROW.view(&view), expected);
     assert_eq!(NARROW.view(&View::code(None, long)), format!("{long}\n"));
 }
+
+#[test]
+fn a_table_that_would_break_words_has_its_last_column_below() {
+    let row = |cells: [&str; 3]| cells.map(str::to_owned).to_vec();
+    let view = View::Table {
+        headers: row(["key", "type", "meaning"]),
+        rows: vec![
+            row(["bash_output_bytes", "text", "how much of it is kept"]),
+            row(["env", "map", ""]),
+        ],
+    };
+    let expected = "\
+key                type
+      meaning
+bash_output_bytes  text
+      how much of it is
+      kept
+env                map
+";
+    assert_eq!(NARROW.view(&view), expected);
+}
