@@ -17,16 +17,21 @@ pub(super) const DOT_GIT: &str = ".git";
 /// The longest `.git` or `commondir` file that is read: a path and what stands before it.
 const POINTER_BYTES: usize = 4096 + 16;
 
-/// How many entries below `modules` are looked at, and how deep a submodule's name may lead. Names of
-/// submodules hold slashes, so a directory there may only lead to others.
+/// How many entries of all `worktrees` of a repository are looked at, how many below all `modules`, and how
+/// deep a submodule's name may lead. Names of submodules hold slashes, so a directory there may only lead to
+/// others.
+const MOST_WORKTREES: usize = 256;
 const MOST_MODULES: usize = 256;
 const DEEPEST_MODULE: usize = 8;
 
-/// Which of the places a git directory has.
+/// Which of the places a git directory has. What is wanted first where there is room for some only is the
+/// lowest.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Part {
-    /// All of them: a repository's, or a submodule's.
+    /// All of them: a repository's.
     Whole,
+    /// All of them: a submodule's.
+    Module,
     /// Those of a worktree, which takes the rest from its repository.
     Worktree,
 }
@@ -38,7 +43,9 @@ impl Part {
     /// that it names (gitrepository-layout(5)).
     pub(super) fn files(self) -> &'static [&'static str] {
         match self {
-            Part::Whole => &["config", "config.worktree", "commondir", "info/attributes"],
+            Part::Whole | Part::Module => {
+                &["config", "config.worktree", "commondir", "info/attributes"]
+            }
             Part::Worktree => &["config.worktree", "commondir"],
         }
     }
@@ -46,8 +53,16 @@ impl Part {
     /// The directory of hooks.
     pub(super) fn hooks(self) -> Option<&'static str> {
         match self {
-            Part::Whole => Some("hooks"),
+            Part::Whole | Part::Module => Some("hooks"),
             Part::Worktree => None,
+        }
+    }
+
+    /// The directories in it that lead to places.
+    pub(super) fn ways(self) -> &'static [&'static str] {
+        match self {
+            Part::Whole | Part::Module => &["info", "modules", "worktrees"],
+            Part::Worktree => &[],
         }
     }
 }
@@ -55,11 +70,11 @@ impl Part {
 /// A git directory beneath one of several directories that are open.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct GitDirectory {
+    pub(super) part: Part,
     /// Which of them.
     pub(super) top: usize,
     /// Its path from there.
     pub(super) path: PathBuf,
-    pub(super) part: Part,
 }
 
 /// An open directory, and its absolute path without links.
@@ -206,23 +221,29 @@ pub(super) fn open(top: &Top<'_>, path: &Path) -> rustix::io::Result<std::os::fd
 
 /// A repository's git directory, its worktrees and its submodules.
 fn add_repository(tops: &[Top<'_>], top: usize, path: PathBuf, found: &mut Vec<GitDirectory>) {
-    let mut left = MOST_MODULES;
-    add_whole(tops, top, path, &mut left, found);
+    let mut left = Left { worktrees: MOST_WORKTREES, modules: MOST_MODULES };
+    add_whole(tops, GitDirectory { top, path, part: Part::Whole }, &mut left, found);
+}
+
+/// How many more entries are looked at. Many of one kind hide none of the other.
+struct Left {
+    worktrees: usize,
+    modules: usize,
 }
 
 fn add_whole(
     tops: &[Top<'_>],
-    top: usize,
-    path: PathBuf,
-    left: &mut usize,
+    whole: GitDirectory,
+    left: &mut Left,
     found: &mut Vec<GitDirectory>,
 ) {
-    let worktrees = path.join("worktrees");
-    for name in subdirectories(&tops[top], &worktrees, left) {
+    let top = whole.top;
+    let worktrees = whole.path.join("worktrees");
+    for name in subdirectories(&tops[top], &worktrees, &mut left.worktrees) {
         found.push(GitDirectory { top, path: worktrees.join(name), part: Part::Worktree });
     }
-    let modules = path.join("modules");
-    found.push(GitDirectory { top, path, part: Part::Whole });
+    let modules = whole.path.join("modules");
+    found.push(whole);
     add_modules(tops, top, &modules, DEEPEST_MODULE, left, found);
 }
 
@@ -231,10 +252,10 @@ fn add_modules(
     top: usize,
     within: &Path,
     deeper: usize,
-    left: &mut usize,
+    left: &mut Left,
     found: &mut Vec<GitDirectory>,
 ) {
-    for name in subdirectories(&tops[top], within, left) {
+    for name in subdirectories(&tops[top], within, &mut left.modules) {
         let path = within.join(name);
         let is_repository = open(&tops[top], &path).is_ok_and(|directory| {
             ["HEAD", "config"].iter().any(|name| {
@@ -243,7 +264,7 @@ fn add_modules(
             })
         });
         if is_repository {
-            add_whole(tops, top, path, left, found);
+            add_whole(tops, GitDirectory { top, path, part: Part::Module }, left, found);
         } else if deeper > 1 {
             add_modules(tops, top, &path, deeper - 1, left, found);
         }

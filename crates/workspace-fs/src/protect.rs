@@ -9,10 +9,10 @@
 mod beside;
 mod finding;
 mod item;
+mod places;
 mod set_back;
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::ffi::OsStr;
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 use std::path::{Path, PathBuf};
@@ -21,15 +21,20 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use rustix::fs::{AtFlags, Mode, OFlags};
 use rustix::io::Errno;
 
-use super::git_places::{self, DOT_GIT, GitDirectory, Part};
+use super::git_places::{self, DOT_GIT, GitDirectory};
 use super::{Access, FileKind, FileStat, ResolvedPath, StateDirectory, Target, Workspace};
 use beside::Beside;
 pub use finding::{Finding, Outcome};
-use item::{Depth, Item};
-use set_back::{Changed, now};
+use item::Item;
+use places::{Kind, Place};
+use set_back::{Changed, give_owner_rights};
 
 /// How many places are mounted at most: each takes a descriptor. The others are compared.
 const MOST_MOUNTED: usize = 128;
+
+/// How many git directories are known before those that are gone are forgotten: what comes back under its
+/// old name has to be what it was.
+const MOST_KNOWN: usize = 1024;
 
 /// The protected places of a workspace.
 #[derive(Debug)]
@@ -40,6 +45,8 @@ pub struct Protection {
     keep: Option<StateDirectory>,
     /// Every git directory that was seen, also if there are too many to be found again.
     known: Mutex<BTreeSet<GitDirectory>>,
+    /// Those that were there at the beginning, which are never forgotten.
+    first: BTreeSet<GitDirectory>,
     remembered: Arc<Remembered>,
 }
 
@@ -65,20 +72,17 @@ struct State {
     replaced: Vec<PathBuf>,
 }
 
-/// A protected place: a name in a git directory, or `.git` in a root.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-struct Place {
-    top: usize,
-    /// The git directory, or the root itself.
-    within: PathBuf,
-    name: &'static str,
-}
-
 #[derive(Clone, Debug)]
 enum Seen {
     /// The jail's mount of it stands, so no command can change it.
     Mounted,
     Found(Item),
+    /// It could not be set back.
+    Refused {
+        wanted: Item,
+        /// What was left there.
+        found: Item,
+    },
 }
 
 /// What keeps places read-only for commands, where anything does.
@@ -95,7 +99,7 @@ pub trait Mounts {
 #[must_use = "a call that begins has to end"]
 pub struct Watched {
     cwd: PathBuf,
-    /// Which roots have their paths.
+    /// Which roots and git directories outside have their paths.
     in_place: Vec<bool>,
     beside: Beside,
 }
@@ -130,9 +134,9 @@ impl Protection {
                 tops.push(Top { directory, path });
             }
         }
-        let known = Mutex::default();
-        let protection = Self { tops, roots, keep: None, known, remembered };
-        protection.renew_known();
+        let (known, first) = Default::default();
+        let mut protection = Self { tops, roots, keep: None, known, first, remembered };
+        protection.first = protection.renew_known();
         Ok(protection)
     }
 
@@ -148,23 +152,22 @@ impl Protection {
     }
 
     /// The places that exist and that no daily work of git removes, for the jail to mount read-only.
-    /// Worktrees are left out: `git worktree remove` removes theirs.
     #[must_use]
     pub fn to_mount(&self) -> Vec<PathBuf> {
         let known = self.renew_known();
-        let places = self.places(&known).filter(|(_, part)| *part != Some(Part::Worktree));
         let exists = |place: &Place| match self.stat(place).map(|stat| stat.kind) {
             Some(FileKind::Regular) => true,
-            Some(FileKind::Directory) => place.name != DOT_GIT,
+            Some(FileKind::Directory) => place.kind != Kind::DotGit,
             _ => false,
         };
-        let places = places.map(|(place, _)| place).filter(exists).take(MOST_MOUNTED);
-        places.map(|place| self.path(&place)).collect()
+        let places = self.places(&known).filter(Place::may_be_mounted).filter(exists);
+        places.take(MOST_MOUNTED).map(|place| self.path(&place)).collect()
     }
 
     fn stat(&self, place: &Place) -> Option<FileStat> {
-        let (directory, name) = self.parent(place)?;
-        let stat = rustix::fs::statat(directory, name, AtFlags::SYMLINK_NOFOLLOW).ok()?;
+        let stat =
+            rustix::fs::statat(self.parent(place)?, place.split().1, AtFlags::SYMLINK_NOFOLLOW)
+                .ok()?;
         Some(FileStat::from_raw(&stat))
     }
 
@@ -180,7 +183,7 @@ impl Protection {
         state.running += 1;
         drop(state);
         let roots = &views[..self.roots];
-        let in_place = roots.iter().map(is_in_place).collect();
+        let in_place = views.iter().map(is_in_place).collect();
         Watched { cwd: cwd.to_owned(), in_place, beside: Beside::of(roots, cwd) }
     }
 
@@ -191,7 +194,7 @@ impl Protection {
         let mut before = BTreeMap::new();
         let (mut mounted, mut unmounted) = (Vec::new(), Vec::new());
         let mut last = None;
-        for (place, part) in self.places(&known) {
+        for place in self.places(&known) {
             let path = self.path(&place);
             let earlier = state.before.get(&path);
             let within = (place.top, place.within.clone());
@@ -205,21 +208,26 @@ impl Protection {
                 Some(earlier) if !is_there => earlier.clone(),
                 _ => self.see(&place, earlier, mounts),
             };
-            if mounted.len() + unmounted.len() < MOST_MOUNTED && part != Some(Part::Worktree) {
+            if mounted.len() + unmounted.len() < MOST_MOUNTED && place.may_be_mounted() {
                 match &seen {
                     Seen::Mounted => mounted.push(place.clone()),
                     Seen::Found(item) if item.is_mountable() && is_there => {
                         unmounted.push(place.clone());
                     }
-                    Seen::Found(_) => {}
+                    Seen::Found(_) | Seen::Refused { .. } => {}
                 }
             }
             before.insert(path, seen);
         }
         let paths = || mounted.iter().chain(&unmounted).map(|place| self.path(place)).collect();
         if !unmounted.is_empty() && mounts.renew(&paths) {
-            for place in &unmounted {
-                before.insert(self.path(place), self.see(place, None, mounts));
+            // Those for which there is no room any more are compared from now on.
+            for place in self.places(&known) {
+                let path = self.path(&place);
+                let was_mounted = matches!(before.get(&path), Some(Seen::Mounted));
+                if was_mounted || unmounted.contains(&place) {
+                    before.insert(path, self.see(&place, None, mounts));
+                }
             }
         }
         state.before = before;
@@ -230,7 +238,7 @@ impl Protection {
     fn remember_more(&self, state: &mut State, mounts: &dyn Mounts) {
         let known = self.renew_known();
         let mut replaced = Vec::new();
-        for (place, _) in self.places(&known) {
+        for place in self.places(&known) {
             let path = self.path(&place);
             match state.before.get(&path) {
                 None => {
@@ -238,14 +246,24 @@ impl Protection {
                     state.before.insert(path, seen);
                 }
                 Some(Seen::Mounted) if !mounts.stands(&path) => {
-                    state.before.insert(path.clone(), Seen::Found(self.look(&place, None)));
+                    state.before.insert(path.clone(), Seen::Found(self.look(&place)));
                     replaced.push(path);
                 }
                 Some(_) => {}
             }
         }
         if !replaced.is_empty() {
-            mounts.renew(&|| self.to_mount());
+            if mounts.renew(&|| self.to_mount()) {
+                for place in self.places(&known) {
+                    let path = self.path(&place);
+                    let seen = state.before.get_mut(&path);
+                    if let Some(seen @ Seen::Mounted) = seen
+                        && !mounts.stands(&path)
+                    {
+                        *seen = Seen::Found(self.look(&place));
+                    }
+                }
+            }
             state.replaced.append(&mut replaced);
         }
     }
@@ -259,18 +277,14 @@ impl Protection {
         for path in std::mem::take(&mut state.replaced) {
             findings.push(Finding { path, outcome: Outcome::ReplacedOutside });
         }
-        // A root's `.git` comes before what is in it, which is found through it.
+        // What leads to a place comes before it.
         let known = held(&self.known).clone();
-        for (place, _) in self.places(&known) {
+        for place in self.places(&known) {
             let Some(before) = state.before.get_mut(&self.path(&place)) else { continue };
-            let found = findings.len();
             self.compare(&place, before, mounts, &mut findings);
-            if findings.len() > found {
-                *before = self.see(&place, None, mounts);
-            }
         }
         drop(state);
-        for (root, was_in_place) in views[..self.roots].iter().zip(watched.in_place) {
+        for (root, was_in_place) in views.iter().zip(watched.in_place) {
             if was_in_place && !is_in_place(root) {
                 findings.push(Finding { path: root.path.to_owned(), outcome: Outcome::Gone });
             }
@@ -288,120 +302,139 @@ impl Protection {
         findings: &mut Vec<Finding>,
     ) {
         let path = self.path(place);
-        let Seen::Found(item) = before else {
-            if !mounts.stands(&path) {
-                findings.push(Finding { path, outcome: Outcome::ReplacedOutside });
+        let wanted = match before {
+            Seen::Mounted => {
+                if !mounts.stands(&path) {
+                    findings.push(Finding { path, outcome: Outcome::ReplacedOutside });
+                    *before = self.see(place, None, mounts);
+                }
+                return;
             }
-            return;
+            Seen::Found(item) | Seen::Refused { wanted: item, .. } => item.clone(),
         };
-        let after = self.look(place, Some(item));
-        if item.is_same(&after) {
-            // Its stamp may have settled since.
-            *item = after;
-            return;
-        }
-        let told = match (&*item, &after) {
+        let after = self.look(place);
+        match (&wanted, &after) {
+            _ if wanted.is_same(&after) => return *before = Seen::Found(wanted),
             // What is in the new one is compared with what was in the old one.
-            (Item::Folder(_), Item::Folder(_)) => return *item = after,
-            (Item::Missing, _) if place.name == DOT_GIT => Some(Outcome::Told),
-            _ => None,
-        };
-        if let Some(outcome) = told {
-            findings.push(Finding { path, outcome });
-            return;
+            (Item::Folder { mode, .. }, Item::Folder { mode: found, .. })
+                if mode & !found & 0o700 == 0 =>
+            {
+                return *before = Seen::Found(after);
+            }
+            (Item::Missing, Item::Folder { .. }) if place.kind == Kind::Way => {
+                return *before = Seen::Found(after);
+            }
+            // What comes back there is compared with what was in it.
+            (Item::Folder { .. }, Item::Missing) if place.kind == Kind::Way => return,
+            (Item::Missing, _) if place.kind == Kind::DotGit => {
+                findings.push(Finding { path, outcome: Outcome::Told });
+                return *before = Seen::Found(after);
+            }
+            _ => {}
         }
         let parent = match self.parent(place) {
-            Some((directory, _)) => Ok(directory),
+            Some(directory) => Ok(directory),
             None => self.make_parent(place),
         };
         // Its repository or worktree is gone: `.git` itself says that, or it was removed by git.
         let Ok(directory) = parent else { return };
-        let (_, name) = split(place);
-        let (before, after) = (&*item, &after);
-        let keep = self.keep.as_ref();
-        let changed =
-            Changed { directory: directory.as_fd(), name, path: &path, before, after, keep };
-        let found = findings.len();
-        changed.set_back(findings);
-        let is_gone = |finding: &Finding| matches!(finding.outcome, Outcome::NotSetBack { .. });
-        if let (Item::Folder(_), Item::Missing) = (before, after)
-            && let [finding] = &mut findings[found..]
-            && is_gone(finding)
+        let mut done = self.set_back(place, &directory, &wanted, &after);
+        let is_refused = |finding: &Finding| matches!(&finding.outcome, Outcome::NotSetBack { why, .. } if why.kind() == io::ErrorKind::PermissionDenied);
+        if done.iter().any(is_refused) && give_owner_rights(directory.as_fd()).is_ok() {
+            done = self.set_back(place, &directory, &wanted, &self.look(place));
+        }
+        let is_left = |finding: &Finding| matches!(finding.outcome, Outcome::NotSetBack { .. });
+        if let (Item::Folder { .. }, Item::Missing) = (&wanted, &after)
+            && let [finding] = &mut done[..]
+            && is_left(finding)
         {
             finding.outcome = Outcome::Gone;
         }
+        *before = match self.see(place, None, mounts) {
+            Seen::Found(found) if done.iter().any(is_left) && !matches!(found, Item::Missing) => {
+                Seen::Refused { wanted, found }
+            }
+            seen => seen,
+        };
+        findings.append(&mut done);
+    }
+
+    fn set_back(
+        &self,
+        place: &Place,
+        directory: &OwnedFd,
+        before: &Item,
+        after: &Item,
+    ) -> Vec<Finding> {
+        let mut findings = Vec::new();
+        let path = &self.path(place);
+        let (directory, name) = (directory.as_fd(), place.split().1);
+        let keep = self.keep.as_ref();
+        Changed { directory, name, path, before, after, keep }.set_back(&mut findings);
+        findings
     }
 
     fn see(&self, place: &Place, earlier: Option<&Seen>, mounts: &dyn Mounts) -> Seen {
         if mounts.stands(&self.path(place)) {
             return Seen::Mounted;
         }
-        let earlier = match earlier {
-            Some(Seen::Found(item)) => Some(item),
-            _ => None,
-        };
-        Seen::Found(self.look(place, earlier))
+        let now = self.look(place);
+        match earlier {
+            // Unless somebody outside has seen to it.
+            Some(refused @ Seen::Refused { found, .. }) if found.is_same(&now) => refused.clone(),
+            _ => Seen::Found(now),
+        }
     }
 
-    fn look(&self, place: &Place, earlier: Option<&Item>) -> Item {
+    fn look(&self, place: &Place) -> Item {
         // Most places are missing: one look says so, whatever links are on the way.
-        let at = place.within.join(place.name);
         let top = &self.tops[place.top].directory;
-        if matches!(rustix::fs::statat(top, at, AtFlags::SYMLINK_NOFOLLOW), Err(Errno::NOENT)) {
+        let found = rustix::fs::statat(top, &place.path, AtFlags::SYMLINK_NOFOLLOW);
+        if matches!(found, Err(Errno::NOENT)) {
             return Item::Missing;
         }
-        let parent = self.parent(place);
-        let directory = parent.as_ref().map(|(directory, _)| directory.as_fd());
-        let name = parent.as_ref().map_or(OsStr::new(place.name), |(_, name)| *name);
-        now(directory, name, depth(place), earlier)
+        self.parent(place).map_or(Item::Missing, |directory| {
+            Item::at(directory.as_fd(), place.split().1, place.depth())
+        })
     }
 
-    /// The directory that holds a place, and the place's name in it.
-    fn parent(&self, place: &Place) -> Option<(OwnedFd, &'static OsStr)> {
-        let top = &views(&self.tops)[place.top];
-        let (within, name) = split(place);
-        git_places::open(top, &within).ok().map(|directory| (directory, name))
+    /// The directory that holds a place.
+    fn parent(&self, place: &Place) -> Option<OwnedFd> {
+        git_places::open(&views(&self.tops)[place.top], place.split().0).ok()
     }
 
     /// Makes the directory that holds a place, in a git directory that is there.
     fn make_parent(&self, place: &Place) -> io::Result<OwnedFd> {
         let top = &views(&self.tops)[place.top];
-        let (within, _) = split(place);
         let directory = git_places::open(top, &place.within)?;
-        if let Ok(inner) = within.strip_prefix(&place.within) {
+        let parent = place.split().0;
+        if let Ok(inner) = parent.strip_prefix(&place.within) {
             rustix::fs::mkdirat(&directory, inner, Mode::from_raw_mode(0o755))?;
         }
-        Ok(git_places::open(top, &within)?)
+        Ok(git_places::open(top, parent)?)
     }
 
     fn path(&self, place: &Place) -> PathBuf {
-        self.tops[place.top].path.join(&place.within).join(place.name)
+        self.tops[place.top].path.join(&place.path)
     }
 
-    /// Every place of the git directories, and `.git` in each root.
-    fn places(
-        &self,
-        known: &BTreeSet<GitDirectory>,
-    ) -> impl Iterator<Item = (Place, Option<Part>)> {
-        let of_roots = (0..self.roots).map(|top| {
-            let place = Place { top, within: PathBuf::new(), name: DOT_GIT };
-            (place, None)
-        });
-        let within = known.iter().flat_map(|GitDirectory { top, path, part }| {
-            let names = part.files().iter().copied().chain(part.hooks());
-            names.map(|name| (Place { top: *top, within: path.clone(), name }, Some(*part)))
-        });
-        of_roots.chain(within)
+    fn places(&self, known: &BTreeSet<GitDirectory>) -> impl Iterator<Item = Place> {
+        places::all(self.roots, known)
     }
 
     /// The git directories that there are, with those that were known.
     fn renew_known(&self) -> BTreeSet<GitDirectory> {
         let views = views(&self.tops);
         let mut known = held(&self.known);
-        // A worktree or a submodule that is gone is forgotten, a repository is not.
-        known.retain(|GitDirectory { top, path, .. }| {
-            path.ends_with(DOT_GIT) || git_places::open(&views[*top], path).is_ok()
-        });
+        // A worktree or a submodule that is gone may be forgotten, a repository is not.
+        if known.len() > MOST_KNOWN {
+            known.retain(|directory| {
+                let GitDirectory { top, path, .. } = directory;
+                path.ends_with(DOT_GIT)
+                    || self.first.contains(directory)
+                    || git_places::open(&views[*top], path).is_ok()
+            });
+        }
         known.extend(git_places::directories(&views, self.roots));
         known.clone()
     }
@@ -430,8 +463,9 @@ impl Protection {
             resolved.directory().and_then(|directory| FileStat::of(directory).ok()).map(|s| s.id),
         ];
         let known = self.renew_known();
-        self.places(&known).any(|(place, _)| {
-            let is_repository = place.name == DOT_GIT;
+        let mut places = self.places(&known).filter(|place| place.kind != Kind::Way);
+        places.any(|place| {
+            let is_repository = place.kind == Kind::DotGit;
             let stat = self.stat(&place);
             let id = stat.filter(|stat| !(is_repository && stat.kind == FileKind::Directory));
             id.is_some_and(|stat| ids.contains(&Some(stat.id)))
@@ -453,18 +487,6 @@ fn is_in_place(root: &git_places::Top<'_>) -> bool {
 
 fn held<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
-fn depth(place: &Place) -> Depth {
-    if place.name == DOT_GIT { Depth::Itself } else { Depth::Entries }
-}
-
-/// The directory of a place, and its name there.
-fn split(place: &Place) -> (PathBuf, &'static OsStr) {
-    match place.name.rsplit_once('/') {
-        Some((inner, name)) => (place.within.join(inner), OsStr::new(name)),
-        None => (place.within.clone(), OsStr::new(place.name)),
-    }
 }
 
 fn views(tops: &[Top]) -> Vec<git_places::Top<'_>> {

@@ -16,6 +16,10 @@ pub(crate) fn trials() -> Vec<Trial> {
         what_runs_beside_it_is_no_way_around needs [Need::Program("git")],
         what_is_too_large_is_bounded needs [Need::Program("git")],
         a_call_that_is_cancelled_is_compared_too needs [Need::Program("git")],
+        no_link_on_the_way_leads_git_to_other_places needs [Need::Program("git")],
+        many_submodules_crowd_out_no_repository needs [Need::Program("git")],
+        a_mapping_that_was_written_before_changes_nothing_unseen needs [Need::Program("git"), Need::Program("python3")],
+        a_mode_hides_nothing needs [Need::Program("git")],
     ]
 }
 
@@ -171,4 +175,134 @@ fn a_call_that_is_cancelled_is_compared_too() {
     assert_eq!(read(&path), config);
     let details = format!("{:?}", answer.error().details());
     assert!(details.contains("protect = "), "{details}");
+}
+
+/// A repository `top`, the only root, with a submodule `sub` and a worktree `../tree`.
+fn with_submodule_and_worktree(level: Level) -> Fixture {
+    Fixture::guarded(|settings| {
+        let root = at(level, settings);
+        let top = root.join("top");
+        for directory in [&root.join("lib"), &top] {
+            std::fs::create_dir(directory).unwrap();
+            repository(directory);
+        }
+        git(&top, &["submodule", "add", "-q", "--name", "deep/name", "../lib", "sub"]);
+        git(&top, &["worktree", "add", "-q", "../tree"]);
+        settings.policy.roots = vec![top];
+    })
+}
+
+fn no_link_on_the_way_leads_git_to_other_places() {
+    const EVIL: &str = "cp -r .git evil; TRAP:evil/config";
+    let evil = |step: &str| format!("{EVIL}; {step}");
+    let attacks = [
+        vec![evil(
+            "mv .git/worktrees .git/wt0; ln -s wt0 .git/worktrees; echo ../../../evil > .git/wt0/tree/commondir",
+        )],
+        vec![evil(
+            "mv .git/worktrees/tree .git/wt0; ln -s ../wt0 .git/worktrees/tree; echo ../../evil > .git/wt0/commondir",
+        )],
+        vec![evil(
+            "mkdir d; mv .git/worktrees d/w; ln -s ../d/w .git/worktrees; echo ../../../evil > d/w/tree/commondir",
+        )],
+        vec![
+            "mv .git/worktrees/tree x".to_owned(),
+            evil("echo ../../../evil > x/commondir; mv x .git/worktrees/tree"),
+        ],
+        vec![
+            "mv .git/modules .git/m0; ln -s m0 .git/modules; TRAP:.git/m0/deep/name/config"
+                .to_owned(),
+        ],
+        vec![
+            "mv .git/info .git/i0; ln -s i0 .git/info; echo '* x' > .git/i0/attributes".to_owned(),
+        ],
+    ];
+    each_level(|level| {
+        for lines in &attacks {
+            let fixture = with_submodule_and_worktree(level);
+            let top = fixture.root.join("top");
+            for line in lines {
+                let result = fixture.result_in(&top, &attack(&fixture, line));
+                for directory in [top.clone(), top.join("sub"), fixture.root.join("tree")] {
+                    looks(&fixture, &directory, &format!("{level}: {line}: {result:?}"));
+                }
+                let failed = result["exit_code"] != 0;
+                let is_said = ["protect = \"git\"", "NOT be set back"]
+                    .iter()
+                    .any(|words| notice(&result).contains(words))
+                    || lines.len() > 1;
+                assert!(is_said || failed, "{level}: {line}: {result:?}");
+            }
+            assert!(!top.join(".git/info/attributes").exists(), "{level}: {lines:?}");
+        }
+    });
+}
+
+fn many_submodules_crowd_out_no_repository() {
+    each_level(|level| {
+        let fixture = Fixture::guarded(|settings| {
+            let root = at(level, settings);
+            settings.policy.roots = ["A", "B"].map(|name| root.join(name)).to_vec();
+            for root in &settings.policy.roots {
+                std::fs::create_dir(root).unwrap();
+                repository(root);
+            }
+        });
+        let (first, second) = (fixture.root.join("A"), fixture.root.join("B"));
+        let many = "for n in $(seq 100); do mkdir -p .git/modules/$n/hooks; : > .git/modules/$n/config; done";
+        fixture.result_in(&first, many);
+        let config = read(second.join(".git/config"));
+        for _ in 0..2 {
+            let result = fixture.result_in(&second, &attack(&fixture, "TRAP:.git/config"));
+            assert_eq!(read(second.join(".git/config")), config, "{level}: {result:?}");
+            assert!(!notice(&result).contains("from outside"), "{level}: {result:?}");
+        }
+        // Of those that have no room, each is compared.
+        let last = first.join(".git/modules/99/config");
+        fixture.result_in(&first, "echo '[a]' >> .git/modules/99/config");
+        assert_eq!(read(last), "", "{level}");
+    });
+}
+
+fn a_mapping_that_was_written_before_changes_nothing_unseen() {
+    let fixture = in_repository(Level::Kernel);
+    let config = read(fixture.root.join(".git/config"));
+    let write = "mkfifo go; python3 -c \"import mmap
+f = open('.git/config', 'r+b'); m = mmap.mmap(f.fileno(), 0)
+m[0:1] = m[0:1]; open('started', 'w').close(); open('go').read()
+m[0:5] = b'#evil'\"";
+    std::thread::scope(|scope| {
+        let long = scope.spawn(|| fixture.result(write));
+        while !fixture.root.join("started").exists() {
+            std::thread::yield_now();
+        }
+        fixture.result("true");
+        std::fs::write(fixture.root.join("go"), "x").unwrap();
+        let result = long.join().unwrap();
+        assert!(notice(&result).contains("protect = \"git\""), "{result:?}");
+    });
+    assert_eq!(read(fixture.root.join(".git/config")), config);
+}
+
+fn a_mode_hides_nothing() {
+    use std::os::unix::fs::PermissionsExt as _;
+    for line in [
+        "mkdir evil; cp -r .git/. evil; TRAP:evil/config; echo ../evil > .git/commondir; chmod 555 .git",
+        "mkdir evil; cp -r .git/. evil; TRAP:evil/config; echo ../evil > .git/commondir; chmod 311 .git",
+        "HOOK:.git/hooks/post-index-change; touch a; chmod 311 .git/hooks",
+        "echo '* x' > .git/info/attributes; chmod 0 .git/info",
+    ] {
+        let fixture = in_repository(Level::Kernel);
+        let result = fixture.result(&attack(&fixture, line));
+        looks(&fixture, &fixture.root, line);
+        assert!(notice(&result).contains("set back"), "{line}: {result:?}");
+        for directory in [".git", ".git/hooks", ".git/info"] {
+            let mode =
+                std::fs::metadata(fixture.root.join(directory)).unwrap().permissions().mode();
+            assert_eq!(mode & 0o700, 0o700, "{line}: {directory}");
+        }
+        for made in [".git/commondir", ".git/hooks/post-index-change", ".git/info/attributes"] {
+            assert!(!fixture.root.join(made).exists(), "{line}: {made}");
+        }
+    }
 }

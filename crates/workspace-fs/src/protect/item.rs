@@ -5,7 +5,6 @@ use std::ffi::{OsStr, OsString};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
 use std::sync::Arc;
-use std::time::{SystemTime, UNIX_EPOCH};
 
 use rustix::fs::{AtFlags, Dir, Mode, OFlags};
 use rustix::io::Errno;
@@ -18,10 +17,6 @@ use crate::{FileId, FileKind, FileStat, Stamp};
 pub(super) const MOST_BYTES: u64 = 1 << 20;
 const MOST_IN_DIRECTORY: u64 = 8 << 20;
 pub(super) const MOST_ENTRIES: usize = 256;
-
-/// How long ago a file must have been changed for its stamp to show every later change: clocks of file
-/// systems tick in steps.
-const SETTLED_NS: i128 = 2_000_000_000;
 
 /// What is at a place.
 #[derive(Clone, Debug)]
@@ -37,7 +32,10 @@ pub(super) enum Item {
     },
     Link(Vec<u8>),
     /// A directory whose content is not looked at.
-    Folder(FileId),
+    Folder {
+        id: FileId,
+        mode: u32,
+    },
     /// A pipe, a socket, a device.
     Special,
 }
@@ -47,8 +45,6 @@ pub(super) struct File {
     stamp: Stamp,
     pub(super) mode: u32,
     pub(super) owner: (u32, u32),
-    /// Whether the stamp shows every change since it was taken.
-    is_settled: bool,
     /// `None` where it is too large, or cannot be read.
     pub(super) content: Option<Arc<[u8]>>,
 }
@@ -63,42 +59,26 @@ pub(super) enum Depth {
 }
 
 impl Item {
-    /// What is at `name`. What `before` holds is not read again where its stamp shows that it is the same.
-    pub(super) fn at(
-        directory: BorrowedFd<'_>,
-        name: &OsStr,
-        depth: Depth,
-        before: Option<&Item>,
-    ) -> Item {
+    /// What is at `name`. Files are read each time: a stamp does not show what is written by a mapping whose
+    /// page was changed before.
+    pub(super) fn at(directory: BorrowedFd<'_>, name: &OsStr, depth: Depth) -> Item {
         let mut left = MOST_BYTES;
-        Self::look(directory, name, depth, before, &mut left)
+        Self::look(directory, name, depth, &mut left)
     }
 
-    fn look(
-        directory: BorrowedFd<'_>,
-        name: &OsStr,
-        depth: Depth,
-        before: Option<&Item>,
-        left: &mut u64,
-    ) -> Item {
+    fn look(directory: BorrowedFd<'_>, name: &OsStr, depth: Depth, left: &mut u64) -> Item {
         let stat = match rustix::fs::statat(directory, name, AtFlags::SYMLINK_NOFOLLOW) {
             Ok(stat) => FileStat::from_raw(&stat),
             Err(_) => return Item::Missing,
         };
         match (stat.kind, depth) {
-            (FileKind::Regular, _) => {
-                let before = match before {
-                    Some(Item::File(file)) => Some(file),
-                    _ => None,
-                };
-                Item::File(File::look(directory, name, &stat, before, left))
-            }
+            (FileKind::Regular, _) => Item::File(File::look(directory, name, &stat, left)),
             (FileKind::Link, _) => {
                 let target = rustix::fs::readlinkat(directory, name, Vec::new());
                 target.map_or(Item::Missing, |target| Item::Link(target.into_bytes()))
             }
-            (FileKind::Directory, Depth::Itself) => Item::Folder(stat.id),
-            (FileKind::Directory, Depth::Entries) => entries(directory, name, &stat, before),
+            (FileKind::Directory, Depth::Itself) => Item::Folder { id: stat.id, mode: stat.mode },
+            (FileKind::Directory, Depth::Entries) => entries(directory, name, &stat),
             (FileKind::Special(_), _) => Item::Special,
         }
     }
@@ -112,7 +92,9 @@ impl Item {
     pub(super) fn is_same(&self, other: &Item) -> bool {
         match (self, other) {
             (Item::Missing, Item::Missing) | (Item::Special, Item::Special) => true,
-            (Item::Folder(one), Item::Folder(other)) => one == other,
+            (Item::Folder { id, mode }, Item::Folder { id: other, mode: other_mode }) => {
+                id == other && mode == other_mode
+            }
             (Item::Link(one), Item::Link(other)) => one == other,
             (Item::File(one), Item::File(other)) => one.is_same(other),
             (
@@ -131,27 +113,10 @@ impl Item {
 }
 
 impl File {
-    fn look(
-        directory: BorrowedFd<'_>,
-        name: &OsStr,
-        stat: &FileStat,
-        before: Option<&File>,
-        left: &mut u64,
-    ) -> File {
-        let stamp = stat.stamp();
-        if let Some(before) = before
-            && before.stamp == stamp
-            && before.is_settled
-        {
-            return before.clone();
-        }
-        // Taken before the content is read: what changes meanwhile has a later stamp.
-        let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-        let is_settled =
-            i128::try_from(now.as_nanos()).is_ok_and(|now| stat.changed_ns + SETTLED_NS < now);
+    fn look(directory: BorrowedFd<'_>, name: &OsStr, stat: &FileStat, left: &mut u64) -> File {
         let content = (stat.size <= *left).then(|| read(directory, name, stat)).flatten();
         *left -= content.as_ref().map_or(0, |content| content.len() as u64);
-        File { stamp, mode: stat.mode, owner: (stat.uid, stat.gid), is_settled, content }
+        File { stamp: stat.stamp(), mode: stat.mode, owner: (stat.uid, stat.gid), content }
     }
 
     fn is_same(&self, other: &File) -> bool {
@@ -185,16 +150,7 @@ fn read(directory: BorrowedFd<'_>, name: &OsStr, stat: &FileStat) -> Option<Arc<
     (filled <= size).then(|| content[..filled].into())
 }
 
-fn entries(
-    directory: BorrowedFd<'_>,
-    name: &OsStr,
-    stat: &FileStat,
-    before: Option<&Item>,
-) -> Item {
-    let before = match before {
-        Some(Item::Directory { entries, .. }) => Some(entries),
-        _ => None,
-    };
+fn entries(directory: BorrowedFd<'_>, name: &OsStr, stat: &FileStat) -> Item {
     let mut item = Item::Directory { mode: stat.mode, entries: BTreeMap::new(), is_cut: false };
     let Ok((handle, list)) = list(directory, name) else { return item };
     let Item::Directory { entries, is_cut, .. } = &mut item else { return item };
@@ -208,10 +164,9 @@ fn entries(
             *is_cut = true;
             break;
         }
-        let known = before.and_then(|entries| entries.get(name));
         let mut allowed = left.min(MOST_BYTES);
         let offered = allowed;
-        let item = Item::look(handle.as_fd(), name, Depth::Itself, known, &mut allowed);
+        let item = Item::look(handle.as_fd(), name, Depth::Itself, &mut allowed);
         left -= offered - allowed;
         entries.insert(name.to_owned(), item);
     }

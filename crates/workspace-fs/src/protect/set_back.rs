@@ -2,7 +2,7 @@
 
 use std::ffi::{OsStr, OsString};
 use std::io::{self, Write as _};
-use std::os::fd::{AsFd, BorrowedFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
 
@@ -33,21 +33,33 @@ pub(super) struct Changed<'a> {
 impl Changed<'_> {
     /// Undoes the change, and says what was done, of each file.
     pub(super) fn set_back(&self, findings: &mut Vec<Finding>) {
+        let mut after = self.after;
+        let later;
         if let (
-            Item::Directory { entries: before, is_cut: before_is_cut, mode },
-            Item::Directory { entries: after, is_cut, mode: found_mode },
-        ) = (self.before, self.after)
+            Item::Directory { mode, .. } | Item::Folder { mode, .. },
+            Item::Directory { mode: found, .. } | Item::Folder { mode: found, .. },
+        ) = (self.before, after)
+            && mode != found
+        {
+            let outcome = match self.open().and_then(|handle| set_mode(handle.as_fd(), *mode)) {
+                Ok(()) => Outcome::SetBack { kept: None },
+                Err(errno) => Outcome::NotSetBack { why: errno.into(), kept: None },
+            };
+            findings.push(Finding { path: self.path.to_owned(), outcome });
+            if let Item::Folder { .. } = after {
+                return;
+            }
+            // Its mode may have hidden what is in it.
+            later = Item::at(self.directory, self.name, Depth::Entries);
+            after = &later;
+        }
+        if let (
+            Item::Directory { entries: before, is_cut: before_is_cut, .. },
+            Item::Directory { entries: after, is_cut, .. },
+        ) = (self.before, after)
             && (*before_is_cut || !is_cut)
         {
             let Ok((directory, _)) = list(self.directory, self.name) else { return };
-            if mode != found_mode {
-                let restored = rustix::fs::fchmod(&directory, Mode::from_raw_mode(*mode));
-                let outcome = match restored {
-                    Ok(()) => Outcome::SetBack { kept: None },
-                    Err(errno) => Outcome::NotSetBack { why: errno.into(), kept: None },
-                };
-                findings.push(Finding { path: self.path.to_owned(), outcome });
-            }
             let mut names: Vec<&OsString> = before.keys().chain(after.keys()).collect();
             names.sort();
             names.dedup();
@@ -72,6 +84,11 @@ impl Changed<'_> {
             Err(why) => Outcome::NotSetBack { why, kept },
         };
         findings.push(Finding { path: self.path.to_owned(), outcome });
+    }
+
+    fn open(&self) -> rustix::io::Result<OwnedFd> {
+        let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        rustix::fs::openat(self.directory, self.name, flags, Mode::empty())
     }
 
     /// Puts back what was there. `kept` becomes the path of what was found instead.
@@ -106,7 +123,7 @@ impl Changed<'_> {
                     }
                 }
             }
-            Item::Folder(_) => self.find_folder()?,
+            Item::Folder { .. } => self.find_folder()?,
         }
         Ok(())
     }
@@ -122,7 +139,7 @@ impl Changed<'_> {
                 rustix::fs::unlinkat(self.directory, self.name, AtFlags::empty())?;
                 return Ok(None);
             }
-            Item::Directory { .. } | Item::Folder(_) => None,
+            Item::Directory { .. } | Item::Folder { .. } => None,
         };
         if let (Some(text), Some(keep)) = (text, self.keep)
             && let Ok(kept) = self.keep(keep, text)
@@ -181,7 +198,7 @@ impl Changed<'_> {
 
     /// Moves a repository back that was moved within its directory.
     fn find_folder(&self) -> io::Result<()> {
-        let Item::Folder(id) = self.before else { return Ok(()) };
+        let Item::Folder { id, .. } = self.before else { return Ok(()) };
         let (_, entries) = list(self.directory, OsStr::new("."))?;
         for entry in entries.flatten().take(MOST_SIBLINGS) {
             let name = entry.file_name();
@@ -203,12 +220,13 @@ fn aside(name: &OsStr) -> OsString {
     OsString::from_vec(aside)
 }
 
-/// What is at a place, in a directory that may be gone.
-pub(super) fn now(
-    directory: Option<BorrowedFd<'_>>,
-    name: &OsStr,
-    depth: Depth,
-    before: Option<&Item>,
-) -> Item {
-    directory.map_or(Item::Missing, |directory| Item::at(directory, name, depth, before))
+/// Lets the owner of a directory list and change it again.
+pub(super) fn give_owner_rights(directory: BorrowedFd<'_>) -> rustix::io::Result<()> {
+    set_mode(directory, FileStat::of(directory)?.mode | 0o700)
+}
+
+/// Sets the mode of what a handle leads to, also one that cannot be opened to be read.
+fn set_mode(handle: BorrowedFd<'_>, mode: u32) -> rustix::io::Result<()> {
+    let path = format!("/proc/self/fd/{}", handle.as_raw_fd());
+    rustix::fs::chmod(path, Mode::from_raw_mode(mode))
 }
