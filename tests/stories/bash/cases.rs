@@ -18,6 +18,7 @@ pub(crate) fn trials() -> Vec<Trial> {
     trials![
         a_terminal_that_the_provider_has_is_not_the_commands needs [Need::Program("script")],
         memory_stays_small_whatever_is_printed_and_however_slowly_it_is_read,
+        no_moves_of_a_cursor_take_memory_or_hold_up_the_timeout,
         what_the_provider_was_given_is_not_the_commands_to_see,
         a_directory_that_is_gone_is_distinguished_from_one_that_is_foreign_and_from_a_missing_shell,
         a_secret_is_masked_wherever_it_is_cut,
@@ -92,6 +93,29 @@ async fn memory_stays_small_whatever_is_printed_and_however_slowly_it_is_read() 
     }
     drop(stream);
     gone(&mark).await;
+    assert!(fixture.status("VmHWM") < MOST_KIB, "{} KiB", fixture.status("VmHWM"));
+    fixture.end().await;
+}
+
+/// Output that a terminal would show at once, but that asks for a line without end, for the same long
+/// line to be erased again and again, and for a long line at each backspace.
+async fn no_moves_of_a_cursor_take_memory_or_hold_up_the_timeout() {
+    const MOST_KIB: u64 = 64 * 1024;
+    let mut fixture = Fixture::configured().await;
+    let grows = "printf 'a\\nb\\033[A'; head -c 24M /dev/zero | tr '\\0' x; printf '\\033[Eend'";
+    let (_, outcome) = fixture.call("bash", json!({ "command": grows })).await;
+    let result = outcome.unwrap();
+    let output = result["output"].as_str().unwrap();
+    assert!(output.starts_with("axx") && output.ends_with("xx\nend"), "{}", output.len());
+    let erases = "printf 'a\\nb\\033[A'; head -c 4M /dev/zero | tr '\\0' x; printf '\\033[A'; \
+                  for i in {1..2000}; do printf '\\033[1K\\033[D\\033[1K\\033[D'; done; sleep 300";
+    let returns = "head -c 8000 /dev/zero | tr '\\0' x; \
+                   head -c 200000 /dev/zero | sed 's/\\x00/\\x08x/g'; sleep 300";
+    for command in [erases, returns] {
+        let arguments = json!({"command": command, "timeout_ms": 2000});
+        let failure = fixture.failure("bash", arguments).await;
+        assert_eq!(failure.category, "timeout", "{failure:?}");
+    }
     assert!(fixture.status("VmHWM") < MOST_KIB, "{} KiB", fixture.status("VmHWM"));
     fixture.end().await;
 }

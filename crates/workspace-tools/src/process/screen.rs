@@ -3,27 +3,28 @@
 //!
 //! Only the last few KiB can still change. What is above is settled and passed on, so that memory stays
 //! bounded and a progress bar of any length takes the space of its last state. A line has no end on the
-//! right, and every character takes one column.
+//! right, but the cursor reaches only its last few thousand columns, and every character takes one
+//! column.
+//!
+//! The output is hostile: whatever it holds, [`lines`] bounds what the lines under the cursor take, and
+//! the work is linear in the length of the output. To take lines out of the text and to put them back
+//! costs as much as they are long, so they are put back only once as many bytes have come.
 
-use std::collections::VecDeque;
+mod lines;
 
 use anstyle_parse::{Params, Parser, Perform};
 
+use self::lines::Lines;
 use super::utf8::is_continuation;
 
 /// How much of the text a cursor can still reach. It grows to twice that before it is settled.
 const REACH: usize = 4 * 1024;
 
-/// How many lines it can go up: more than terminals have, and few enough that doing it again and again
-/// costs little.
+/// How many lines are taken out of the text for it to go up: more than terminals have.
 const MOST_LINES: usize = 100;
 
 /// The longest escape sequence: a title or a link that never ends is text after that.
 const LONGEST_SEQUENCE: usize = 4 * 1024;
-
-/// How far a cursor moves to the right of a line's end. Some programs move it as far as it goes, to
-/// learn how wide a terminal is.
-const MOST_COLUMNS: usize = 500;
 
 const ESCAPE: u8 = 0x1b;
 const BACKSPACE: u8 = 0x08;
@@ -42,18 +43,10 @@ pub(crate) struct Screen {
 struct Page {
     /// The end of the text, above the lines that are in `edited`.
     recent: Vec<u8>,
-    /// The last lines, while the cursor is not at the end of the text.
-    edited: Option<Edited>,
+    /// The last lines, while the cursor is not at the end of the text and for some time after that.
+    edited: Option<Lines>,
     /// How many bytes of an escape sequence were read.
     sequence: Option<usize>,
-}
-
-/// The last lines, and where in them the next character goes. There is always one.
-#[derive(Debug, Default)]
-struct Edited {
-    lines: VecDeque<Vec<char>>,
-    line: usize,
-    column: usize,
 }
 
 impl Screen {
@@ -78,15 +71,14 @@ impl Screen {
 
     /// Passes on all that is left.
     pub(crate) fn finish(mut self, settled: &mut dyn FnMut(&[u8])) {
-        self.page.leave_lines();
+        self.page.leave_lines(settled);
         settled(&self.page.recent);
     }
 
     /// How many bytes of memory it takes, about.
     #[cfg(test)]
     pub(super) fn held(&self) -> usize {
-        let lines = self.page.edited.iter().flat_map(|edited| &edited.lines);
-        self.page.recent.capacity() + lines.map(|line| 4 * line.capacity()).sum::<usize>()
+        self.page.recent.capacity() + self.page.edited.as_ref().map_or(0, Lines::held)
     }
 
     /// Acts on a control character, the first of `rest`. Returns how many bytes that took.
@@ -114,7 +106,7 @@ impl Screen {
                 1
             }
             (byte @ (b'\r' | BACKSPACE), _) => {
-                self.page.execute(byte);
+                self.page.execute(byte, settled);
                 1
             }
             _ => inert_length(rest),
@@ -146,18 +138,22 @@ impl Screen {
 impl Page {
     /// Writes text that holds no control characters but line feeds and tabs.
     fn print(&mut self, mut text: &[u8], settled: &mut dyn FnMut(&[u8])) {
-        while let Some(edited) = &mut self.edited {
-            let end = memchr::memchr(b'\n', text);
-            edited.write(&text[..end.unwrap_or(text.len())]);
+        while self.edited.is_some() && !text.is_empty() {
+            // No more at once than the bounds allow for.
+            let most = &text[..character_at(text, text.len().min(lines::MOST_AT_ONCE))];
+            let most = if most.is_empty() { text } else { most };
+            let end = memchr::memchr(b'\n', most);
+            let line = &most[..end.unwrap_or(most.len())];
+            let edited = self.edit();
+            edited.write(line);
             if end.is_some() {
                 edited.feed_line();
             }
-            text = &text[end.map_or(text.len(), |end| end + 1)..];
-            self.leave_lines_at_the_end();
-            if text.is_empty() {
-                self.settle(settled);
-                return;
-            }
+            text = &text[line.len() + usize::from(end.is_some())..];
+            self.after_edit(settled);
+        }
+        if text.is_empty() {
+            return;
         }
         if text.len() >= REACH {
             settled(&self.recent);
@@ -180,153 +176,87 @@ impl Page {
     }
 
     /// Acts on a control character that moves the cursor.
-    fn execute(&mut self, control: u8) {
+    fn execute(&mut self, control: u8, settled: &mut dyn FnMut(&[u8])) {
         let is_at_start = self.edited.is_none() && matches!(self.recent.last(), None | Some(b'\n'));
         match control {
             _ if is_at_start => return,
-            b'\r' => self.edit().column = 0,
+            b'\r' => self.edit().set_column(|_| 0),
             BACKSPACE => self.edit().left(1),
             _ => return,
         }
-        self.leave_lines_at_the_end();
+        self.after_edit(settled);
     }
 
     /// Acts on a control sequence that moves the cursor or erases.
-    fn control(&mut self, count: Option<u16>, action: u8) {
+    fn control(&mut self, count: Option<u16>, action: u8, settled: &mut dyn FnMut(&[u8])) {
         let by = usize::from(count.unwrap_or(0).max(1));
-        let is_at_end = self.edited.is_none();
+        let is_at_end = self.edited.as_ref().is_none_or(Lines::is_at_the_end);
         match (action, count.unwrap_or(0)) {
+            (b'B' | b'E', _) | (b'K' | b'J', 0) if is_at_end => return,
             (b'A' | b'F', _) => self.up(by),
-            (b'B' | b'E', _) if !is_at_end => self.edit().down(by),
+            (b'B' | b'E', _) => self.edit().down(by),
             (b'C', _) => self.edit().set_column(|column| column + by),
             (b'D', _) => self.edit().left(by),
             (b'G' | b'`', _) => self.edit().set_column(|_| by - 1),
-            (b'K' | b'J', 0) if is_at_end => {}
             (b'K', 0) => self.edit().erase_to_the_right(),
             (b'K', 1) => self.edit().erase_to_the_left(),
             (b'K', 2) => self.edit().erase_line(),
             (b'J', 0) => self.edit().erase_below(),
             // Where on the screen a line would stand is not known. What is put somewhere begins one.
-            (b'H' | b'f', _) => {
-                self.leave_lines();
-                if !matches!(self.recent.last(), None | Some(b'\n')) {
-                    self.recent.push(b'\n');
-                }
-            }
-            _ => {}
+            (b'H' | b'f', _) => match &mut self.edited {
+                Some(edited) => edited.begin_line(),
+                None if matches!(self.recent.last(), None | Some(b'\n')) => {}
+                None => self.recent.push(b'\n'),
+            },
+            _ => return,
         }
-        if let (b'E' | b'F', Some(edited)) = (action, &mut self.edited) {
-            edited.column = 0;
+        if matches!(action, b'E' | b'F') {
+            self.edit().set_column(|_| 0);
         }
-        self.leave_lines_at_the_end();
+        self.after_edit(settled);
     }
 
     fn up(&mut self, by: usize) {
-        self.edit();
-        while let Some(edited) = &mut self.edited {
-            if edited.line >= by {
-                edited.line -= by;
-                return;
+        let missing = by.saturating_sub(self.edit().above());
+        for _ in 0..missing {
+            if self.edit().count() >= MOST_LINES {
+                break;
             }
-            let is_in_reach = edited.lines.len() < MOST_LINES;
-            match is_in_reach.then(|| take_line(&mut self.recent)).flatten() {
-                Some(line) => {
-                    edited.lines.push_front(line);
-                    edited.line += 1;
-                }
-                None => {
-                    edited.line = 0;
-                    return;
-                }
-            }
+            let Some(line) = take_line(&mut self.recent) else { break };
+            self.edit().put_above(line);
         }
+        self.edit().up(by);
     }
 
     /// The lines to change, with the cursor where it is: at the end of the text if it was there.
-    fn edit(&mut self) -> &mut Edited {
+    fn edit(&mut self) -> &mut Lines {
         let recent = &mut self.recent;
-        self.edited.get_or_insert_with(|| {
-            let line = line_of(recent);
-            Edited { column: line.len(), line: 0, lines: VecDeque::from([line]) }
-        })
+        self.edited.get_or_insert_with(|| Lines::new(line_of(recent)))
     }
 
-    fn leave_lines_at_the_end(&mut self) {
-        if self.edited.as_ref().is_some_and(Edited::is_at_the_end) {
-            self.leave_lines();
+    /// Keeps the lines within their bounds, and puts them back when the cursor has left them and that
+    /// is paid for.
+    fn after_edit(&mut self, settled: &mut dyn FnMut(&[u8])) {
+        let Some(edited) = &mut self.edited else { return };
+        edited.count_change();
+        if edited.is_at_the_end() && edited.may_leave() {
+            self.leave_lines(settled);
+        } else if edited.is_too_large() {
+            settled(&self.recent);
+            self.recent.clear();
+            if edited.settle_above(settled).is_err() {
+                self.leave_lines(settled);
+            }
         }
     }
 
     /// Puts the lines back that were changed, and the cursor to the end of the text.
-    fn leave_lines(&mut self) {
-        let lines = self.edited.take().map(|edited| edited.lines).unwrap_or_default();
-        for (number, line) in lines.into_iter().enumerate() {
-            if number > 0 {
-                self.recent.push(b'\n');
-            }
-            let text: String = line.into_iter().collect();
-            self.recent.extend_from_slice(text.as_bytes());
-        }
-    }
-}
-
-impl Edited {
-    fn is_at_the_end(&self) -> bool {
-        self.line + 1 == self.lines.len() && self.column == self.lines[self.line].len()
-    }
-
-    fn write(&mut self, text: &[u8]) {
-        let line = &mut self.lines[self.line];
-        for character in String::from_utf8_lossy(text).chars() {
-            while line.len() < self.column {
-                line.push(' ');
-            }
-            match line.get_mut(self.column) {
-                Some(there) => *there = character,
-                None => line.push(character),
-            }
-            self.column += 1;
-        }
-    }
-
-    /// Goes to the next line, which is a new one behind the last.
-    fn feed_line(&mut self) {
-        self.line += 1;
-        self.column = 0;
-        if self.line == self.lines.len() {
-            self.lines.push_back(Vec::new());
-        }
-    }
-
-    fn down(&mut self, by: usize) {
-        self.line = (self.line + by).min(self.lines.len() - 1);
-    }
-
-    fn left(&mut self, by: usize) {
-        self.column = self.column.saturating_sub(by);
-    }
-
-    fn set_column(&mut self, of: impl Fn(usize) -> usize) {
-        self.column = of(self.column).min(self.lines[self.line].len().max(MOST_COLUMNS));
-    }
-
-    fn erase_to_the_right(&mut self) {
-        self.lines[self.line].truncate(self.column);
-    }
-
-    fn erase_to_the_left(&mut self) {
-        let line = &mut self.lines[self.line];
-        let end = (self.column + 1).min(line.len());
-        line[..end].fill(' ');
-    }
-
-    fn erase_line(&mut self) {
-        self.lines[self.line].clear();
-    }
-
-    fn erase_below(&mut self) {
-        self.erase_to_the_right();
-        self.lines.truncate(self.line + 1);
+    fn leave_lines(&mut self, settled: &mut dyn FnMut(&[u8])) {
+        let Some(edited) = self.edited.take() else { return };
+        edited.put_back(&mut |text| {
+            self.recent.extend_from_slice(text);
+            self.settle(settled);
+        });
     }
 }
 
@@ -349,7 +279,7 @@ impl Perform for Performer<'_> {
     fn execute(&mut self, byte: u8) {
         match byte {
             CANCEL | 0x1a => self.page.sequence = None,
-            byte => self.page.execute(byte),
+            byte => self.page.execute(byte, self.settled),
         }
     }
 
@@ -357,7 +287,7 @@ impl Perform for Performer<'_> {
         self.page.sequence = None;
         if !is_ignored && between.is_empty() {
             let count = params.iter().next().and_then(|param| param.first().copied());
-            self.page.control(count, action);
+            self.page.control(count, action, self.settled);
         }
     }
 
@@ -382,13 +312,17 @@ fn take_line(text: &mut Vec<u8>) -> Option<Vec<char>> {
 /// Takes what stands behind the last line feed.
 fn line_of(text: &mut Vec<u8>) -> Vec<char> {
     let start = memchr::memrchr(b'\n', text).map_or(0, |newline| newline + 1);
-    let line = String::from_utf8_lossy(&text[start..]).chars().collect();
+    let line: Vec<char> = String::from_utf8_lossy(&text[start..]).chars().collect();
+    lines::cost(text.len() - start);
     text.truncate(start);
     line
 }
 
 /// The start of the character that `at` lies in.
 fn character_at(text: &[u8], at: usize) -> usize {
+    if at == text.len() {
+        return at;
+    }
     let back = text[..=at].iter().rev().take(4).position(|byte| !is_continuation(*byte));
     at - back.unwrap_or(0)
 }

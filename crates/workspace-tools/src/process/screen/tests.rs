@@ -2,13 +2,19 @@ use proptest::prelude::*;
 
 use super::*;
 
+/// Of one command, whatever it prints.
+const MOST_MEMORY: usize = 224 * 1024;
+
+/// How many characters are touched for each byte of output at most, as a mean. An erase to the left
+/// costs the most: four bytes for a whole line.
+const MOST_COST: usize = REACH;
+
 fn shown_in_pieces<'a>(pieces: impl IntoIterator<Item = &'a [u8]>) -> String {
     let mut screen = Screen::default();
     let mut shown = Vec::new();
     for piece in pieces {
         screen.push(piece, &mut |text| shown.extend_from_slice(text));
-        let edited = screen.page.edited.as_ref().map_or(0, |edited| edited.lines.len());
-        assert!(screen.page.recent.len() + edited <= 3 * REACH + piece.len());
+        assert!(screen.held() <= MOST_MEMORY, "{}", screen.held());
     }
     screen.finish(&mut |text| shown.extend_from_slice(text));
     String::from_utf8_lossy(&shown).into_owned()
@@ -108,6 +114,131 @@ fn plain_text_is_found_wherever_it_ends() {
     }
 }
 
+/// Output that grew or was slow without bounds, and the like, each some 400 KB.
+#[test]
+fn memory_and_work_are_bounded_whatever_is_printed() {
+    let wide = "x".repeat(2 * REACH - 8);
+    let lines = "0123456789\n".repeat(99);
+    for (begin, again) in [
+        ("a\nb\u{1b}[A", "xxxxxxxxxx"),
+        ("a\nb\u{1b}[A", "x\u{1b}[1K\u{1b}[D"),
+        (&wide, "\u{8}x"),
+        (&wide, "\u{1b}[1K"),
+        (&wide, "\u{1b}[K\u{1b}[9999Cx"),
+        (&wide, "\rx\u{1b}[9999G"),
+        (&lines, "\u{1b}[99A\u{1b}[H"),
+        (&lines, "\u{1b}[99Ax\u{1b}[99B\r\n"),
+        ("", "\u{1b}[999Cx\n"),
+        ("", "\u{1b}[A\u{1b}[999Cx\u{1b}[99B"),
+        ("", "\n\n\n\n\u{1b}[999A\u{1b}[999Cé"),
+        ("\n\n\u{1b}[2A", "\u{1b}[999Cx\u{1b}[B\u{1b}[2K"),
+        (&lines, "\u{1b}[A\u{8}\u{1b}[J0123456789\u{1b}[H"),
+    ] {
+        let text = [begin, &again.repeat(400_000 / again.len())].concat();
+        lines::COST.set(0);
+        let shown = shown_in_pieces(text.as_bytes().chunks(16 * 1024));
+        let cost = lines::COST.get();
+        assert!(cost <= MOST_COST * text.len(), "{again:?}: {} a byte", cost / text.len());
+        assert!(shown.len() <= 100 * text.len());
+    }
+}
+
+#[test]
+fn what_outgrows_its_line_is_kept_in_its_place() {
+    let long = "x".repeat(5 * REACH);
+    assert_eq!(shown(&format!("a\nb\u{1b}[A{long}\u{1b}[Eend")), format!("a{long}\nend"));
+}
+
+/// What moves a cursor, as the model takes it.
+#[derive(Clone, Debug)]
+enum Part {
+    Text(String),
+    LineFeed,
+    Return,
+    Backspace,
+    Sequence(usize, char),
+}
+
+impl Part {
+    fn spelt(&self) -> String {
+        match self {
+            Self::Text(text) => text.clone(),
+            Self::LineFeed => "\n".to_owned(),
+            Self::Return => "\r".to_owned(),
+            Self::Backspace => "\u{8}".to_owned(),
+            Self::Sequence(count, action) => format!("\u{1b}[{count}{action}"),
+        }
+    }
+}
+
+/// All of the text as a grid, which never settles anything.
+fn model(parts: &[Part]) -> String {
+    let mut lines = vec![Vec::new()];
+    let (mut line, mut column) = (0_usize, 0_usize);
+    for part in parts {
+        let is_at_end = line + 1 == lines.len() && column == lines[line].len();
+        let right = lines[line].len().max(500);
+        match *part {
+            Part::Text(ref text) => {
+                for character in text.chars() {
+                    if lines[line].len() <= column {
+                        lines[line].resize(column + 1, ' ');
+                    }
+                    lines[line][column] = character;
+                    column += 1;
+                }
+            }
+            Part::LineFeed => {
+                (line, column) = (line + 1, 0);
+                if line == lines.len() {
+                    lines.push(Vec::new());
+                }
+            }
+            Part::Return => column = 0,
+            Part::Backspace => column = column.saturating_sub(1),
+            Part::Sequence(count, action) => {
+                let by = count.max(1);
+                match (action, count) {
+                    ('B' | 'E', _) if is_at_end => continue,
+                    ('A' | 'F', _) => line = line.saturating_sub(by),
+                    ('B' | 'E', _) => line = (line + by).min(lines.len() - 1),
+                    ('C', _) => column = (column + by).min(right),
+                    ('D', _) => column = column.saturating_sub(by),
+                    ('G', _) => column = (by - 1).min(right),
+                    ('K', 1) => lines[line].iter_mut().take(column + 1).for_each(|c| *c = ' '),
+                    ('K', 2) => lines[line].clear(),
+                    ('K' | 'J', 0) => lines[line].truncate(column),
+                    ('H', _) => {
+                        (line, column) = (lines.len() - 1, 0);
+                        if !lines[line].is_empty() {
+                            lines.push(Vec::new());
+                            line += 1;
+                        }
+                    }
+                    _ => {}
+                }
+                match (action, count) {
+                    ('E' | 'F', _) => column = 0,
+                    ('J', 0) => lines.truncate(line + 1),
+                    _ => {}
+                }
+            }
+        }
+    }
+    lines.iter().map(|line| line.iter().collect::<String>()).collect::<Vec<_>>().join("\n")
+}
+
+fn any_part() -> impl Strategy<Value = Part> {
+    let action = prop::sample::select("ABCDEFGHJK".chars().collect::<Vec<_>>());
+    prop_oneof![
+        4 => "[a-c é€]{1,6}".prop_map(Part::Text),
+        2 => Just(Part::LineFeed),
+        1 => Just(Part::Return),
+        1 => Just(Part::Backspace),
+        4 => (0usize..4, action).prop_map(|(count, action)| Part::Sequence(count, action)),
+    ]
+}
+
 fn any_output() -> impl Strategy<Value = String> {
     let part = prop_oneof![
         3 => "[a-c é€]{0,6}",
@@ -140,6 +271,27 @@ proptest! {
         }
         pieces.push(rest.as_bytes());
         prop_assert_eq!(shown_in_pieces(pieces), whole);
+    }
+
+    #[test]
+    fn a_simple_model_shows_the_same(parts in prop::collection::vec(any_part(), 0..60)) {
+        let text: String = parts.iter().map(Part::spelt).collect();
+        prop_assert_eq!(shown(&text), model(&parts));
+    }
+
+    #[test]
+    fn any_moves_again_and_again_stay_within_the_bounds(
+        parts in prop::collection::vec(any_part(), 1..12),
+        far in prop::sample::select(vec![1, 99, 999]),
+    ) {
+        let spelt = |part: &Part| match part {
+            Part::Sequence(3, action) => format!("\u{1b}[{far}{action}"),
+            part => part.spelt(),
+        };
+        let text = parts.iter().map(spelt).collect::<String>().repeat(2000);
+        lines::COST.set(0);
+        shown(&text);
+        prop_assert!(lines::COST.get() <= MOST_COST * text.len());
     }
 
     #[test]
