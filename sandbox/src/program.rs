@@ -22,6 +22,12 @@ impl ProgramName {
         Self(name)
     }
 
+    /// Whether the kernel may have cut it: it is as long as one can be.
+    #[must_use]
+    pub fn may_be_cut(self) -> bool {
+        self.0[NAME - 1] != 0
+    }
+
     pub(crate) fn is_empty(self) -> bool {
         self.0[0] == 0
     }

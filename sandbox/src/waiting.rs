@@ -36,8 +36,8 @@ const MOST_THREADS: usize = 8;
 impl Waiting {
     /// The process's name.
     #[must_use]
-    pub fn program(&self) -> String {
-        self.program.to_string()
+    pub fn program(&self) -> ProgramName {
+        self.program
     }
 }
 

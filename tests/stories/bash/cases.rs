@@ -213,5 +213,16 @@ async fn a_secret_is_masked_wherever_it_is_cut() {
     }
     let shown = format!("{result:?}");
     assert!(shown.contains("[TOKEN][TOKEN]") && !shown.contains(VALUE), "{shown}");
+
+    // The system cuts a program's name, which a notice shows.
+    let named = "printf '#!/bin/sh\\n: >up\\nread line <>pipe\\n' >\"$1\"; chmod +x \"$1\"; \
+                 rm -f up; \"./$1\" & until test -e up; do sleep .01; done";
+    for (name, shown) in [("\"$TOKEN\"", "…"), ("any-other-program-name", "any-other-progr")] {
+        let command = format!("test -e pipe || mkfifo pipe; set -- {name}; {named}");
+        let (_, outcome) = fixture.call("bash", json!({ "command": command })).await;
+        let result = outcome.unwrap();
+        let notice = result["notice"].as_str().unwrap();
+        assert!(notice.starts_with(&format!("{shown}, which the command left")), "{notice}");
+    }
     fixture.end().await;
 }

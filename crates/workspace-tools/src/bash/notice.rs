@@ -9,10 +9,13 @@ mod program;
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 
-use sandbox::{Access, ExitStatus, Explanation, LimitHit, Limits, Subject, Waiting, WaitsOn};
+use sandbox::{
+    Access, ExitStatus, Explanation, LimitHit, Limits, ProgramName, Subject, Waiting, WaitsOn,
+};
 
-use crate::process::{FullOutput, SPOOL_FILE_BYTES, outside};
+use crate::process::{self, FullOutput, SPOOL_FILE_BYTES, outside};
 use advice::Outside;
+use tool_provider::Secrets;
 use workspace_fs::lexically_clean;
 use workspace_fs::text::name;
 
@@ -167,9 +170,9 @@ pub(super) fn of_full_output(full: Option<&FullOutput>) -> Option<String> {
 }
 
 /// What a command whose time was up had been waiting for: nobody will ever answer it.
-pub(super) fn of_waiting(waiting: Waiting) -> String {
-    let program = waiting.program();
-    let who = format!("{} (pid {} in the jail)", name::shown(&program), waiting.pid);
+pub(super) fn of_waiting(waiting: Waiting, secrets: &Secrets) -> String {
+    let program = process::program::shown(waiting.program(), secrets);
+    let who = format!("{program} (pid {} in the jail)", waiting.pid);
     match waiting.on {
         WaitsOn::Terminal => format!(
             "{who} was waiting for somebody to type; nobody can: give the answer in stdin or use the \
@@ -180,9 +183,13 @@ pub(super) fn of_waiting(waiting: Waiting) -> String {
 }
 
 /// Processes that outlived their shell, and the names of a few.
-pub(super) fn of_leftovers(ended: u64, programs: impl Iterator<Item = String>) -> Option<String> {
-    let names = programs.map(|program| name::shown(&program).into_owned()).collect::<Vec<_>>();
-    let names = names.join(", ");
+pub(super) fn of_leftovers(
+    ended: u64,
+    programs: impl Iterator<Item = ProgramName>,
+    secrets: &Secrets,
+) -> Option<String> {
+    let names = programs.map(|program| process::program::shown(program, secrets));
+    let names = names.collect::<Vec<_>>().join(", ");
     let left = match (ended, names.is_empty()) {
         (0, _) => return None,
         (1, true) => "1 process that the command left running was".to_owned(),

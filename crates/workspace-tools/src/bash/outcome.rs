@@ -164,7 +164,8 @@ impl RunReport<'_> {
             }));
             notices.extend(notice::of_leftovers(
                 end.processes_killed,
-                end.left_running().map(|program| program.to_string()),
+                end.left_running(),
+                context.secrets,
             ));
         }
         let status = self.finished.end.as_ref().ok().map(|end| end.status);
@@ -198,7 +199,8 @@ impl RunReport<'_> {
         // More time would not help what waits for input, or for a network that is closed.
         let output = &self.finished.output.text;
         let network = || notice::of_network(self.jail, self.arguments.command, output);
-        let hint = waiting.map(notice::of_waiting).or_else(network).unwrap_or(hint);
+        let waits = waiting.map(|waiting| notice::of_waiting(waiting, context.secrets));
+        let hint = waits.or_else(network).unwrap_or(hint);
         let message = format!("the command was still running at {limit} and {how}");
         ToolError::timeout(self.alone(&message))
             .after_effects()

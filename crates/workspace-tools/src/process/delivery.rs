@@ -5,9 +5,9 @@ use std::time::{Duration, Instant};
 use bytes::Bytes;
 use sandbox::{Waiting, WaitsOn};
 
+use super::program;
 use super::utf8::unfinished_character;
-use tool_provider::{EmitError, Event, EventSink, OutputStream};
-use workspace_fs::text::name;
+use tool_provider::{EmitError, Event, EventSink, OutputStream, Secrets};
 
 /// How long one attempt to hand a piece over may take: a stop is served at least this often.
 const ATTEMPT: Duration = Duration::from_millis(20);
@@ -18,6 +18,7 @@ const MOST_PIECE: usize = 64 * 1024;
 /// Pieces on their way to a sink: at most one waits.
 pub(crate) struct Delivery<'a> {
     sink: &'a dyn EventSink,
+    secrets: &'a Secrets,
     waiting: Option<(OutputStream, Bytes)>,
     state: State,
     delivered: [u64; 2],
@@ -34,8 +35,8 @@ enum State {
 }
 
 impl<'a> Delivery<'a> {
-    pub(crate) fn new(sink: &'a dyn EventSink) -> Self {
-        Self { sink, waiting: None, state: State::Open, delivered: [0; 2], dropped: 0 }
+    pub(crate) fn new(sink: &'a dyn EventSink, secrets: &'a Secrets) -> Self {
+        Self { sink, secrets, waiting: None, state: State::Open, delivered: [0; 2], dropped: 0 }
     }
 
     /// Whether a piece waits, so that no other should be offered.
@@ -107,8 +108,7 @@ impl<'a> Delivery<'a> {
     /// Says what the command waits for.
     pub(crate) fn waits(&mut self, waiting: Waiting) {
         if self.state == State::Open && self.waiting.is_none() {
-            let program = waiting.program();
-            let program = name::shown(&program);
+            let program = program::shown(waiting.program(), self.secrets);
             self.progress(match waiting.on {
                 WaitsOn::Terminal => {
                     format!("{program} waits for somebody to type, and nobody can")
@@ -179,7 +179,8 @@ mod tests {
     #[test]
     fn after_a_piece_that_was_dropped_nothing_is_handed_over() {
         let window = Window::new(1, EmitError::TimedOut);
-        let mut delivery = Delivery::new(&window);
+        let secrets = Secrets::default();
+        let mut delivery = Delivery::new(&window, &secrets);
         delivery.offer(OutputStream::Stdout, piece("one"));
         assert!(!delivery.is_waiting());
         delivery.offer(OutputStream::Stdout, piece("two"));
@@ -193,7 +194,8 @@ mod tests {
     #[test]
     fn a_sink_that_is_closed_is_not_asked_again() {
         let window = Window::new(0, EmitError::Closed);
-        let mut delivery = Delivery::new(&window);
+        let secrets = Secrets::default();
+        let mut delivery = Delivery::new(&window, &secrets);
         delivery.offer(OutputStream::Stderr, piece("one"));
         assert!(delivery.is_gone() && !delivery.is_waiting());
         delivery.retry();
@@ -204,7 +206,8 @@ mod tests {
     fn a_piece_that_grew_too_long_goes_in_parts_and_none_splits_a_character() {
         let long = "€".repeat(MOST_PIECE);
         let window = Window::new(2, EmitError::TimedOut);
-        let mut delivery = Delivery::new(&window);
+        let secrets = Secrets::default();
+        let mut delivery = Delivery::new(&window, &secrets);
         delivery.offer(OutputStream::Stderr, Bytes::from(long.clone()));
         assert!(delivery.is_waiting());
         let part = MOST_PIECE - MOST_PIECE % 3;

@@ -13,6 +13,7 @@ mod home;
 mod input;
 mod interrupt;
 mod output;
+pub(crate) mod program;
 mod pump;
 mod run;
 mod screen;

@@ -12,7 +12,7 @@ use super::delivery::Delivery;
 use super::input::{Feed, Input};
 use super::output::Transcript;
 use super::{Budget, Finished, Interrupt, StopCause, StopSignal, Stopped, Unreported};
-use tool_provider::EventSink;
+use tool_provider::{EventSink, Secrets};
 
 /// How long small pieces wait for more to join them.
 const COALESCE: Duration = Duration::from_millis(3);
@@ -39,6 +39,7 @@ pub(crate) struct Terms<'a> {
     pub(crate) budget: Budget,
     pub(crate) quiet_every: Duration,
     pub(crate) interrupt: &'a Interrupt,
+    pub(crate) secrets: &'a Secrets,
 }
 
 /// A running command and everybody who has to do with it.
@@ -125,14 +126,14 @@ impl<'a> Pump<'a> {
         terms: Terms<'a>,
         sink: &'a dyn EventSink,
     ) -> Self {
-        let Terms { budget, quiet_every, interrupt } = terms;
+        let Terms { budget, quiet_every, interrupt, secrets } = terms;
         Self {
             running,
             shell: Shell::Running,
             end: None,
             channels,
             input,
-            delivery: Delivery::new(sink),
+            delivery: Delivery::new(sink, secrets),
             budget,
             interrupt,
             cancel: Cancel::Possible,

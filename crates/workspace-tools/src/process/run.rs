@@ -176,8 +176,12 @@ pub fn run(jail: &Jail, call: Call<'_>, sink: &dyn EventSink) -> Result<Finished
     // A sink that is closed shows at the next piece of output, or cancels the call.
     let _ = sink.emit_until(started_as(running.pid()), Some(Instant::now() + FIRST));
     let channels = [stdout, stderr];
-    let terms =
-        Terms { budget: call.budget, quiet_every: call.quiet_every, interrupt: call.interrupt };
+    let terms = Terms {
+        budget: call.budget,
+        quiet_every: call.quiet_every,
+        interrupt: call.interrupt,
+        secrets: call.secrets,
+    };
     let pump = Pump::new(running, channels, input, terms, sink);
     let transcript = Transcript::new(call.output_bytes, call.spool, call.secrets);
     Ok(pump.run(started, transcript))
