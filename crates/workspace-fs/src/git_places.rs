@@ -83,12 +83,28 @@ pub(super) struct Top<'a> {
     pub(super) path: &'a Path,
 }
 
-/// Whether a path, relative to a root, is one of the places in the root's own git directory, or lies in
-/// one. Case is ignored: some file systems ignore it.
-pub(super) fn is_place_of_root(inside: &Path) -> bool {
+/// The file whose presence makes a directory a bare repository, with `objects` and `refs` beside it.
+pub(super) const HEAD: &str = "HEAD";
+
+/// Whether a path, relative to a root, is the root's own `.git`, or git's own in it. Case is ignored: some
+/// file systems ignore it.
+pub(super) fn is_gits_of_root(inside: &Path) -> bool {
     let mut names = inside.components();
-    names.next().is_some_and(|first| is(first.as_os_str(), DOT_GIT))
-        && (names.as_path().as_os_str().is_empty() || is_place(names.as_path()))
+    names.next().is_some_and(|first| is(first.as_os_str(), DOT_GIT)) && is_gits(names.as_path())
+}
+
+/// Whether a path, relative to a git directory, is git's own. All of it is, but for what a person edits
+/// there: with a broken `HEAD` or without its `objects`, git takes the directory above for a repository.
+pub(super) fn is_gits(inside: &Path) -> bool {
+    let mut names = inside.components();
+    let of_worktree = names.next().is_some_and(|first| first.as_os_str() == "worktrees")
+        && names.next().is_some();
+    let inside = if of_worktree { names.as_path() } else { inside };
+    let messages = ["COMMIT_EDITMSG", "MERGE_MSG", "SQUASH_MSG"];
+    let is_edited = messages.iter().any(|name| inside == Path::new(name))
+        || inside == Path::new("info/exclude")
+        || inside.strip_prefix("rebase-merge").is_ok_and(|name| name.components().count() == 1);
+    !is_edited
 }
 
 /// Whether a path, relative to a git directory, is one of the places or lies in one.
@@ -298,7 +314,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_places_of_a_root_are_known_by_name() {
+    fn what_is_gits_is_known_by_name() {
         for place in [
             ".git",
             ".git/config",
@@ -313,22 +329,29 @@ mod tests {
             ".git/modules/m/config",
             ".git/modules/a/b/hooks/post-checkout",
             ".git/modules/m/modules/n/info/attributes",
+            ".git/HEAD",
+            ".git/objects/x",
+            ".git/refs/heads/hooks",
+            ".git/index",
+            ".git/config.lock",
+            ".git/worktrees/w/HEAD",
+            ".git/worktrees/w",
+            ".git/modules/m/HEAD",
+            ".git/rebase-merge",
         ] {
-            assert!(is_place_of_root(Path::new(place)), "{place}");
+            assert!(is_gits_of_root(Path::new(place)), "{place}");
         }
         for other in [
             "config",
             ".gitignore",
             "sub/.git/config",
-            ".git/HEAD",
-            ".git/index",
             ".git/info/exclude",
-            ".git/config.lock",
-            ".git/refs/heads/hooks",
-            ".git/worktrees/w/HEAD",
-            ".git/modules/m/HEAD",
+            ".git/COMMIT_EDITMSG",
+            ".git/worktrees/w/MERGE_MSG",
+            ".git/rebase-merge/git-rebase-todo",
         ] {
-            assert!(!is_place_of_root(Path::new(other)), "{other}");
+            assert!(!is_gits_of_root(Path::new(other)), "{other}");
         }
+        assert!(is_place(Path::new("hooks/x")) && !is_place(Path::new("HEAD")));
     }
 }

@@ -21,7 +21,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use rustix::fs::{AtFlags, Mode, OFlags};
 use rustix::io::Errno;
 
-use super::git_places::{self, DOT_GIT, GitDirectory};
+use super::git_places::{self, DOT_GIT, GitDirectory, HEAD};
 use super::{Access, FileKind, FileStat, ResolvedPath, StateDirectory, Target, Workspace};
 use beside::Beside;
 pub use finding::{Finding, Outcome};
@@ -448,8 +448,8 @@ impl Protection {
         let by_name = |(index, top): (usize, &Top)| {
             let inside = resolved.path.strip_prefix(&top.path);
             inside.is_ok_and(|inside| match index < self.roots {
-                true => git_places::is_place_of_root(inside),
-                false => git_places::is_place(inside),
+                true => git_places::is_gits_of_root(inside) || makes_bare(top, inside),
+                false => git_places::is_gits(inside),
             })
         };
         if self.tops.iter().enumerate().any(by_name) {
@@ -473,9 +473,19 @@ impl Protection {
             // A repository whose path is not that of its root's `.git`.
             let path = self.tops[directory.top].path.join(&directory.path);
             let inside = resolved.path.strip_prefix(&path);
-            inside.is_ok_and(git_places::is_place)
+            // A whole root is none of git's, whatever its `.git` says.
+            match directory.path.as_os_str().is_empty() {
+                true => inside.is_ok_and(git_places::is_place),
+                false => inside.is_ok_and(git_places::is_gits),
+            }
         })
     }
+}
+
+/// Whether a path, relative to a root, makes a bare repository of the root, or is what git runs in one.
+fn makes_bare(root: &Top, inside: &Path) -> bool {
+    let head = || rustix::fs::statat(&root.directory, HEAD, AtFlags::SYMLINK_NOFOLLOW);
+    inside == Path::new(HEAD) || (git_places::is_place(inside) && head().is_ok())
 }
 
 /// Whether a root's path still leads to it.

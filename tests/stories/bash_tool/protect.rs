@@ -315,6 +315,11 @@ fn the_file_tools_refuse_protected_paths_by_any_name() {
         "dir/config",
         "sub/up/hooks/x",
         ".GIT/config",
+        ".git/HEAD",
+        ".git/objects/x",
+        ".git/refs/x",
+        ".git/description",
+        "HEAD",
     ];
     let absolute = git_directory.join("config").display().to_string();
     for path in paths.iter().copied().chain([absolute.as_str()]) {
@@ -333,11 +338,24 @@ fn the_file_tools_refuse_protected_paths_by_any_name() {
     std::fs::hard_link(git_directory.join("config"), fixture.root.join("hard")).unwrap();
     let error = fixture.other(Box::<EditFile>::default(), edit(&fixture.root.join("hard")));
     assert_eq!(error.expect_err("the same file").category(), Category::PermissionDenied);
-    for allowed in [".git/info/exclude", ".git/description", "config", "hooks/x", "sub/.git/config"]
-    {
+    for allowed in [
+        ".git/info/exclude",
+        ".git/MERGE_MSG",
+        ".git/rebase-merge/git-rebase-todo",
+        "config",
+        "hooks/x",
+        "objects/x",
+        "sub/.git/config",
+        "sub/HEAD",
+    ] {
         let write: Value = json!({"path": fixture.root.join(allowed), "content": "x"});
         fixture.other(Box::new(WriteFile::new(Default::default())), write).expect(allowed);
     }
+    // A command may make a bare repository of the root, which is told; no file tool gives it a config.
+    assert!(notice(&fixture.result("cp .git/HEAD .")).contains("/HEAD"));
+    let write: Value = json!({"path": fixture.root.join("config"), "content": "y"});
+    let error = fixture.other(Box::new(WriteFile::new(Default::default())), write);
+    assert_eq!(error.expect_err("beside a HEAD").category(), Category::PermissionDenied);
 }
 
 fn nothing_is_protected_where_the_operator_says_so() {
