@@ -195,7 +195,14 @@ fn dot_git(root: &Top<'_>) -> DotGit {
         _ => None,
     };
     match target.filter(|target| !target.as_os_str().is_empty()) {
-        Some(target) => DotGit::Elsewhere(lexically_clean(&root.path.join(target))),
+        Some(target) => {
+            // As git goes there: through further links.
+            let named = root.path.join(target);
+            let real = rustix::fs::open(&named, OFlags::PATH | OFlags::CLOEXEC, Mode::empty())
+                .ok()
+                .and_then(|handle| super::roots::path_of(handle.as_fd()).ok());
+            DotGit::Elsewhere(real.unwrap_or_else(|| lexically_clean(&named)))
+        }
         None => DotGit::Nothing,
     }
 }

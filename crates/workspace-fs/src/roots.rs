@@ -360,8 +360,8 @@ fn read_only_inside_writable(roots: &[Root]) -> Vec<RootError> {
     errors
 }
 
-/// Where an open directory is. Asked only when roots are opened: threads that serve calls cannot see
-/// `/proc`.
+/// Where an open directory is. Whether threads that serve calls learn it is up to the jail: roots ask when
+/// they are opened.
 pub(super) fn path_of(directory: BorrowedFd<'_>) -> rustix::io::Result<PathBuf> {
     use std::os::fd::AsRawFd;
     let link = format!("/proc/self/fd/{}", directory.as_raw_fd());

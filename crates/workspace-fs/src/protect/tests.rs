@@ -111,3 +111,17 @@ fn a_link_that_leads_to_the_repository_stays_and_its_repository_is_compared() {
     assert_eq!(fs::read_to_string(root.join("git/config")).unwrap(), "old");
     assert_eq!(fs::read_link(root.join(".git")).unwrap(), Path::new("git"));
 }
+
+#[test]
+fn a_repository_behind_a_second_link_is_compared() {
+    let (_keep, root) = root();
+    fs::create_dir(root.join("real")).unwrap();
+    fs::rename(root.join(".git"), root.join("real/g")).unwrap();
+    std::os::unix::fs::symlink("real", root.join("alias")).unwrap();
+    std::os::unix::fs::symlink("alias/g", root.join(".git")).unwrap();
+    let protection = protection(&root, &Arc::default());
+    let call = protection.begin(&root, &NONE);
+    fs::write(root.join("real/g/config"), "evil").unwrap();
+    assert_eq!(paths(&protection.end(call, &NONE)), [root.join("real/g/config")]);
+    assert_eq!(fs::read_to_string(root.join("real/g/config")).unwrap(), "old");
+}
