@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use rustix::process::getppid;
+use rustix::process::{Pid, getppid};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGXFSZ};
 use signal_hook::flag;
 
@@ -52,19 +52,19 @@ pub(super) fn stop_signals() -> io::Result<Signals> {
     Signals::take(&[SIGTERM, SIGHUP, SIGQUIT])
 }
 
-/// Waits until the process that launched us is gone. `stdout` is the pipe on which it read the
-/// handshake line.
+/// Waits until the process that launched us is gone. `parent` is what it was before the handshake line
+/// went out on `stdout`, which the host reads and may die after.
 ///
-/// A parent that died before we looked for it has been replaced by a reaper, which may live for
-/// ever; but then nobody reads the pipe any more. So: take a handle on the parent, then look at the
-/// pipe. If it still has a reader, the handle is on the true host.
-pub(super) async fn host_died(stdout: &OwnedFd) {
-    let Some(parent) = getppid() else {
+/// A parent that died since has been replaced by a reaper, which may live for ever. So: take a handle on
+/// the parent, then look whether it still is ours. One that died even before has left nobody who reads
+/// the pipe, unless another process holds its other end for a moment.
+pub(super) async fn host_died(stdout: &OwnedFd, parent: Option<Pid>) {
+    let Some(parent) = parent else {
         // The host lives in an outer process namespace: only the pipe shows its end.
         return reader_gone(stdout).await;
     };
     let watch = ProcessWatch::new(parent);
-    if has_no_reader(stdout) {
+    if getppid() != Some(parent) || has_no_reader(stdout) {
         return;
     }
     let watched = match &watch {
@@ -109,13 +109,20 @@ mod tests {
     async fn a_parent_that_was_dead_from_the_start_is_noticed() {
         let (reader, writer) = rustix::pipe::pipe().unwrap();
         drop(reader);
-        host_died(&writer).await;
+        host_died(&writer, getppid()).await;
     }
 
     #[tokio::test]
     async fn a_living_parent_keeps_us_up() {
         let (_reader, writer) = rustix::pipe::pipe().unwrap();
-        let died = tokio::time::timeout(Duration::from_millis(50), host_died(&writer)).await;
-        assert!(died.is_err());
+        let died = host_died(&writer, getppid());
+        assert!(tokio::time::timeout(Duration::from_millis(50), died).await.is_err());
+    }
+
+    /// Although somebody still holds the other end of the pipe.
+    #[tokio::test]
+    async fn a_parent_that_a_reaper_has_replaced_is_noticed() {
+        let (_reader, writer) = rustix::pipe::pipe().unwrap();
+        host_died(&writer, Some(rustix::process::getpid())).await;
     }
 }

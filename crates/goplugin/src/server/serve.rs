@@ -8,6 +8,7 @@ use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use rustix::io::fcntl_dupfd_cloexec;
+use rustix::process::getppid;
 use tokio::sync::mpsc;
 use tokio::time::timeout;
 use tokio_stream::StreamExt;
@@ -115,6 +116,7 @@ where
         );
     }
     let prepared = Prepared::new(&settings)?;
+    let parent = getppid();
     let stdout = prepared.print_line().map_err(ServeError::Handshake)?;
     // The handshake line is out: nothing from here on delays it.
     malloc::keep_freed_memory();
@@ -134,7 +136,7 @@ where
     let watch = async {
         tokio::select! {
             () = signals.recv() => stop.request(StopReason::Signal),
-            () = host_died(&stdout), if settings.host_watch == HostWatch::Follow => {
+            () = host_died(&stdout, parent), if settings.host_watch == HostWatch::Follow => {
                 stop.request(StopReason::HostDied);
             }
         }
