@@ -16,7 +16,7 @@ impl Version {
         Self(xxh3_128(content))
     }
 
-    /// Whether the text has the form of a version: its digits, or the first [`SHORT`] or more of them.
+    /// Whether the text has the form of a version: its digits, or the first 12 or more of them.
     #[must_use]
     pub fn is_one(text: &str) -> bool {
         let text = text.trim();
@@ -30,7 +30,7 @@ impl Version {
         Self::is_one(expected) && self.to_string().starts_with(expected.trim())
     }
 
-    /// The first [`SHORT`] digits, for a reader who pays for each of them.
+    /// The first 12 digits, for a reader who pays for each of them.
     #[must_use]
     pub fn short(self) -> String {
         let mut text = self.to_string();
