@@ -33,9 +33,8 @@ pub(crate) fn escaped(name: &str) -> String {
     pattern
 }
 
-/// The patterns of a list such as `*.ts,*.tsx`; none where it is one pattern. What a name with a comma
-/// needs, a part without wildcards, makes it no list.
-pub(crate) fn list(text: &str) -> Option<Vec<&str>> {
+/// The parts of a pattern between the separators; those within braces and brackets part nothing.
+pub(crate) fn split(text: &str, separator: char) -> Vec<&str> {
     let (mut parts, mut start) = (Vec::new(), 0);
     let (mut braces, mut in_class, mut is_escaped) = (0_usize, false, false);
     for (at, c) in text.char_indices() {
@@ -49,14 +48,21 @@ pub(crate) fn list(text: &str) -> Option<Vec<&str>> {
             ']' => in_class = false,
             '{' => braces += 1,
             '}' => braces = braces.saturating_sub(1),
-            ',' if braces == 0 && !in_class => {
-                parts.push(text[start..at].trim());
-                start = at + 1;
+            _ if c == separator && braces == 0 && !in_class => {
+                parts.push(&text[start..at]);
+                start = at + c.len_utf8();
             }
             _ => {}
         }
     }
-    parts.push(text[start..].trim());
+    parts.push(&text[start..]);
+    parts
+}
+
+/// The patterns of a list such as `*.ts,*.tsx`; none where it is one pattern. What a name with a comma
+/// needs, a part without wildcards, makes it no list.
+pub(crate) fn list(text: &str) -> Option<Vec<&str>> {
+    let parts: Vec<&str> = split(text, ',').into_iter().map(str::trim).collect();
     let are_patterns = parts.iter().all(|part| part.contains(['*', '?']));
     (parts.len() > 1 && are_patterns).then_some(parts)
 }

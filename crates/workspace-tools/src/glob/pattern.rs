@@ -96,7 +96,8 @@ impl Pattern {
         }
         let rest = if named.is_empty() { rest } else { rest.trim_start_matches('/') };
         let named_parts = named.split('/').map(|text| Part { text, is_named: true });
-        let rest_parts = parts(rest).into_iter().map(|text| Part { text, is_named: false });
+        let rest_parts =
+            wildcards::split(rest, '/').into_iter().map(|text| Part { text, is_named: false });
         let mut parts: Vec<Part<'_>> = named_parts.chain(rest_parts).collect();
         parts.retain(|part| !matches!(part.text, "" | "."));
         if parts.last().is_none_or(|last| last.text == "..") {
@@ -154,32 +155,6 @@ fn check(text: &str) -> Result<(), ToolError> {
         return Ok(());
     };
     Err(ToolError::invalid_arguments(format!("pattern {problem}")))
-}
-
-/// The parts between the slashes; those within braces and brackets part nothing.
-fn parts(text: &str) -> Vec<&str> {
-    let mut parts = Vec::new();
-    let (mut start, mut braces, mut in_class, mut is_escaped) = (0, 0_usize, false, false);
-    for (at, c) in text.char_indices() {
-        match c {
-            _ if is_escaped => {
-                is_escaped = false;
-                continue;
-            }
-            '\\' => is_escaped = true,
-            '[' => in_class = true,
-            ']' => in_class = false,
-            '{' => braces += 1,
-            '}' => braces = braces.saturating_sub(1),
-            '/' if braces == 0 && !in_class => {
-                parts.push(&text[start..at]);
-                start = at + 1;
-            }
-            _ => {}
-        }
-    }
-    parts.push(&text[start..]);
-    parts
 }
 
 /// Whether a part means one name, the one that is written there.

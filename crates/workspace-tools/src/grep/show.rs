@@ -292,6 +292,14 @@ mod tests {
         );
     }
 
+    fn dim(text: &str) -> View {
+        View::text(text, Style::Dim)
+    }
+
+    fn file(summary: &str, children: Vec<View>) -> View {
+        View::Collapsible { summary: summary.to_owned(), children, initially: Fold::Open }
+    }
+
     #[test]
     fn hits_are_grouped_by_file_with_their_match_marked() {
         let shown = result(&of(json!({
@@ -305,7 +313,6 @@ mod tests {
                 {"path": "b\n", "line": 1, "text": "no\nw", "highlight": [0, 4]},
             ],
         })));
-        let dim = |text: &str| View::text(text, Style::Dim);
         let a = vec![
             dim(" 7  seven"),
             dim(" 8  eight"),
@@ -316,11 +323,6 @@ mod tests {
             View::plain("20: n\\u{1b}ow"),
         ];
         let b = vec![View::plain("1: »no"), View::plain("2: w«")];
-        let file = |summary: &str, children| View::Collapsible {
-            summary: summary.to_owned(),
-            children,
-            initially: Fold::Open,
-        };
         assert_eq!(
             shown,
             View::Group(vec![
@@ -339,7 +341,6 @@ mod tests {
             "hits": "a\n7-seven\n8-eight\n9:now\tö now\n10-ten\n11:now\n--\n20:n\u{1b}ow\n\
                      … 3 more in this file\n\n\"b\\n\"\n1:no\n2:w",
         })));
-        let dim = |text: &str| View::text(text, Style::Dim);
         let a = vec![
             dim(" 7  seven"),
             dim(" 8  eight"),
@@ -351,11 +352,6 @@ mod tests {
             View::plain("… 3 more in this file"),
         ];
         let b = vec![View::plain("1: no"), View::plain("2: w")];
-        let file = |summary: &str, children| View::Collapsible {
-            summary: summary.to_owned(),
-            children,
-            initially: Fold::Open,
-        };
         assert_eq!(
             shown,
             View::Group(vec![
