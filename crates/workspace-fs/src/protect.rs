@@ -10,6 +10,7 @@ mod beside;
 mod finding;
 mod item;
 mod places;
+mod refusal;
 mod set_back;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -21,8 +22,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use rustix::fs::{AtFlags, Mode, OFlags};
 use rustix::io::Errno;
 
-use super::git_places::{self, DOT_GIT, GitDirectory, HEAD};
-use super::{Access, FileKind, FileStat, ResolvedPath, StateDirectory, Target, Workspace};
+use super::git_places::{self, DOT_GIT, GitDirectory};
+use super::{Access, FileKind, FileStat, StateDirectory, Workspace};
 use beside::Beside;
 pub use finding::{Finding, Outcome};
 use item::Item;
@@ -400,12 +401,12 @@ impl Protection {
 
     /// The directory that holds a place.
     fn parent(&self, place: &Place) -> Option<OwnedFd> {
-        git_places::open(&views(&self.tops)[place.top], place.split().0).ok()
+        git_places::open(&self.tops[place.top].view(), place.split().0).ok()
     }
 
     /// Makes the directory that holds a place, in a git directory that is there.
     fn make_parent(&self, place: &Place) -> io::Result<OwnedFd> {
-        let top = &views(&self.tops)[place.top];
+        let top = &self.tops[place.top].view();
         let directory = git_places::open(top, &place.within)?;
         let parent = place.split().0;
         if let Ok(inner) = parent.strip_prefix(&place.within) {
@@ -442,50 +443,6 @@ impl Protection {
     fn state(&self) -> MutexGuard<'_, State> {
         held(&self.remembered.0)
     }
-
-    /// Whether a path is protected: by its name, or because it is the very file or directory.
-    pub(super) fn covers(&self, resolved: &ResolvedPath<'_>) -> bool {
-        let by_name = |(index, top): (usize, &Top)| {
-            let inside = resolved.path.strip_prefix(&top.path);
-            inside.is_ok_and(|inside| match index < self.roots {
-                true => git_places::is_gits_of_root(inside) || makes_bare(top, inside),
-                false => git_places::is_gits(inside),
-            })
-        };
-        if self.tops.iter().enumerate().any(by_name) {
-            return true;
-        }
-        let ids = [
-            match &resolved.target {
-                Target::Found { stat, .. } => Some(stat.id),
-                Target::Missing { .. } => None,
-            },
-            resolved.directory().and_then(|directory| FileStat::of(directory).ok()).map(|s| s.id),
-        ];
-        let known = self.renew_known();
-        let mut places = self.places(&known).filter(|place| place.kind != Kind::Way);
-        places.any(|place| {
-            let is_repository = place.kind == Kind::DotGit;
-            let stat = self.stat(&place);
-            let id = stat.filter(|stat| !(is_repository && stat.kind == FileKind::Directory));
-            id.is_some_and(|stat| ids.contains(&Some(stat.id)))
-        }) || known.iter().any(|directory| {
-            // A repository whose path is not that of its root's `.git`.
-            let path = self.tops[directory.top].path.join(&directory.path);
-            let inside = resolved.path.strip_prefix(&path);
-            // A whole root is none of git's, whatever its `.git` says.
-            match directory.path.as_os_str().is_empty() {
-                true => inside.is_ok_and(git_places::is_place),
-                false => inside.is_ok_and(git_places::is_gits),
-            }
-        })
-    }
-}
-
-/// Whether a path, relative to a root, makes a bare repository of the root, or is what git runs in one.
-fn makes_bare(root: &Top, inside: &Path) -> bool {
-    let head = || rustix::fs::statat(&root.directory, HEAD, AtFlags::SYMLINK_NOFOLLOW);
-    inside == Path::new(HEAD) || (git_places::is_place(inside) && head().is_ok())
 }
 
 /// Whether a root's path still leads to it.
@@ -500,9 +457,13 @@ fn held<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 fn views(tops: &[Top]) -> Vec<git_places::Top<'_>> {
-    tops.iter()
-        .map(|top| git_places::Top { directory: top.directory.as_fd(), path: &top.path })
-        .collect()
+    tops.iter().map(Top::view).collect()
+}
+
+impl Top {
+    fn view(&self) -> git_places::Top<'_> {
+        git_places::Top { directory: self.directory.as_fd(), path: &self.path }
+    }
 }
 
 #[cfg(test)]
