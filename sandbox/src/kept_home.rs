@@ -58,7 +58,7 @@ pub(crate) struct KeptHome {
     /// Where it was made just now.
     new: Option<New>,
     lock: OwnedFd,
-    _first: Option<OwnedFd>,
+    first: Option<OwnedFd>,
 }
 
 /// A HOME that is removed again if nobody uses it: a jail may be built to read a file, or to be asked what
@@ -180,7 +180,7 @@ impl Homes {
             false => None,
         };
         let (at, used) = (at.join(HOME), Arc::default());
-        Ok(KeptHome { at, handle, sharing, used, new, lock, _first: first })
+        Ok(KeptHome { at, handle, sharing, used, new, lock, first })
     }
 
     fn note_as_new(&self, key: String, lock: &OwnedFd) -> rustix::io::Result<New> {
@@ -208,11 +208,24 @@ impl Drop for KeptHome {
     fn drop(&mut self) {
         match self.new.take() {
             Some(new) if !self.used.load(Ordering::Relaxed) => {
-                let _ = flock(&self.lock, FlockOperation::Unlock);
+                self.release();
                 // One that stays is as good.
                 let _ = new.homes.clear_if_unused(&new.key, new.taken);
             }
-            _ => touch(&self.lock),
+            _ => {
+                touch(&self.lock);
+                self.release();
+            }
+        }
+    }
+}
+
+impl KeptHome {
+    /// Gives up the locks. Closing their files is not enough: a process that another thread starts at this
+    /// moment has copies of them until it runs its program.
+    fn release(&self) {
+        for lock in [Some(&self.lock), self.first.as_ref()].into_iter().flatten() {
+            let _ = flock(lock, FlockOperation::Unlock);
         }
     }
 }

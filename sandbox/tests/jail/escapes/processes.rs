@@ -2,6 +2,7 @@
 //! a process outside, and a call that runs beside.
 
 use std::fs;
+use std::io::{Read, Write};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 
@@ -186,8 +187,13 @@ fn a_command_inherits_nothing(level: Level) {
 struct Outside(Child);
 
 impl Outside {
+    /// Waits for an answer: a program that was only just started is not mapped yet.
     fn start() -> Self {
-        Self(Command::new("cat").stdin(Stdio::piped()).stdout(Stdio::null()).spawn().unwrap())
+        let piped = Stdio::piped;
+        let mut cat = Command::new("cat").stdin(piped()).stdout(piped()).spawn().unwrap();
+        cat.stdin.as_mut().unwrap().write_all(b"?").unwrap();
+        cat.stdout.as_mut().unwrap().read_exact(&mut [0]).unwrap();
+        Self(cat)
     }
 }
 
