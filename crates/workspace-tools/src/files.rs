@@ -33,16 +33,12 @@ impl Files {
 }
 
 impl State for Files {
-    /// A denial with the level of the jail behind it, so that nobody has to ask which one it was.
+    /// A denial with the level of the jail in its details. A model reads the message and can do nothing
+    /// with the level.
     fn annotate(&self, error: ToolError) -> ToolError {
-        if error.category() != Category::PermissionDenied {
-            return error;
+        match error.category() {
+            Category::PermissionDenied => error.with_detail("jail", self.level.name()),
+            _ => error,
         }
-        let level = self.level;
-        let hint = match error.hint() {
-            Some(hint) => format!("{hint} (jail: {level})"),
-            None => format!("jail: {level}"),
-        };
-        error.with_detail("jail", level.name()).with_hint(hint)
     }
 }

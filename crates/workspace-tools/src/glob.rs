@@ -13,9 +13,9 @@ use workspace_fs::text::name;
 use workspace_fs::tree::{IgnoreRules, PathGlob, Selection};
 use workspace_fs::{Action, Fault, FileKind, PathArgument, ResolvedPath, Target};
 
-use crate::change;
 use crate::field::Details;
 use crate::{Context, Files};
+use crate::{change, wildcards};
 use find::{Page, Search, Sort};
 use pattern::{Kinds, Pattern};
 use tool_provider::view::View;
@@ -206,26 +206,9 @@ impl Tool<Files> for Glob {
     }
 
     fn run(&self, arguments: &Payload, context: &Context<'_>) -> Result<Payload, ToolError> {
-        let arguments = Arguments::of(arguments, context)?;
-        let started = match arguments.start(context)? {
-            Err(why) => Err(why),
-            Ok((resolved, text)) => {
-                Ok((resolved.start(&text, arguments.rules).classified()?, text))
-            }
-        };
-        let start = started.as_ref().map(|(start, text)| (start, text.as_str()));
-        let search = Search {
-            start: start.map_err(String::as_str),
-            selection: Selection::new(arguments.rules).with_glob(arguments.glob.clone()),
-            glob: &arguments.glob,
-            kinds: arguments.pattern.kinds,
-            page: arguments.page,
-            sort: arguments.sort,
-        };
-        let found = search.run(context)?;
-        let mut payload = Payload::new();
-        found.put(&mut payload, &arguments);
-        Ok(payload)
+        wildcards::search_or_literally(arguments, spec::PATTERN, outcome::is_empty, |arguments| {
+            find(arguments, context)
+        })
     }
 
     fn preview(&self, arguments: &Payload, context: &Context<'_>) -> Result<View, ToolError> {
@@ -243,6 +226,27 @@ impl Tool<Files> for Glob {
     fn render_result(&self, payload: &Payload) -> View {
         show::result(payload)
     }
+}
+
+fn find(arguments: &Payload, context: &Context<'_>) -> Result<Payload, ToolError> {
+    let arguments = Arguments::of(arguments, context)?;
+    let started = match arguments.start(context)? {
+        Err(why) => Err(why),
+        Ok((resolved, text)) => Ok((resolved.start(&text, arguments.rules).classified()?, text)),
+    };
+    let start = started.as_ref().map(|(start, text)| (start, text.as_str()));
+    let search = Search {
+        start: start.map_err(String::as_str),
+        selection: Selection::new(arguments.rules).with_glob(arguments.glob.clone()),
+        glob: &arguments.glob,
+        kinds: arguments.pattern.kinds,
+        page: arguments.page,
+        sort: arguments.sort,
+    };
+    let found = search.run(context)?;
+    let mut payload = Payload::new();
+    found.put(&mut payload, &arguments);
+    Ok(payload)
 }
 
 #[cfg(test)]

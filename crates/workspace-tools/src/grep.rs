@@ -21,8 +21,7 @@ use std::num::NonZero;
 
 use super::field::{Details, NOTICE};
 use super::prefix::Prefix;
-use crate::change;
-use crate::{Context, Files};
+use crate::{Context, Files, change, wildcards};
 use arguments::{Arguments, Around, DEFAULT_PER_FILE};
 use collect::{Hits, Lines, SearchLimits};
 use headings::Gaps;
@@ -55,73 +54,9 @@ impl Tool<Files> for Grep {
     }
 
     fn run(&self, arguments: &Payload, context: &Context<'_>) -> Result<Payload, ToolError> {
-        let arguments = Arguments::of(arguments, exists(context))?;
-        let pattern = arguments.wanted.compile(context)?;
-        let start = start(&arguments, context)?;
-        // One more than the page holds shows whether there is more.
-        let page = arguments.page;
-        let want = page.offset.saturating_add(page.limit).saturating_add(1);
-        let lines = if arguments.wanted.multiline { Lines::Many } else { Lines::One };
-        let most_per_file = arguments.most_per_file.unwrap_or(match start.kind() {
-            FileKind::Directory => DEFAULT_PER_FILE,
-            _ => usize::MAX,
-        });
-        let limits = SearchLimits { mode: arguments.mode, lines, skip: 0, want, most_per_file };
-        let secrets = context.secrets.clone();
-        let search = Search { pattern, around: arguments.around, limits, secrets };
-        let cancelled = || context.cancel.is_cancelled();
-        let until = StopCondition { cancelled: &cancelled, deadline: context.search_deadline() };
-        let mut again = |path: &[u8], skip: usize| {
-            let limits = SearchLimits { skip, ..limits };
-            let search = Search {
-                pattern: search.pattern.clone(),
-                secrets: search.secrets.clone(),
-                limits,
-                ..search
-            };
-            search_one(&start, path, &search, until)
-        };
-        let prefix = Prefix::of(arguments.path);
-        let gaps = match arguments.around == Around::default() {
-            true => Gaps::Silent,
-            false => Gaps::Marked,
-        };
-        let (mode, details) = (arguments.mode, arguments.details);
-        let layout = Layout { mode, details, gaps, page, most_per_file };
-        let mut pages = Pages::new(context, prefix, layout, &mut again);
-        let options = Options { want, threads: None };
-        let summary = tree::walk(&start, &arguments.selection, &search, options, until, &mut pages)
-            .map_err(|error| ToolError::from_io("start a search", arguments.path, error))?;
-        if context.cancel.is_cancelled() {
-            return Err(ToolError::cancelled("the search was cancelled"));
-        }
-        let listed = pages.finish();
-        let outcome = match (listed.full, summary.stop_reason) {
-            (Some(full), _) => SearchOutcome::Full(full),
-            (None, StopReason::Stopped) => SearchOutcome::Stopped(summary.open),
-            (None, StopReason::All | StopReason::Enough) if listed.is_cut => {
-                SearchOutcome::Stopped(None)
-            }
-            (None, StopReason::All | StopReason::Enough) => SearchOutcome::All,
-        };
-        let counts = match &outcome {
-            SearchOutcome::Full(full) => full.counts,
-            SearchOutcome::Stopped(_) | SearchOutcome::All => summary.counts,
-        };
-        if let (SearchOutcome::Stopped(_), true) = (&outcome, listed.count == 0) {
-            return Err(nothing_in_time(counts));
-        }
-        let start = start.kind();
-        let report = SearchReport {
-            listed: &listed,
-            arguments: &arguments,
-            outcome: &outcome,
-            counts,
-            named: &summary.named,
-            start,
-        };
-        let notice = report.notice();
-        Ok(result(listed, &arguments, &outcome, counts, notice))
+        wildcards::search_or_literally(arguments, spec::GLOB, report::is_empty, |arguments| {
+            search(arguments, context)
+        })
     }
 
     fn preview(&self, arguments: &Payload, context: &Context<'_>) -> Result<View, ToolError> {
@@ -140,6 +75,76 @@ impl Tool<Files> for Grep {
     fn render_result(&self, payload: &Payload) -> View {
         show::result(payload)
     }
+}
+
+fn search(arguments: &Payload, context: &Context<'_>) -> Result<Payload, ToolError> {
+    let arguments = Arguments::of(arguments, exists(context))?;
+    let pattern = arguments.wanted.compile(context)?;
+    let start = start(&arguments, context)?;
+    // One more than the page holds shows whether there is more.
+    let page = arguments.page;
+    let want = page.offset.saturating_add(page.limit).saturating_add(1);
+    let lines = if arguments.wanted.multiline { Lines::Many } else { Lines::One };
+    let most_per_file = arguments.most_per_file.unwrap_or(match start.kind() {
+        FileKind::Directory => DEFAULT_PER_FILE,
+        _ => usize::MAX,
+    });
+    let limits = SearchLimits { mode: arguments.mode, lines, skip: 0, want, most_per_file };
+    let secrets = context.secrets.clone();
+    let search = Search { pattern, around: arguments.around, limits, secrets };
+    let cancelled = || context.cancel.is_cancelled();
+    let until = StopCondition { cancelled: &cancelled, deadline: context.search_deadline() };
+    let mut again = |path: &[u8], skip: usize| {
+        let limits = SearchLimits { skip, ..limits };
+        let search = Search {
+            pattern: search.pattern.clone(),
+            secrets: search.secrets.clone(),
+            limits,
+            ..search
+        };
+        search_one(&start, path, &search, until)
+    };
+    let prefix = Prefix::of(arguments.path);
+    let gaps = match arguments.around == Around::default() {
+        true => Gaps::Silent,
+        false => Gaps::Marked,
+    };
+    let (mode, details) = (arguments.mode, arguments.details);
+    let layout = Layout { mode, details, gaps, page, most_per_file };
+    let mut pages = Pages::new(context, prefix, layout, &mut again);
+    let options = Options { want, threads: None };
+    let summary = tree::walk(&start, &arguments.selection, &search, options, until, &mut pages)
+        .map_err(|error| ToolError::from_io("start a search", arguments.path, error))?;
+    if context.cancel.is_cancelled() {
+        return Err(ToolError::cancelled("the search was cancelled"));
+    }
+    let listed = pages.finish();
+    let outcome = match (listed.full, summary.stop_reason) {
+        (Some(full), _) => SearchOutcome::Full(full),
+        (None, StopReason::Stopped) => SearchOutcome::Stopped(summary.open),
+        (None, StopReason::All | StopReason::Enough) if listed.is_cut => {
+            SearchOutcome::Stopped(None)
+        }
+        (None, StopReason::All | StopReason::Enough) => SearchOutcome::All,
+    };
+    let counts = match &outcome {
+        SearchOutcome::Full(full) => full.counts,
+        SearchOutcome::Stopped(_) | SearchOutcome::All => summary.counts,
+    };
+    if let (SearchOutcome::Stopped(_), true) = (&outcome, listed.count == 0) {
+        return Err(nothing_in_time(counts));
+    }
+    let start = start.kind();
+    let report = SearchReport {
+        listed: &listed,
+        arguments: &arguments,
+        outcome: &outcome,
+        counts,
+        named: &summary.named,
+        start,
+    };
+    let notice = report.notice();
+    Ok(result(listed, &arguments, &outcome, counts, notice))
 }
 
 /// How a search ended.

@@ -1,5 +1,9 @@
 //! Patterns beside names that hold what a pattern takes for wildcards, such as `app/[slug]/page.tsx`.
 
+use tool_provider::{Category, Payload, ToolError};
+
+use crate::field::{Field, NOTICE, Text};
+
 /// How much of a pattern's beginning, in bytes, are names as they stand: whole parts without wildcards,
 /// and parts in brackets or braces that `exists` finds as they are written, at least one. `exists` is
 /// asked for the pattern up to the end of such a part.
@@ -31,6 +35,48 @@ pub(crate) fn escaped(name: &str) -> String {
         pattern.push(c);
     }
     pattern
+}
+
+/// Runs a search, and once more with the brackets of its pattern as part of names where it finds nothing:
+/// `**/[slug]/*.tsx` is far more often meant so than as one of four characters.
+///
+/// # Errors
+/// Those of the search.
+pub(crate) fn search_or_literally(
+    arguments: &Payload,
+    pattern: Field<Text>,
+    is_empty: impl Fn(&Payload) -> bool,
+    search: impl Fn(&Payload) -> Result<Payload, ToolError>,
+) -> Result<Payload, ToolError> {
+    let found = search(arguments);
+    let literal = pattern.get(arguments).and_then(with_literal_brackets);
+    // `[user-id]` is no valid class.
+    let may_be_meant_so = match &found {
+        Ok(found) => is_empty(found),
+        Err(error) => error.category() == Category::InvalidArguments,
+    };
+    let (Some(literal), true) = (literal, may_be_meant_so) else { return found };
+    let mut again = arguments.clone();
+    pattern.put(&mut again, literal);
+    let mut literally = match search(&again) {
+        Ok(literally) if !is_empty(&literally) => literally,
+        Ok(_) | Err(_) => return found,
+    };
+    let taken = "[…] was taken literally: as one of those characters it matches nothing.";
+    let notice = match NOTICE.get(&literally) {
+        Some(notice) => format!("{taken} {notice}"),
+        None => taken.to_owned(),
+    };
+    NOTICE.put(&mut literally, notice);
+    Ok(literally)
+}
+
+/// A pattern in which brackets are part of names; none where it has none, or escapes some itself.
+fn with_literal_brackets(pattern: &str) -> Option<String> {
+    if !pattern.contains('[') || pattern.contains('\\') {
+        return None;
+    }
+    Some(pattern.replace('[', "\\[").replace(']', "\\]"))
 }
 
 /// The parts of a pattern between the separators; those within braces and brackets part nothing.
@@ -79,8 +125,6 @@ pub(crate) fn remedy(pattern: &str) -> Option<&'static str> {
         "~ is not expanded: write the path out."
     } else if pattern.contains(',') && !pattern.contains('{') && list(pattern).is_none() {
         "A comma parts patterns only where each has a * or ?; alternatives are {a,b}."
-    } else if pattern.contains('[') && !pattern.contains("\\[") {
-        "[…] stands for one of the characters in it: \\[ is the bracket itself."
     } else {
         return None;
     })
@@ -103,6 +147,14 @@ mod tests {
             assert_eq!(named(pattern), None, "{pattern}");
         }
         assert_eq!(escaped("[a] {b}?"), "\\[a\\] \\{b\\}\\?");
+    }
+
+    #[test]
+    fn brackets_are_taken_literally_where_the_pattern_escapes_nothing() {
+        assert_eq!(with_literal_brackets("**/[...rest]/*").as_deref(), Some("**/\\[...rest\\]/*"));
+        for pattern in ["**/*.rs", "\\[a\\]", "\\[a][b]"] {
+            assert_eq!(with_literal_brackets(pattern), None, "{pattern}");
+        }
     }
 
     #[test]

@@ -119,6 +119,12 @@ impl Outcome {
     }
 }
 
+/// Whether a result lists nothing, and nothing is left to be looked at.
+pub(super) fn is_empty(payload: &Payload) -> bool {
+    [spec::FOUND, spec::PATHS].iter().all(|list| list.get(payload).is_none_or(<[_]>::is_empty))
+        && spec::NEXT_OFFSET.get(payload).is_none()
+}
+
 fn joined(notices: &[String]) -> Option<String> {
     (!notices.is_empty()).then(|| notices.join(" "))
 }

@@ -264,13 +264,24 @@ fn names_that_look_like_patterns_and_lists_of_patterns_find_what_is_meant() {
             assert!(notice.contains("was taken literally"), "{notice}");
         }
     }
-    assert_eq!(found("app/[r-t]/*").0, json!(["app/s/page.ts"]));
+    for (pattern, expected) in [
+        ("**/[slug]/*.tsx", "app/[slug]/page.tsx"),
+        ("**/[...rest]/deep/*", "app/[...rest]/deep/a.ts"),
+        ("**/[slug]/*x", "app/[slug]/page.tsx"),
+        ("x [1].*", "x [1].txt"),
+    ] {
+        let (paths, notice) = found(pattern);
+        assert_eq!(paths, json!([expected]), "{pattern}");
+        assert!(notice.contains("was taken literally"), "{notice}");
+    }
+    assert_eq!(found("app/[r-t]/*"), (json!(["app/s/page.ts"]), String::new()));
+    assert_eq!(found("[xyz].ts"), (json!([]), "Nothing matches.".to_owned()));
+    assert_eq!(found("[1-3].txt").0, json!([]));
     let (paths, said) = found("**/*.ts, **/*.tsx");
     assert_eq!(paths.as_array().unwrap().len(), 3);
     assert_eq!(said, "");
     for (pattern, remedy) in [
         ("~/*", "Nothing matches: there is no directory ~. ~ is not expanded"),
-        ("page [2].tsx", "\\[ is the bracket itself"),
         ("agent/tools/*.go", "no directory agent/tools. Did you mean internal/agent/tools?"),
         ("a.ts,b.ts", "A comma parts patterns only where"),
     ] {

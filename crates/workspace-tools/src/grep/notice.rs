@@ -105,7 +105,8 @@ impl SearchReport<'_> {
         let nothing = match (self.counts.searched, self.arguments.is_filtered) {
             (0, true) => {
                 let why = "No match, and no file was searched: none fits glob and type.";
-                match self.arguments.glob.and_then(wildcards::remedy) {
+                let remedy = |glob| wildcards::remedy(glob).or_else(|| of_a_name(glob));
+                match self.arguments.glob.and_then(remedy) {
                     Some(remedy) => format!("{why} {remedy}"),
                     None => why.to_owned(),
                 }
@@ -157,6 +158,12 @@ impl SearchReport<'_> {
         let why = if count == 1 { why.to_owned() } else { why.replace("it cannot", "they cannot") };
         Some(format!("{} {why}.", list(&names)).replacen("  ", " ", 1))
     }
+}
+
+/// What to say of a glob without wildcards that fits no file.
+fn of_a_name(glob: &str) -> Option<&'static str> {
+    let is_name = !glob.contains(['*', '?', '[', '{', '!']);
+    is_name.then_some("Without a wildcard, glob names a file; a directory is given as path.")
 }
 
 fn joined(notices: &[String]) -> Option<String> {

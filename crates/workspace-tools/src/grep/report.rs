@@ -90,6 +90,13 @@ impl Listed {
     }
 }
 
+/// Whether a result lists nothing.
+pub(super) fn is_empty(payload: &Payload) -> bool {
+    let lists = [spec::MATCHES, spec::FILES, spec::COUNTS];
+    lists.iter().all(|list| list.get(payload).is_none_or(<[_]>::is_empty))
+        && [spec::HITS, spec::FILE_COUNTS].iter().all(|text| text.get(payload).is_none())
+}
+
 /// The field that holds the objects of a list.
 fn objects(mode: Mode) -> Field<List> {
     match mode {

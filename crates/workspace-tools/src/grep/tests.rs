@@ -310,7 +310,13 @@ fn globs_are_lists_and_names_where_they_are_meant_so() {
         assert_eq!(found["files"], json!([file]));
         assert!(found["notice"].as_str().unwrap().starts_with(&format!("{named} was taken lit")));
     }
-    for (glob, remedy) in [("~/*", "~ is not expanded"), ("page [2].*", "is the bracket itself")] {
+    for glob in ["**/[slug]/*.tsx", "x [1].*", "[user-id]/*,**/[slug]/*.tsx"] {
+        let found = files(glob);
+        assert_eq!(found["files"].as_array().unwrap().len(), 1, "{found}");
+        assert!(found["notice"].as_str().unwrap().starts_with("[…] was taken literally"));
+    }
+    assert_eq!(files("app/[r-t]/*"), json!({"files": ["app/s/page.ts"]}));
+    for (glob, remedy) in [("~/*", "~ is not expanded"), ("app", "a directory is given as path")] {
         let found = files(glob);
         assert!(found["notice"].as_str().unwrap().contains(remedy), "{found}");
     }
