@@ -64,6 +64,7 @@ pub use listener::ListenError;
 pub use services::Services;
 pub use signals::Signals;
 pub use tls::TlsError;
+pub use watch::ProcessWatch;
 
 /// The service name under which a host asks a plugin for its health.
 const HEALTH_NAME: &str = "plugin";
