@@ -19,6 +19,7 @@ mod dispatch;
 mod event;
 mod identity;
 mod masking;
+mod plain_text;
 mod provider;
 mod registry;
 mod render;

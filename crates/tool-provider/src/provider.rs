@@ -4,6 +4,8 @@ use std::path::Path;
 use std::sync::{Arc, PoisonError, RwLock};
 use std::time::Instant;
 
+use serde_json::Value;
+
 use crate::config::ConfigureError;
 use crate::registry::Registry;
 use crate::render::{self, Stored};
@@ -13,7 +15,7 @@ use crate::stream::EventStream;
 use crate::view::View;
 use crate::{
     Backend, Configuration, Identity, Payload, Secrets, State, ToolError, ToolSpec, Workers,
-    dispatch, masking, slips, validate,
+    dispatch, masking, plain_text, slips, validate,
 };
 
 /// One call of a tool, as a host asks for it.
@@ -167,6 +169,17 @@ impl<S: State> Provider<S> {
         }
     }
 
+    /// A result of the tool of this name as plain text, for a host that passes on no JSON: what is to
+    /// be read as it is, then a line `name: value` for each other field.
+    #[must_use]
+    pub fn plain_text(&self, tool: &str, result: &Payload) -> String {
+        let active = self.in_force();
+        match self.registry(active.as_deref()).tool(tool) {
+            Ok(tool) => plain_text::of(tool.spec(), tool.bare_fields(), result),
+            Err(_) => Value::Object(result.clone()).to_string(),
+        }
+    }
+
     /// Takes no more calls, cancels the running ones, and waits until they, the previews and a
     /// Configure have ended. What the configuration in force holds is torn down here.
     pub async fn shut_down(&self) {
@@ -180,8 +193,7 @@ impl<S: State> Provider<S> {
     ///
     /// # Errors
     /// Where there is no thread, or the provider is shutting down.
-    #[cfg(feature = "grpc")]
-    pub(crate) fn configure_beside(
+    pub fn configure_beside(
         self: Arc<Self>,
         block: Payload,
         answer: impl FnOnce(Result<(), ConfigureError>) + Send + 'static,

@@ -35,6 +35,12 @@ pub trait Tool<S = ()>: Send + Sync {
     /// Shows a result. Unknown fields are ignored and missing ones tolerated, so that a payload of
     /// an older version can be shown for ever.
     fn render_result(&self, payload: &Payload) -> View;
+
+    /// The fields of a result that are read as they are, without their name, where a model is given
+    /// plain text: lines of a file, what a command printed.
+    fn bare_fields(&self) -> &'static [&'static str] {
+        &[]
+    }
 }
 
 /// What a tool says of itself.

@@ -166,6 +166,10 @@ impl Tool<Files> for Bash {
     fn render_result(&self, payload: &Payload) -> View {
         show::result(payload)
     }
+
+    fn bare_fields(&self) -> &'static [&'static str] {
+        &[spec::OUTPUT.name]
+    }
 }
 
 fn too_late(late: TooLate) -> ToolError {

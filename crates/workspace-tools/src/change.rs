@@ -22,7 +22,7 @@ use workspace_fs::{
 use crate::Context;
 pub use show::EXPECTED_VERSION;
 pub(super) use show::{
-    Made, PREVIEW_LINES, failure, notice, render, rendered, result, view, view_hunks,
+    DIFF, Made, PREVIEW_LINES, failure, notice, render, rendered, result, view, view_hunks,
 };
 use tool_provider::{Category, Payload, ToolError};
 

@@ -296,6 +296,10 @@ impl Tool<Files> for EditFile {
     fn render_result(&self, payload: &Payload) -> View {
         change::render(payload, "Edited")
     }
+
+    fn bare_fields(&self) -> &'static [&'static str] {
+        &[change::DIFF.name]
+    }
 }
 
 /// What is said of edits that together change nothing.

@@ -226,6 +226,10 @@ impl Tool<Files> for Glob {
     fn render_result(&self, payload: &Payload) -> View {
         show::result(payload)
     }
+
+    fn bare_fields(&self) -> &'static [&'static str] {
+        &[spec::FOUND.name]
+    }
 }
 
 fn find(arguments: &Payload, context: &Context<'_>) -> Result<Payload, ToolError> {

@@ -75,6 +75,10 @@ impl Tool<Files> for Grep {
     fn render_result(&self, payload: &Payload) -> View {
         show::result(payload)
     }
+
+    fn bare_fields(&self) -> &'static [&'static str] {
+        &[spec::HITS.name, spec::FILES.name, spec::FILE_COUNTS.name]
+    }
 }
 
 fn search(arguments: &Payload, context: &Context<'_>) -> Result<Payload, ToolError> {

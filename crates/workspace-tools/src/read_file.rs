@@ -117,6 +117,10 @@ impl Tool<Files> for ReadFile {
     fn render_result(&self, payload: &Payload) -> View {
         show::result(payload)
     }
+
+    fn bare_fields(&self) -> &'static [&'static str] {
+        &[spec::TEXT.name]
+    }
 }
 
 /// A directory is a slip that a model makes: it means to list.

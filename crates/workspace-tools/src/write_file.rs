@@ -299,6 +299,10 @@ impl Tool<Files> for WriteFile {
         let created = spec::CREATED.get(payload) == Some(true);
         change::render(payload, if created { "Created" } else { "Wrote" })
     }
+
+    fn bare_fields(&self) -> &'static [&'static str] {
+        &[change::DIFF.name]
+    }
 }
 
 impl WriteFile {

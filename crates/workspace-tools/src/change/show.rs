@@ -35,7 +35,7 @@ const VERSION: Field<Text> = text(
 .required();
 const FIRST_CHANGED_LINE: Field<Whole> =
     whole("first_changed_line", 1, "The first line that is different now.");
-const DIFF: Field<Text> = text(
+pub(crate) const DIFF: Field<Text> = text(
     "diff",
     "What changed in a file that existed, as a unified diff with one line around each change; at most \
      40 lines of it.",
