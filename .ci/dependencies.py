@@ -51,8 +51,13 @@ def tree(targets: list[str]) -> tuple[list[dict], list[str]]:
     for target in targets:
         command = ["cargo", "metadata", "--locked", "--format-version", "1", "--filter-platform", target]
         metadata = json.loads(subprocess.run(command, check=True, stdout=subprocess.PIPE).stdout)
-        used = {node["id"] for node in metadata["resolve"]["nodes"]}
+        nodes = metadata["resolve"]["nodes"]
+        used = {node["id"] for node in nodes}
         packages |= {package["id"]: package for package in metadata["packages"] if package["id"] in used}
+        names = {package["id"]: package["name"] for package in metadata["packages"]}
+        for node in nodes:
+            for dependency in node["dependencies"]:
+                packages[dependency].setdefault("users", set()).add(names[node["id"]])
         ours = [package for package in metadata["packages"] if package["id"] in metadata["workspace_members"]]
         wildcards = [
             f"{package['name']} takes any version of {dependency['name']}"
@@ -150,9 +155,12 @@ def prefixes(version: str) -> list[str]:
 
 
 def bans(rules: dict, packages: list[dict], wildcards: list[str]) -> list[str]:
-    reasons = {entry["name"]: entry["reason"] for entry in rules["deny"]}
-    banned = [package["name"] for package in packages if package["name"] in reasons]
-    problems = [f"{name} is banned: {reasons[name]}" for name in banned]
+    problems, entries = [], {entry["name"]: entry for entry in rules["deny"]}
+    for package in packages:
+        entry = entries.get(package["name"])
+        # Without wrappers nobody may depend on it; with them, nobody else.
+        if entry and not ("wrappers" in entry and package.get("users", set()) <= set(entry["wrappers"])):
+            problems.append(f"{package['name']} is banned: {entry['reason']}")
     return problems + (wildcards if rules["wildcards"] == "deny" else [])
 
 

@@ -55,6 +55,11 @@ class Tree(unittest.TestCase):
         self.assertEqual(dependencies.bans(rules, packages, ["open"]), ["a is banned: no", "open"])
         self.assertEqual(dependencies.sources(rules, packages), ["a comes from git+https://g"])
 
+    def test_a_banned_crate_is_taken_from_its_wrappers_and_nobody_else(self) -> None:
+        rules = {"deny": [{"name": "a", "reason": "no", "wrappers": ["w"]}], "wildcards": "deny"}
+        for users, expected in [({"w"}, []), ({"w", "b"}, ["a is banned: no"])]:
+            self.assertEqual(dependencies.bans(rules, [package("a", "1.0.0") | {"users": users}], []), expected)
+
 
 class Advisories(unittest.TestCase):
     def test_requirements_mean_what_they_mean_to_cargo(self) -> None:
