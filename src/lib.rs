@@ -5,6 +5,7 @@
 //! This crate is the product: it puts the crates beneath it together.
 //!
 //! - [`plugin`]: the provider as a plugin of a host: handshake, logs, telemetry.
+//! - `mcp`: the provider as a server of the Model Context Protocol (feature `mcp`).
 //! - [`cli`]: the commands for a person. They launch the plugin and act as its host.
 //! - [`backend`]: what a configuration builds: roots, jail, tools.
 //! - [`config`]: the configuration's keys and what they mean.
@@ -20,6 +21,8 @@ compile_error!("provider-workspace runs on Linux only: its jail is made of Landl
 pub mod backend;
 pub mod cli;
 pub mod config;
+#[cfg(feature = "mcp")]
+pub mod mcp;
 pub mod plugin;
 
 mod homes;

@@ -82,6 +82,12 @@ pub(crate) enum Command {
         #[arg(value_name = "ARGUMENT", trailing_var_arg = true, allow_hyphen_values = true)]
         arguments: Vec<OsString>,
     },
+    /// Serve a client of the Model Context Protocol on standard input and output.
+    ///
+    /// The roots are those of --root and --read-only-root, else those that the client names, else the
+    /// working directory, unless that is / or holds the home directory.
+    #[cfg(feature = "mcp")]
+    Mcp(super::mcp::McpOptions),
     /// Serve as a plugin although no host launched this process. Ends at SIGTERM.
     Serve,
     /// Print a shell's completions, the tools and their flags among them.
@@ -107,6 +113,8 @@ impl Command {
             Command::Doctor(options) => options.json,
             Command::Home(options) => options.json,
             Command::Conform { arguments } => checker::prints_json(arguments),
+            #[cfg(feature = "mcp")]
+            Command::Mcp(_) => false,
             Command::Init(_)
             | Command::Serve
             | Command::Completions { .. }

@@ -121,6 +121,26 @@ pub(crate) enum CliError {
     /// The plugin could not serve.
     #[error(transparent)]
     Plugin(#[from] crate::plugin::PluginError),
+    /// A key of the configuration is written both by its flag and in the file.
+    #[cfg(feature = "mcp")]
+    #[error("{key} is given twice: by its flag and in the file of --config")]
+    KeyInFileToo {
+        /// The key.
+        key: String,
+    },
+    /// A file is no configuration.
+    #[cfg(feature = "mcp")]
+    #[error("{}: {problem}", path.display())]
+    ConfigFile {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong, and what would be right.
+        problem: String,
+    },
+    /// The server of the Model Context Protocol could not serve.
+    #[cfg(feature = "mcp")]
+    #[error(transparent)]
+    Mcp(#[from] crate::mcp::McpError),
     /// There is no state directory to keep anything in.
     #[error(transparent)]
     State(#[from] StateError),
@@ -232,6 +252,15 @@ impl CliError {
 
     /// Whether the command line itself is at fault.
     pub(crate) fn is_usage(&self) -> bool {
+        #[cfg(feature = "mcp")]
+        if matches!(
+            self,
+            CliError::KeyInFileToo { .. }
+                | CliError::ConfigFile { .. }
+                | CliError::Mcp(crate::mcp::McpError::Configuration(_))
+        ) {
+            return true;
+        }
         matches!(
             self,
             CliError::Json { .. }

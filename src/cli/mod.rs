@@ -1,4 +1,4 @@
-//! The commands for a person. All but `init`, `doctor`, `home`, `completions` and `man` launch
+//! The commands for a person. All but `init`, `doctor`, `home`, `mcp`, `completions` and `man` launch
 //! this very program as a plugin and ask it through the real handshake, so what a person sees is what a host
 //! gets.
 
@@ -7,6 +7,8 @@ mod apply;
 mod args;
 mod call;
 mod checker;
+#[cfg(feature = "mcp")]
+mod config_flags;
 mod doctor;
 mod error;
 pub mod exit;
@@ -17,6 +19,8 @@ mod home;
 mod host;
 mod init;
 mod json;
+#[cfg(feature = "mcp")]
+mod mcp;
 mod output;
 mod pages;
 mod paint;
@@ -62,6 +66,8 @@ fn dispatch(command: Command, color: ColorChoice, output: Output) -> Result<Exit
         Command::Doctor(options) => doctor::run(&options, output),
         Command::Home(options) => home::run(&options, output),
         Command::Conform { arguments } => Err(checker::exec(color, &arguments)),
+        #[cfg(feature = "mcp")]
+        Command::Mcp(options) => mcp::run(options),
         Command::Serve => host::serve(),
         Command::Completions { shell } => pages::completions(shell, output),
         Command::Man { directory } => pages::man(directory.as_deref(), output),

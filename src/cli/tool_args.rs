@@ -263,7 +263,7 @@ fn help(property: &Property, long: &str) -> String {
     help
 }
 
-fn value_name(kind: &Kind) -> &'static str {
+pub(super) fn value_name(kind: &Kind) -> &'static str {
     match kind {
         Kind::String([]) => "TEXT",
         Kind::String(_) => "WORD",
@@ -275,7 +275,7 @@ fn value_name(kind: &Kind) -> &'static str {
 }
 
 /// What turns a flag's text into the value that it means.
-fn parser(kind: &Kind) -> ValueParser {
+pub(super) fn parser(kind: &Kind) -> ValueParser {
     match kind {
         Kind::String(words) if !words.is_empty() => {
             PossibleValuesParser::new(*words).map(Value::String).into()

@@ -19,6 +19,7 @@ fn the_picture_of_the_crates_is_true() {
         "Cargo.toml",
         "crates/conform/Cargo.toml",
         "crates/goplugin/Cargo.toml",
+        "crates/mcp/Cargo.toml",
         "crates/otlp/Cargo.toml",
         "crates/tool-provider/Cargo.toml",
         "crates/workspace-fs/Cargo.toml",

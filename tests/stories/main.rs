@@ -40,6 +40,8 @@ mod init;
 mod invoke;
 mod kept_home;
 mod life;
+#[cfg(feature = "mcp")]
+mod mcp;
 mod previews;
 mod scenarios;
 mod search;
@@ -89,6 +91,8 @@ fn main() -> ExitCode {
         invoke::trials(),
         kept_home::trials(),
         life::trials(),
+        #[cfg(feature = "mcp")]
+        mcp::trials(),
         previews::trials(),
         scenarios::trials(),
         search::trials(),
