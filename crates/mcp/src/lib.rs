@@ -18,6 +18,7 @@ mod handler;
 mod lines;
 mod load;
 mod log;
+mod printed;
 mod progress;
 mod roots;
 mod server;

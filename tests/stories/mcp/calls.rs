@@ -72,7 +72,9 @@ fn an_unknown_tool_is_no_tools_failure() {
 
 fn what_a_command_prints_comes_as_progress_to_who_asked() {
     let mut client = Client::of_root();
-    let (id, _) = client.begin("echo ready; until [ -e go ]; do sleep 0.02; done; echo done");
+    let (id, _) = client.begin(
+        "echo ready; until [ -e go ]; do sleep 0.02; done; printf '\\033[1mdone\\033[0m\\n'",
+    );
     // The command still runs: it is told to end only now.
     client.write("root/go", "");
     let answer = client.answer(id);
