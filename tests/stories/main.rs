@@ -42,6 +42,7 @@ mod kept_home;
 mod life;
 #[cfg(feature = "mcp")]
 mod mcp;
+mod package_managers;
 mod previews;
 mod scenarios;
 mod search;
@@ -93,6 +94,7 @@ fn main() -> ExitCode {
         life::trials(),
         #[cfg(feature = "mcp")]
         mcp::trials(),
+        package_managers::trials(),
         previews::trials(),
         scenarios::trials(),
         search::trials(),

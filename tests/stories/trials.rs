@@ -5,7 +5,7 @@
 
 use std::future::Future;
 use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::process::{Command, Stdio};
 use std::sync::OnceLock;
 
 use libtest_mimic::{Completion, Failed};
@@ -31,6 +31,10 @@ macro_rules! trials {
 pub(crate) enum Need {
     /// A program of the search path.
     Program(&'static str),
+    /// A program of the search path that CI need not have either.
+    Rare(&'static str),
+    /// What a program of the search path gets from its registry, as a command line shows.
+    Registry(&'static str),
     /// A program that cargo puts beside the provider, or below it. Cargo builds it with all tests, but
     /// not with one test program alone.
     Built(&'static str),
@@ -132,7 +136,7 @@ pub(crate) fn in_ci() -> bool {
 }
 
 /// Whether this is the pass of CI in which namespaces are refused.
-fn namespaces_are_refused() -> bool {
+pub(crate) fn namespaces_are_refused() -> bool {
     std::env::var_os("SANDBOX_LEVEL").is_some_and(|level| level == "kernel")
 }
 
@@ -143,6 +147,10 @@ impl Need {
         let pass = |has: bool, lack: &str| (!has).then(|| Lack::Pass(lack.to_owned()));
         match self {
             Self::Program(name) => machine(is_installed(name), &format!("needs {name}")),
+            Self::Rare(name) => pass(is_installed(name), &format!("needs {name}")),
+            Self::Registry(probe) => {
+                machine(succeeds(probe), &format!("needs what `{probe}` gets"))
+            }
             Self::Built(path) => machine(
                 built(path).exists(),
                 &format!("needs {path}: cargo build --workspace --all-targets"),
@@ -174,6 +182,14 @@ pub(crate) fn built(path: &str) -> PathBuf {
 fn is_installed(program: &str) -> bool {
     let path = std::env::var_os("PATH").unwrap_or_default();
     std::env::split_paths(&path).any(|directory| directory.join(program).is_file())
+}
+
+/// Whether a command line does, in an empty directory.
+fn succeeds(line: &str) -> bool {
+    let directory = tempfile::tempdir().unwrap();
+    let mut command = Command::new("sh");
+    command.args(["-c", line]).current_dir(directory.path()).stdin(Stdio::null());
+    command.output().is_ok_and(|output| output.status.success())
 }
 
 fn tracing_is_granted() -> bool {

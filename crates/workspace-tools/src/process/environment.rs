@@ -24,7 +24,10 @@ const FALLBACKS: [(&str, &str); 2] =
 /// An editor that changes nothing lets `git commit --amend` and `git rebase -i` go on with what there
 /// is, and ends a `git commit` without a message at once. What git would do in the background it does
 /// before it ends: nothing outlives a call, and a collector that is killed leaves its lock behind.
-const UNATTENDED: [(&str, &str); 16] = [
+const UNATTENDED: [(&str, &str); 20] = [
+    ("COMPOSER_ALLOW_SUPERUSER", "1"),
+    ("COMPOSER_NO_INTERACTION", "1"),
+    ("COREPACK_ENABLE_DOWNLOAD_PROMPT", "0"),
     ("DEBIAN_FRONTEND", "noninteractive"),
     ("EDITOR", "true"),
     ("GIT_CONFIG_COUNT", "2"),
@@ -37,6 +40,7 @@ const UNATTENDED: [(&str, &str); 16] = [
     ("GIT_SEQUENCE_EDITOR", "true"),
     ("GIT_TERMINAL_PROMPT", "0"),
     ("PAGER", "cat"),
+    ("PIP_NO_INPUT", "1"),
     // What a command printed before its time was up would be lost with its buffer.
     ("PYTHONUNBUFFERED", "1"),
     ("TERM", "dumb"),
@@ -292,6 +296,7 @@ mod tests {
             lifetime: sandbox::Lifetime::Jail,
             sharing: sandbox::Sharing::First,
             shown: Vec::new(),
+            overlays: Vec::new(),
         };
         let private = Private { home: Some(home), ..directories() };
         let seen = seen(&environment, &private);

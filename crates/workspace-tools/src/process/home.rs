@@ -6,8 +6,11 @@ use std::path::{Path, PathBuf};
 
 use sandbox::{Home, Sharing};
 
+use super::package_managers;
+
 /// Where programs install others in a HOME.
-const PROGRAMS: [&str; 3] = [".local/bin", "go/bin", ".cargo/bin"];
+const PROGRAMS: [&str; 6] =
+    [".local/bin", "go/bin", ".cargo/bin", ".prefix/bin", ".prefix/pnpm", ".prefix/gems/bin"];
 
 /// Adds the variables of `home`; `tmp` is for what ends with the jail.
 pub(super) fn add(variables: &mut BTreeMap<OsString, OsString>, home: &Home, tmp: &Path) {
@@ -23,6 +26,8 @@ pub(super) fn add(variables: &mut BTreeMap<OsString, OsString>, home: &Home, tmp
     };
     variables.insert("GRADLE_USER_HOME".into(), gradle.join(".gradle").into());
     variables.extend(of_java(&home.path, tmp).into_iter().flatten());
+    let path = variables.get(&OsString::from("PATH")).cloned();
+    variables.extend(package_managers::variables(home, path.as_deref()));
 }
 
 /// The search path with the home's own programs last: an earlier command may have put them there, under the
@@ -67,6 +72,7 @@ mod tests {
             lifetime: Lifetime::Kept,
             sharing,
             shown: shown.iter().map(PathBuf::from).collect(),
+            overlays: Vec::new(),
         }
     }
 
@@ -83,7 +89,8 @@ mod tests {
     #[test]
     fn programs_that_a_command_may_have_made_come_last() {
         let seen = variables(&home("/h", &["/h/.cargo/bin"], Sharing::First));
-        assert_eq!(seen["PATH"], "/usr/bin:/h/.cargo/bin:/bin:/h/.local/bin:/h/go/bin");
+        let own = "/h/.local/bin:/h/go/bin:/h/.prefix/bin:/h/.prefix/pnpm:/h/.prefix/gems/bin";
+        assert_eq!(seen["PATH"], format!("/usr/bin:/h/.cargo/bin:/bin:{own}"));
         assert_eq!(seen["GRADLE_USER_HOME"], "/h/.gradle");
         assert_eq!(seen["GRADLE_OPTS"], "-Duser.home=/h -Djava.io.tmpdir=/p/tmp");
     }
@@ -91,7 +98,7 @@ mod tests {
     #[test]
     fn a_home_is_told_to_java_and_gradle_is_apart_from_other_jails() {
         let seen = variables(&home("/state/home", &[], Sharing::Later));
-        let own = "/state/home/.local/bin:/state/home/go/bin:/state/home/.cargo/bin";
+        let own = PROGRAMS.map(|programs| format!("/state/home/{programs}")).join(":");
         let path = format!("/h/.local/bin:/usr/bin:/h/.cargo/bin:/bin:{own}");
         assert_eq!((&seen["PATH"], seen["HOME"].as_str()), (&path, "/state/home"));
         assert_eq!(seen["GRADLE_USER_HOME"], "/p/tmp/.gradle");

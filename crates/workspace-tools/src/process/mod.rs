@@ -13,6 +13,7 @@ mod home;
 mod input;
 mod interrupt;
 mod output;
+mod package_managers;
 pub(crate) mod program;
 mod pump;
 mod run;

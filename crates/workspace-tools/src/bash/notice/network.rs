@@ -18,7 +18,7 @@ const REASONS: [&str; 11] = [
 ];
 
 /// How lines begin with which programs report the same, and what else is in them.
-const LINES: [(&str, &str); 33] = [
+const LINES: [(&str, &str); 34] = [
     ("curl: (6)", ""),
     ("curl: (7)", ""),
     ("curl: (28) Resolving timed out", ""),
@@ -52,6 +52,7 @@ const LINES: [(&str, &str); 33] = [
     ("Caused by: java.net.UnknownHostException: ", ""),
     ("Exception in thread ", "java.net.UnknownHostException: "),
     ("Caused by: [6] ", "resolve host"),
+    ("> Could not determine a usable local IP for this machine", ""),
 ];
 
 /// What is in a line wherever it stands, because a program of its own would hardly say it.

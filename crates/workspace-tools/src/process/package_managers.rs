@@ -1,0 +1,160 @@
+//! The variables by which package managers keep what they get, and install, where commands may write: the
+//! usual places may show what the operator has.
+
+use std::ffi::{OsStr, OsString};
+use std::path::{Path, PathBuf};
+
+use sandbox::{Home, Overlay, PREFIX};
+
+use super::outside;
+
+/// Where package managers put what they install for the user, each with a place that is usual for it and
+/// what is set where that one shows what the operator has, which commands may not change.
+const USUAL: [(&str, &[(&str, &str)]); 6] = [
+    (".cargo/bin", &[("CARGO_INSTALL_ROOT", "")]),
+    ("go/bin", &[("GOBIN", "bin")]),
+    (".local/bin", &[("UV_TOOL_BIN_DIR", "bin"), ("PIPX_BIN_DIR", "bin")]),
+    (".local/share/uv/tools", &[("UV_TOOL_DIR", "uv/tools")]),
+    (".local/share/pipx", &[("PIPX_HOME", "pipx")]),
+    (".local/pipx", &[("PIPX_HOME", "pipx")]),
+];
+
+/// The same for those that install beside themselves, where the system's packages are.
+const BESIDE_ITSELF: [(&str, &str); 3] =
+    [("GEM_HOME", "gems"), ("PNPM_HOME", "pnpm"), ("YARN_GLOBAL_FOLDER", "yarn")];
+
+/// What manages its own installations of Node, and refuses to work where npm is told a prefix.
+const NODE_MANAGER: &str = ".nvm";
+
+/// What lists the programs of its Pythons anew after each `pip install`, in a directory that commands may
+/// not write, and then says that the installation failed. Its scripts take this function instead.
+const PYTHON_MANAGER: &str = ".pyenv";
+const NO_NEW_LIST: (&str, &str) = ("BASH_FUNC_pyenv-rehash%%", "() { :; }");
+
+/// What is set in this home.
+pub(super) fn variables(home: &Home, search_path: Option<&OsStr>) -> Vec<(OsString, OsString)> {
+    let prefix = home.path.join(PREFIX);
+    let shows = |part: &str| {
+        let place = home.path.join(part);
+        home.shown.iter().any(|shown| shown.starts_with(&place) || place.starts_with(shown))
+    };
+    let mut variables = Vec::new();
+    let mut set = |name: &str, value: PathBuf| variables.push((name.into(), value.into()));
+    for (_, places) in USUAL.iter().filter(|(usual, _)| shows(usual)) {
+        places.iter().for_each(|(name, place)| set(name, joined(&prefix, place)));
+    }
+    for (name, place) in BESIDE_ITSELF {
+        set(name, joined(&prefix, place));
+    }
+    if !shows(NODE_MANAGER) {
+        set("npm_config_prefix", prefix.clone());
+        if let Some(settings) = search_path.and_then(settings_of_npm) {
+            set("npm_config_globalconfig", settings);
+        }
+    }
+    if shows(PYTHON_MANAGER) {
+        set(NO_NEW_LIST.0, NO_NEW_LIST.1.into());
+    }
+    if home.overlays.contains(&Overlay::Cargo) {
+        set("CARGO_INSTALL_ROOT", prefix);
+    }
+    for overlay in &home.overlays {
+        let name = match overlay {
+            Overlay::Cargo => "CARGO_HOME",
+            Overlay::Npm => "npm_config_cache",
+            Overlay::Rustup => "RUSTUP_HOME",
+            Overlay::Python => "PYTHONUSERBASE",
+        };
+        set(name, home.path.join(overlay.path()));
+    }
+    variables
+}
+
+/// The settings of the machine's npm, which it would look for below a prefix that it is told: beside the
+/// node that runs it, or where distributions keep them.
+fn settings_of_npm(search_path: &OsStr) -> Option<PathBuf> {
+    let is_there = |path: &PathBuf| outside::exists(path).unwrap_or(false);
+    let node = std::env::split_paths(search_path).map(|directory| directory.join("node"));
+    let node = node.filter(|node| node.is_absolute()).find_map(|node| outside::resolved(&node));
+    let beside = node.and_then(|node| Some(node.parent()?.parent()?.join("etc/npmrc")));
+    beside.into_iter().chain([PathBuf::from("/etc/npmrc")]).find(is_there)
+}
+
+/// A part of a directory, or all of it.
+fn joined(directory: &Path, part: &str) -> PathBuf {
+    if part.is_empty() { directory.to_owned() } else { directory.join(part) }
+}
+
+#[cfg(test)]
+mod tests {
+    use sandbox::{Lifetime, Sharing};
+
+    use super::*;
+
+    fn seen(shown: &[&str], overlays: &[Overlay]) -> Vec<String> {
+        let home = Home {
+            path: "/h".into(),
+            at: "/state/home".into(),
+            lifetime: Lifetime::Kept,
+            sharing: Sharing::First,
+            shown: shown.iter().map(PathBuf::from).collect(),
+            overlays: overlays.to_vec(),
+        };
+        let pair = |(name, value): (OsString, OsString)| {
+            format!("{}={}", name.to_str().unwrap(), value.to_str().unwrap())
+        };
+        let mut seen: Vec<String> = variables(&home, None).into_iter().map(pair).collect();
+        seen.sort();
+        seen
+    }
+
+    #[test]
+    fn a_usual_place_is_left_only_where_it_is_the_operators() {
+        let always = [
+            "GEM_HOME=/h/.prefix/gems",
+            "PNPM_HOME=/h/.prefix/pnpm",
+            "YARN_GLOBAL_FOLDER=/h/.prefix/yarn",
+            "npm_config_prefix=/h/.prefix",
+        ];
+        assert_eq!(seen(&["/h/.gitconfig"], &[]), always);
+        let own = seen(&["/h/go/bin", "/h/.local/bin"], &[Overlay::Python]);
+        for set in [
+            "GOBIN=/h/.prefix/bin",
+            "PIPX_BIN_DIR=/h/.prefix/bin",
+            "PYTHONUSERBASE=/h/.prefix",
+            "UV_TOOL_BIN_DIR=/h/.prefix/bin",
+        ] {
+            assert!(own.iter().any(|pair| pair == set), "{set}: {own:?}");
+        }
+        let cargo = seen(&["/h/.cargo/bin"], &[Overlay::Cargo, Overlay::Rustup]);
+        for set in [
+            "CARGO_HOME=/h/.prefix/cargo",
+            "CARGO_INSTALL_ROOT=/h/.prefix",
+            "RUSTUP_HOME=/h/.prefix/rustup",
+        ] {
+            assert!(cargo.iter().any(|pair| pair == set), "{set}: {cargo:?}");
+        }
+    }
+
+    #[test]
+    #[expect(clippy::disallowed_methods, reason = "prepares what lies outside every root")]
+    fn npm_keeps_the_settings_of_the_machine() {
+        let directory = tempfile::tempdir().unwrap();
+        for file in ["bin/node", "etc/npmrc"] {
+            let path = directory.path().join(file);
+            std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+            std::fs::write(path, "").unwrap();
+        }
+        let path = directory.path().join("bin").into_os_string();
+        let settings = directory.path().canonicalize().unwrap().join("etc/npmrc");
+        assert_eq!(settings_of_npm(&path), Some(settings));
+    }
+
+    #[test]
+    fn managers_of_versions_get_what_they_can_work_with() {
+        let nvm = seen(&["/h/.nvm"], &[]);
+        assert!(!nvm.iter().any(|pair| pair.starts_with("npm_")), "{nvm:?}");
+        let pyenv = seen(&["/h/.pyenv"], &[]);
+        assert!(pyenv.contains(&"BASH_FUNC_pyenv-rehash%%=() { :; }".to_owned()), "{pyenv:?}");
+    }
+}

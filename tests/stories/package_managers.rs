@@ -1,0 +1,320 @@
+//! Package managers work: offline with what the operator has, and with a network beside it. Each story runs
+//! the real program as the operator would first, and then in the jail, at each of its levels.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
+
+use serde_json::{Value, json};
+
+use crate::cli::text;
+use crate::harness::{PROGRAM, names};
+use crate::trials::{Need, Trial, namespaces_are_refused};
+
+pub(crate) fn trials() -> Vec<Trial> {
+    trials![
+        cargo needs [Need::Program("cargo"), Need::Registry("cargo info itoa")],
+        npm needs [Need::Program("npm"), Need::Registry("npm view is-number version")],
+        pnpm_and_yarn needs [
+            Need::Rare("pnpm"), Need::Rare("yarn"), Need::Registry("npm view is-number version")
+        ],
+        pip needs [Need::Program("pip"), Need::Registry("pip index versions colorama")],
+        uv needs [Need::Rare("uv"), Need::Registry("pip index versions colorama")],
+        poetry needs [Need::Rare("poetry"), Need::Registry("pip index versions colorama")],
+        go needs [Need::Program("go"), Need::Registry("go list -m golang.org/x/exp@latest")],
+        maven needs [Need::Program("mvn"), Need::Registry(MAVEN)],
+        gem needs [Need::Rare("gem")],
+        composer needs [Need::Rare("composer")],
+        gradle needs [Need::Rare("gradle")],
+    ]
+}
+
+/// Gets a plugin that needs no others.
+const MAVEN: &str =
+    "mvn -q -B -Dmaven.repo.local=. org.apache.maven.plugins:maven-clean-plugin:3.2.0:help";
+
+/// What tells these programs where their registries are and whom they trust, where a machine has it in its
+/// environment. An operator names it.
+const SETTINGS: [&str; 14] = [
+    "CARGO_HTTP_CAINFO",
+    "GOPROXY",
+    "GOSUMDB",
+    "HTTPS_PROXY",
+    "HTTP_PROXY",
+    "NODE_EXTRA_CA_CERTS",
+    "NO_PROXY",
+    "PIP_CERT",
+    "PIP_INDEX_URL",
+    "REQUESTS_CA_BUNDLE",
+    "SSL_CERT_FILE",
+    "UV_DEFAULT_INDEX",
+    "npm_config_cafile",
+    "npm_config_registry",
+];
+
+/// A home that the story's operator has, with the version managers of the machine.
+struct Operator {
+    directory: tempfile::TempDir,
+}
+
+/// A way to run the provider.
+#[derive(Clone, Copy, PartialEq, Debug)]
+enum Machine {
+    /// As it is.
+    Plain,
+    /// It grants no namespaces.
+    WithoutNamespaces,
+}
+
+impl Operator {
+    fn new() -> Self {
+        let operator = Self { directory: tempfile::tempdir().unwrap() };
+        fs::create_dir_all(operator.at("home")).unwrap();
+        fs::create_dir(operator.at("project")).unwrap();
+        let real = std::env::var_os("HOME").map(PathBuf::from).unwrap();
+        for manager in [".rustup", ".pyenv", ".nvm", ".cargo/config.toml"] {
+            if real.join(manager).exists() {
+                let link = operator.at("home").join(manager);
+                fs::create_dir_all(link.parent().unwrap()).unwrap();
+                std::os::unix::fs::symlink(real.join(manager), link).unwrap();
+            }
+        }
+        operator
+    }
+
+    fn at(&self, name: &str) -> PathBuf {
+        self.directory.path().canonicalize().unwrap().join(name)
+    }
+
+    fn write(&self, name: &str, content: &str) {
+        fs::create_dir_all(self.at(name).parent().unwrap()).unwrap();
+        fs::write(self.at(name), content).unwrap();
+    }
+
+    fn command(&self, program: &str, arguments: &[&str]) -> Command {
+        let mut command = Command::new(program);
+        command.args(arguments).current_dir(self.at("project")).stdin(Stdio::null());
+        command.env("HOME", self.at("home")).env("XDG_STATE_HOME", self.at("state"));
+        // Java does not ask the environment.
+        command.env("MAVEN_OPTS", format!("-Duser.home={}", self.at("home").display()));
+        for name in ["CARGO_HOME", "CARGO_TARGET_DIR", "RUSTUP_TOOLCHAIN", "XDG_CACHE_HOME"] {
+            command.env_remove(name);
+        }
+        command
+    }
+
+    /// What the operator runs in the project, outside the jail.
+    fn runs(&self, script: &str) {
+        let output = self.command("sh", &["-ec", script]).output().unwrap();
+        assert!(output.status.success(), "{script}: {}", all(&output));
+    }
+
+    /// What a command in a new project prints, which must be a success.
+    fn call(&self, machine: Machine, network: &str, script: &str) -> String {
+        let project = self.at(&format!("{network}-{machine:?}"));
+        if !project.exists() {
+            copy(&self.at("project"), &project);
+        }
+        let arguments = json!({"command": format!("set -e\n{script}")}).to_string();
+        let config = json!({"network": network, "env_passthrough": SETTINGS}).to_string();
+        let root = project.to_str().unwrap();
+        let call = ["call", "bash", &arguments, "--json", "--root", root, "--config", &config];
+        let output = match machine {
+            Machine::Plain => self.command(PROGRAM, &call),
+            Machine::WithoutNamespaces => {
+                let wrapper = ["--user", "--map-current-user", "--keep-caps", "sh", "-c", REFUSED];
+                self.command("unshare", &[&wrapper[..], &["sh", PROGRAM], &call].concat())
+            }
+        };
+        let output = { output }.current_dir(&project).output().unwrap();
+        assert!(output.status.success(), "{machine:?} {network}: {script}: {}", all(&output));
+        let events = text(&output.stdout);
+        let result: Value = serde_json::from_str(events.lines().last().unwrap()).unwrap();
+        result["payload"]["output"].as_str().unwrap_or_default().to_owned()
+    }
+}
+
+/// Allows no namespace in the one that it runs in, and runs a program there.
+const REFUSED: &str = "echo 0 >/proc/sys/user/max_user_namespaces &&
+    exec setpriv --bounding-set=-sys_admin --inh-caps=-all --ambient-caps=-all \"$@\"";
+
+/// How this machine can run the provider: at the level that it grants, and at the one below.
+fn machines() -> Vec<Machine> {
+    let namespaces = ["--user", "--map-current-user", "--keep-caps", "true"];
+    let are_granted = !namespaces_are_refused()
+        && Command::new("unshare").args(namespaces).status().is_ok_and(|status| status.success());
+    match are_granted {
+        true => vec![Machine::Plain, Machine::WithoutNamespaces],
+        false => vec![Machine::Plain],
+    }
+}
+
+fn all(output: &Output) -> String {
+    text(&output.stdout) + &text(&output.stderr)
+}
+
+fn copy(from: &Path, to: &Path) {
+    let copied = Command::new("cp").arg("-a").args([from, to]).status().unwrap();
+    assert!(copied.success());
+}
+
+fn cargo() {
+    let operator = Operator::new();
+    operator.runs("cargo init -q --name demo --vcs none && cargo add -q itoa && cargo fetch -q");
+    for machine in machines() {
+        operator.call(machine, "deny", "cargo build -q && cargo run -q");
+        // The operator's crates are used, and new ones come beside them.
+        let used = "cargo fetch -q --offline && find $CARGO_HOME/registry/cache/ -type l | wc -l";
+        assert_eq!(operator.call(machine, "allow", used).trim(), "1");
+        let more = "cargo add -q either && cargo fetch -q && cargo build -q --offline
+            cargo install -q --path . && demo";
+        assert_eq!(operator.call(machine, "allow", more), "Hello, world!\n");
+        let again = "cargo build -q --offline && demo";
+        assert_eq!(operator.call(machine, "allow", again), "Hello, world!\n");
+    }
+    let registry = operator.at("home/.cargo/registry/cache");
+    let crates = names(&registry.join(&names(&registry)[0]));
+    assert!(crates.len() == 1 && crates[0].starts_with("itoa-"), "{crates:?}");
+}
+
+fn npm() {
+    let operator = Operator::new();
+    operator.write("project/package.json", r#"{"name": "demo", "version": "1.0.0"}"#);
+    operator.runs("npm install --silent is-number@7 && rm -r node_modules");
+    for machine in machines() {
+        let offline = "npm ci --silent --offline && node -p 'require(\"is-number\")(7)'";
+        assert_eq!(operator.call(machine, "deny", offline), "true\n");
+        let more = "npm install --silent left-pad@1.3.0 && node -p 'require(\"left-pad\")(7, 2, 0)'
+            npm install --silent -g semver@7 && semver 1.2.3";
+        assert_eq!(operator.call(machine, "allow", more), "07\n1.2.3\n");
+    }
+}
+
+fn pnpm_and_yarn() {
+    let operator = Operator::new();
+    operator.write("project/package.json", r#"{"name": "demo", "version": "1.0.0"}"#);
+    for machine in machines() {
+        for add in ["pnpm add --silent", "yarn add --silent --no-lockfile"] {
+            let add =
+                format!("rm -rf node_modules && {add} is-number@7.0.0 >&2 && ls node_modules");
+            let found = operator.call(machine, "allow", &add);
+            assert!(found.contains("is-number"), "{found}");
+        }
+        let global = "pnpm add --silent -g semver@7 >&2 && semver 1.2.3";
+        assert!(operator.call(machine, "allow", global).ends_with("1.2.3\n"));
+    }
+}
+
+/// Distributions have their own Python's packages installed by themselves alone, unless told so.
+const PIP: &str = "export PIP_BREAK_SYSTEM_PACKAGES=1 PIP_DISABLE_PIP_VERSION_CHECK=1";
+
+fn pip() {
+    let operator = Operator::new();
+    operator.runs(&format!(
+        "{PIP}; mkdir wheels && pip wheel -q --no-deps -w wheels toolz==0.11.1
+         pip install -q --user --no-index --find-links wheels toolz
+         mkdir -p ~/.local/bin && touch ~/.local/bin/of-the-operator"
+    ));
+    for machine in machines() {
+        let offline = format!("{PIP}; python3 -c 'import toolz; print(toolz.__version__)'");
+        assert_eq!(operator.call(machine, "deny", &offline), "0.11.1\n");
+        let local = format!("{PIP}; pip install -q --no-index --find-links wheels -t t toolz");
+        operator.call(machine, "deny", &local);
+        let more = format!(
+            "{PIP}; pip install -q --user --no-warn-script-location pyjokes==0.6.0
+             python3 -c 'import toolz, pyjokes' && pyjoke >/dev/null
+             python3 -m venv --without-pip v && pip --python v/bin/python install -q colorama
+             v/bin/python -c 'import colorama; print(1)'"
+        );
+        assert!(operator.call(machine, "allow", &more).ends_with("1\n"));
+    }
+    assert_eq!(names(&operator.at("home/.local/bin")), ["of-the-operator"]);
+}
+
+fn uv() {
+    let operator = Operator::new();
+    operator.runs("mkdir -p ~/.local/bin ~/.local/share/uv/tools");
+    for machine in machines() {
+        let script = "uv venv -q v && uv pip install -q --python v/bin/python colorama
+            v/bin/python -c 'import colorama'
+            uv tool install -q pyjokes==0.6.0 && pyjoke >/dev/null && echo done";
+        assert!(operator.call(machine, "allow", script).ends_with("done\n"));
+    }
+}
+
+fn poetry() {
+    let operator = Operator::new();
+    operator.runs("poetry init -q -n --name demo");
+    for machine in machines() {
+        let script =
+            "poetry add -q colorama && poetry run python -c 'import colorama; print(\"done\")'";
+        assert!(operator.call(machine, "allow", script).ends_with("done\n"));
+    }
+}
+
+fn go() {
+    let operator = Operator::new();
+    operator.write("project/x.go", "package x\n\nimport _ \"golang.org/x/exp/constraints\"\n");
+    operator.runs("go mod init x && go mod tidy && mkdir -p ~/go/bin && touch ~/go/bin/of-mine");
+    for machine in machines() {
+        operator.call(machine, "deny", "go build ./... && go mod verify");
+        let more = "go mod download golang.org/x/sync@latest && go build ./...
+            touch \"$(go env GOBIN)/made\" && command -v made";
+        let more =
+            format!("mkdir -p \"$(go env GOBIN)\"; {more}").replace("command -v made", "true");
+        operator.call(machine, "allow", &more);
+    }
+    assert_eq!(names(&operator.at("home/go/bin")), ["of-mine"]);
+}
+
+fn maven() {
+    let operator = Operator::new();
+    let pom = "<project><modelVersion>4.0.0</modelVersion><groupId>g</groupId>\
+        <artifactId>a</artifactId><version>1</version><packaging>pom</packaging></project>";
+    operator.write("project/pom.xml", pom);
+    operator.runs("mvn -q -B clean");
+    for machine in machines() {
+        operator.call(machine, "deny", "mvn -q -B -o clean");
+        operator.call(machine, "allow", "mvn -q -B clean && test -d ~/.m2/repository");
+    }
+}
+
+fn gem() {
+    let operator = Operator::new();
+    let specification = "Gem::Specification.new { |s| s.name = 'demo'; s.version = '0.1'\n\
+        s.summary = s.name; s.authors = ['a']; s.files = ['bin/demo']\n\
+        s.bindir = 'bin'; s.executables = ['demo'] }\n";
+    operator.write("project/demo.gemspec", specification);
+    operator.write("project/bin/demo", "puts 'done'\n");
+    operator.runs("chmod +x bin/demo");
+    for machine in machines() {
+        let script =
+            "gem build -q demo.gemspec && gem install -q --local --no-document demo-0.1.gem";
+        let output = operator.call(machine, "deny", &format!("{script} && demo"));
+        assert!(output.ends_with("done\n"), "{output}");
+    }
+}
+
+fn composer() {
+    let operator = Operator::new();
+    operator.write("project/part/composer.json", r#"{"name": "demo/part", "version": "1.0.0"}"#);
+    let packages = json!({
+        "name": "demo/demo",
+        "repositories": [{"type": "path", "url": "part"}, {"packagist.org": false}],
+        "require": {"demo/part": "1.0.0"}
+    });
+    operator.write("project/composer.json", &packages.to_string());
+    for machine in machines() {
+        operator.call(machine, "deny", "composer install -q && test -d vendor/demo/part");
+    }
+}
+
+fn gradle() {
+    let operator = Operator::new();
+    operator.write("project/build.gradle", "task demo { doLast { println 'done' } }\n");
+    for machine in machines() {
+        // Where namespaces are refused, a jail without a network has no loopback either.
+        let script = "gradle --offline --no-daemon -q demo";
+        assert!(operator.call(machine, "allow", script).ends_with("done\n"));
+    }
+}
