@@ -18,6 +18,18 @@ pub(crate) fn limits() -> Vec<Grant> {
     files.filter_map(|path| Some((identity(&path).ok()?, path))).map(granted).collect()
 }
 
+/// How much memory there is, in bytes: the machine's, or the group's where that has less.
+pub(crate) fn memory() -> u64 {
+    let groups = fs::read_to_string("/proc/self/cgroup").unwrap_or_default();
+    let group = own(&groups).unwrap_or_default();
+    let most = group.ancestors().filter_map(|group| {
+        let text = fs::read_to_string(Path::new(MOUNT).join(group).join("memory.max")).ok()?;
+        text.trim().parse().ok()
+    });
+    let machine = rustix::system::sysinfo();
+    most.chain([machine.totalram as u64 * u64::from(machine.mem_unit)]).min().unwrap_or(u64::MAX)
+}
+
 fn granted((identity, path): ((u64, u64), PathBuf)) -> Grant {
     Grant { path, rights: Rights::Read, identity: Some(identity) }
 }

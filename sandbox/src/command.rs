@@ -7,6 +7,8 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
+use crate::changes::Changes;
+use crate::launcher::SpawnerError;
 use crate::program::Programs;
 use crate::{Limits, ProgramName, Waiting, wire};
 
@@ -42,12 +44,15 @@ pub struct Running {
     main: Option<OwnedFd>,
     limits: Limits,
     waiting: Option<Waiting>,
+    layers: Layered,
+    /// What is known before the layers have been looked at.
+    ended: Option<Report>,
     // Counted by the jail, which waits for its spawner only if no call runs.
     _alive: Arc<()>,
 }
 
 /// How a command ended, and what it used.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Report {
     /// How the command's own process ended.
@@ -67,6 +72,9 @@ pub struct Report {
     pub waiting: Option<Waiting>,
     /// The limit that ended the command. `None` where the kernel does not show it.
     pub limit: Option<LimitHit>,
+    /// What the command changed, where it had layers that took that. `None` elsewhere, and where the process
+    /// died that was to look.
+    pub changes: Option<Changes>,
 }
 
 /// How a process ended.
@@ -108,6 +116,12 @@ pub enum StartError {
     /// The spawner process has died. Only a new jail can start commands.
     #[error("the jail's spawner process is gone")]
     SpawnerGone(#[source] io::Error),
+    /// Nothing keeps what the command would do from staying.
+    #[error("this jail cannot discard what a command does")]
+    NotDiscarded,
+    /// The process that gives commands surroundings of their own did not start.
+    #[error("cannot prepare what the command is to have of its own")]
+    Surroundings(#[source] SpawnerError),
     /// Cannot send the command to the spawner.
     #[error("cannot hand the command to the jail's spawner")]
     HandOver(#[source] io::Error),
@@ -161,6 +175,13 @@ impl ProcessId {
 #[error("the call's supervisor died before it could report")]
 pub struct LostCall(#[source] pub io::Error);
 
+/// Whether a command's end is followed by what its layers show.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Layered {
+    No,
+    Yes,
+}
+
 impl Report {
     /// Programs that the command left running when its own process ended, a few of them.
     pub fn left_running(&self) -> impl Iterator<Item = ProgramName> {
@@ -174,9 +195,10 @@ impl Running {
         pid: ProcessId,
         main: Option<OwnedFd>,
         limits: Limits,
+        layers: Layered,
         alive: Arc<()>,
     ) -> Self {
-        Self { control, pid, main, limits, waiting: None, _alive: alive }
+        Self { control, pid, main, limits, waiting: None, layers, ended: None, _alive: alive }
     }
 
     /// A descriptor that becomes readable when the command's own process has ended. If that process
@@ -249,14 +271,31 @@ impl Running {
     /// # Errors
     /// [`LostCall`] when the supervisor died.
     pub fn try_wait(&mut self) -> Result<Option<Report>, LostCall> {
-        match wire::receive_report(&self.control, wire::Blocking::Refused) {
-            Ok(wire::Message::Exit(exit)) => Ok(Some(exit.into_report())),
+        self.next_report(wire::Blocking::Refused)
+    }
+
+    /// The report, if the next message completes it.
+    fn next_report(&mut self, blocking: wire::Blocking) -> Result<Option<Report>, LostCall> {
+        match wire::receive_report(&self.control, blocking) {
+            Ok(wire::Message::Exit(exit)) => {
+                let report = exit.into_report();
+                match self.layers {
+                    Layered::No => return Ok(Some(report)),
+                    Layered::Yes => self.ended = Some(report),
+                }
+                Ok(None)
+            }
+            Ok(wire::Message::Changes(changes)) => {
+                let ended = self.ended.take();
+                Ok(ended.map(|report| Report { changes: Some(changes), ..report }))
+            }
             Ok(wire::Message::Waiting(waiting)) => {
                 self.waiting = waiting;
                 Ok(None)
             }
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => Ok(None),
-            Err(error) => Err(LostCall(error)),
+            // Without those who were to look at the layers, the end is known all the same.
+            Err(error) => self.ended.take().map(Some).ok_or(LostCall(error)),
         }
     }
 
@@ -264,12 +303,10 @@ impl Running {
     ///
     /// # Errors
     /// [`LostCall`] when the supervisor died.
-    pub fn wait(self) -> Result<Report, LostCall> {
+    pub fn wait(mut self) -> Result<Report, LostCall> {
         loop {
-            match wire::receive_report(&self.control, wire::Blocking::Allowed) {
-                Ok(wire::Message::Exit(exit)) => return Ok(exit.into_report()),
-                Ok(wire::Message::Waiting(_)) => {}
-                Err(error) => return Err(LostCall(error)),
+            if let Some(report) = self.next_report(wire::Blocking::Allowed)? {
+                return Ok(report);
             }
         }
     }

@@ -15,6 +15,7 @@ use seccompiler::{
 
 use crate::policy::Network;
 
+mod metadata;
 mod modes;
 
 /// Which sockets a command may make.
@@ -51,6 +52,14 @@ pub(crate) enum User {
     Other,
 }
 
+/// Whether commands may change modes, owners, times and attributes of files.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Metadata {
+    Allowed,
+    /// Of no file, whatever names or descriptors lead to it.
+    Refused,
+}
+
 /// What the filters depend on.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct FilterContext {
@@ -58,6 +67,7 @@ pub(crate) struct FilterContext {
     pub(crate) processes: Processes,
     pub(crate) tracing: Tracing,
     pub(crate) user: User,
+    pub(crate) metadata: Metadata,
 }
 
 impl Sockets {
@@ -71,24 +81,49 @@ impl Sockets {
     }
 }
 
-/// Installs both filters on the calling thread and on everything it starts from now on.
-pub(crate) fn install(context: FilterContext) -> io::Result<()> {
-    let programs = compile(context).map_err(io::Error::other)?;
-    for program in &programs {
-        seccompiler::apply_filter(program).map_err(io::Error::other)?;
+/// Filters that are ready to be installed.
+pub(crate) struct Filters(Vec<BpfProgram>);
+
+impl Filters {
+    pub(crate) fn of(context: FilterContext) -> io::Result<Self> {
+        let filters =
+            [refused(context).and_then(|rules| program(rules, libc::EPERM)), absent(context)];
+        let filters: Result<_, _> = filters.into_iter().collect();
+        filters.map(Self).map_err(io::Error::other)
     }
-    Ok(())
+
+    /// The same in two parts. The first lets a process go on mounting, and the second, which is installed in
+    /// no time, does not.
+    pub(crate) fn in_two(context: FilterContext) -> io::Result<[Self; 2]> {
+        let compile = || -> Result<_, seccompiler::BackendError> {
+            let mut rules = refused(context)?;
+            let mounting = MOUNTING.iter().filter_map(|call| rules.remove_entry(call)).collect();
+            let first = vec![program(rules, libc::EPERM)?, absent(context)?];
+            Ok([Self(first), Self(vec![program(mounting, libc::EPERM)?])])
+        };
+        compile().map_err(io::Error::other)
+    }
+
+    /// Installs them on the calling thread and on everything it starts from now on.
+    pub(crate) fn install(&self) -> io::Result<()> {
+        for program in &self.0 {
+            seccompiler::apply_filter(program).map_err(io::Error::other)?;
+        }
+        Ok(())
+    }
 }
 
-fn compile(context: FilterContext) -> Result<[BpfProgram; 2], seccompiler::BackendError> {
-    let program = |rules, errno: i32| -> Result<BpfProgram, seccompiler::BackendError> {
-        let answer = SeccompAction::Errno(errno.unsigned_abs());
-        let arch = std::env::consts::ARCH.try_into()?;
-        SeccompFilter::new(rules, SeccompAction::Allow, answer, arch)?.try_into()
-    };
+/// A filter that answers with one errno.
+fn program(rules: Rules, errno: i32) -> Result<BpfProgram, seccompiler::BackendError> {
+    let answer = SeccompAction::Errno(errno.unsigned_abs());
+    let arch = std::env::consts::ARCH.try_into()?;
+    SeccompFilter::new(rules, SeccompAction::Allow, answer, arch)?.try_into()
+}
+
+fn absent(context: FilterContext) -> Result<BpfProgram, seccompiler::BackendError> {
     let of_user = ABSENT_FOR_ROOT.iter().filter(|_| context.user == User::Root);
     let absent = ABSENT.iter().chain(of_user).map(|call| (*call, Vec::new())).collect();
-    Ok([program(refused(context)?, libc::EPERM)?, without_x32(program(absent, libc::ENOSYS)?)])
+    program(absent, libc::ENOSYS).map(without_x32)
 }
 
 type Rules = BTreeMap<c_long, Vec<SeccompRule>>;
@@ -124,6 +159,9 @@ fn refused(context: FilterContext) -> Result<Rules, seccompiler::BackendError> {
     let leases = LEASES.into_iter().map(|request| all(vec![is(1, request)?]));
     rules.insert(libc::SYS_fcntl, leases.collect::<Result<_, _>>()?);
     modes::refuse_set_user_id(&mut rules)?;
+    if context.metadata == Metadata::Refused {
+        metadata::refuse_changes(&mut rules);
+    }
     // Landlock does not cover these. A pid or a "who" of zero means the caller itself. They are
     // needed at the full level too: the calls of one jail see each other and their supervisors.
     rules.insert(libc::SYS_prlimit64, vec![all(vec![is_not(0, 0)?])?]);
@@ -289,6 +327,17 @@ const ABSENT: [c_long; 4] = [
 /// The same for root's commands: a filter does not see the mode of a file that openat2 makes, and a
 /// program of root with the set-user-ID bit makes anybody root. Programs fall back to openat.
 const ABSENT_FOR_ROOT: [c_long; 1] = [libc::SYS_openat2];
+
+/// Those of [`REFUSED`] that a supervisor needs until its call's mounts have their places.
+const MOUNTING: [c_long; 7] = [
+    libc::SYS_umount2,
+    libc::SYS_move_mount,
+    libc::SYS_open_tree,
+    libc::SYS_fsopen,
+    libc::SYS_fsmount,
+    libc::SYS_fsconfig,
+    libc::SYS_mount_setattr,
+];
 
 /// Refused whatever their arguments.
 const REFUSED: [c_long; 46] = [

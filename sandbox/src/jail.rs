@@ -4,7 +4,6 @@ use std::collections::BTreeSet;
 use std::ffi::{OsStr, OsString};
 use std::io;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use crate::command::{Command, Running, StartError};
@@ -12,10 +11,10 @@ use crate::enforcement::{Enforcement, Level};
 use crate::explain::{self, Access, Explanation, Granted, Setting, Subject};
 use crate::grants::{Grants, PROC};
 use crate::kept_home::Means;
-use crate::launcher::{Spawner, SpawnerError};
+use crate::launcher::SpawnerError;
 use crate::own_sockets;
 use crate::plan::{Confinement, Plan, Ready};
-use crate::policy::{Commands, Limits, Mode, Namespaces, Network, Policy};
+use crate::policy::{Commands, Limits, Mode, Namespaces, Network, Policy, Surroundings};
 use crate::private::{Private, PrivateDirs, user_dir_path};
 use crate::report::{self, Facts, Isolation, User};
 use crate::rights::{DomainError, Grant, Rights, Tcp, domain};
@@ -39,6 +38,7 @@ pub struct Jail {
     // `None` once the jail is dropped, or where the policy wants no commands.
     spawner: Option<Spawners>,
     private: Private,
+    throw_away: Option<Private>,
     // `None` where the spawner owns them.
     _dirs: Option<PrivateDirs>,
     limits: Limits,
@@ -99,6 +99,7 @@ impl Jail {
             user: if root { User::Root } else { User::Ordinary },
         };
         let mut enforcement = report::enforcement(&facts);
+        let discards = enforcement.level >= Level::Kernel;
         enforcement.left_open.extend(skipped);
         let is_unmounted = started.spawner.as_ref().is_some_and(|spawner| !spawner.mounts());
         if is_unmounted && enforcement.level != Level::Off && !policy.protected.is_empty() {
@@ -108,6 +109,7 @@ impl Jail {
             enforcement,
             workers: Workers::new(policy.file_workers, confine)?,
             spawner: started.spawner,
+            throw_away: started.throw_away.filter(|_| discards),
             private: started.private,
             _dirs: started.dirs,
             limits: policy.limits,
@@ -175,10 +177,23 @@ impl Jail {
     /// # Errors
     /// [`StartError`] names the step that failed.
     pub fn start(&self, command: Command) -> Result<Running, StartError> {
+        self.start_in(Surroundings::Shared, command)
+    }
+
+    /// [`start`](Self::start), for a command that shares less with others. The first of each kind also
+    /// starts the process that keeps such surroundings ready, which takes some ten milliseconds.
+    ///
+    /// # Errors
+    /// [`StartError`] names the step that failed.
+    pub fn start_in(
+        &self,
+        surroundings: Surroundings,
+        command: Command,
+    ) -> Result<Running, StartError> {
         self.home.used.store(true, Ordering::Relaxed);
         let limits = command.limits.unwrap_or(self.limits);
         match &self.spawner {
-            Some(spawner) => spawner.call(command, limits),
+            Some(spawner) => spawner.call(surroundings, command, limits),
             None => Err(StartError::SpawnerGone(io::ErrorKind::NotConnected.into())),
         }
     }
@@ -189,6 +204,14 @@ impl Jail {
     #[must_use]
     pub fn protects(&self, path: &Path) -> bool {
         self.spawner.as_ref().is_some_and(|spawner| spawner.protects(path))
+    }
+
+    /// The private directories as [`Surroundings::ThrowAway`] commands name them, for their environment. `None`
+    /// where this jail cannot discard what a command does: where it does not enforce everything, and
+    /// without namespaces before Landlock ABI 6, since signals would reach other processes.
+    #[must_use]
+    pub fn throw_away(&self) -> Option<&Private> {
+        self.throw_away.as_ref()
     }
 
     /// Whether anything can be mounted: the jail has namespaces.
@@ -256,6 +279,8 @@ struct Started {
     // `None` where the policy wants no commands.
     spawner: Option<Spawners>,
     private: Private,
+    /// The private directories of commands whose effects are discarded.
+    throw_away: Option<Private>,
     // `None` where the spawner owns them.
     dirs: Option<PrivateDirs>,
     commands: Vec<Grant>,
@@ -273,6 +298,7 @@ fn start(policy: &Policy, grants: &Grants, confinement: Confinement) -> Result<S
         return Ok(Started {
             spawner: None,
             private,
+            throw_away: None,
             dirs: Some(dirs),
             commands: plan.grants,
             namespaces: Err("the policy wants no commands".to_owned()),
@@ -298,7 +324,8 @@ fn start(policy: &Policy, grants: &Grants, confinement: Confinement) -> Result<S
                 plan.masks.extend(hidden.masks);
                 plan.held.extend(hidden.held);
             }
-            match Spawners::start(program, &plan, dirs, &policy.protected) {
+            let throw_away = plans::in_layers(policy, grants, &plan);
+            match Spawners::start(program, &plan, throw_away, dirs, &policy.protected) {
                 Ok((spawner, ready)) => {
                     let started = isolated(spawner, ready, &plan, private);
                     return Ok(Started { home, ..started });
@@ -324,10 +351,14 @@ fn start(policy: &Policy, grants: &Grants, confinement: Confinement) -> Result<S
     }
     let (plan, private) = in_place(policy, grants, confinement, &dirs)?;
     home.top = home.top.filter(|_| private.home.is_some());
-    let (spawner, Ready { unfiltered, .. }) = Spawner::start(program, &plan, Arc::new(dirs))?;
+    let throw_away = plans::without_writing(&plan, &dirs, &private)?;
+    let (discarding, discarded) = throw_away.unzip();
+    let (spawner, Ready { unfiltered, .. }) =
+        Spawners::start(program, &plan, discarding, dirs, &[])?;
     Ok(Started {
-        spawner: Some(Spawners::single(spawner)),
+        spawner: Some(spawner),
         private,
+        throw_away: discarded,
         dirs: None,
         commands: plan.grants,
         namespaces: Err(refused),
@@ -351,6 +382,7 @@ fn isolated(spawner: Spawners, ready: Ready, plan: &Plan, private: Private) -> S
     let overlaid = |path: &PathBuf| plan.sources.iter().any(|(at, _)| at == path);
     let commands = plan.grants.iter().filter(|grant| !overlaid(&grant.path)).cloned().collect();
     Started {
+        throw_away: Some(private.clone()),
         spawner: Some(spawner),
         private,
         dirs: None,

@@ -16,9 +16,9 @@ use rustix::process::{
     DumpableBehavior, Resource, Rlimit, getrlimit, set_dumpable_behavior, setrlimit,
 };
 
-use crate::command::{Command, ProcessId, Running, StartError};
+use crate::command::{Command, Layered, ProcessId, Running, StartError};
 use crate::plan::{Plan, Ready, Setup};
-use crate::policy::Limits;
+use crate::policy::{Limits, Namespaces, Surroundings};
 use crate::private::PrivateDirs;
 use crate::spawner::ARGUMENT;
 use crate::sys;
@@ -52,6 +52,7 @@ pub(crate) struct Spawner {
     /// Disconnects when the process has been reaped and the private directories are let go.
     exited: Mutex<Receiver<()>>,
     calls: Arc<()>,
+    layers: Layered,
 }
 
 /// Why there is no spawner.
@@ -116,7 +117,8 @@ impl Spawner {
                 Err(SpawnerError::SetUp { step, errno })
             }
             Setup::Ready(ready) => {
-                Ok((Self { socket, exited: Mutex::new(exited), calls: Arc::new(()) }, ready))
+                let exited = Mutex::new(exited);
+                Ok((Self { socket, exited, calls: Arc::new(()), layers: layers_of(plan) }, ready))
             }
         }
     }
@@ -139,7 +141,7 @@ impl Spawner {
             Ok((StartReport::Running(inner), pidfd)) => {
                 let known = pidfd.as_ref().and_then(pid_of);
                 let pid = known.map_or(ProcessId::Jail(inner), ProcessId::Machine);
-                Ok(Running::new(control, pid, pidfd, limits, self.calls.clone()))
+                Ok(Running::new(control, pid, pidfd, limits, self.layers, self.calls.clone()))
             }
             Ok((StartReport::Failed(stage, errno), _)) => {
                 let source = io::Error::from_raw_os_error(errno);
@@ -151,12 +153,19 @@ impl Spawner {
 
     /// Lets the spawner end after its last call. Waits for it if no call runs.
     pub(crate) fn close(self) {
-        let Self { socket, exited, calls } = self;
+        let Self { socket, exited, calls, layers: _ } = self;
         drop(socket);
         if Arc::strong_count(&calls) == 1 {
             let exited = exited.into_inner().unwrap_or_else(PoisonError::into_inner);
             let _ = exited.recv_timeout(EXIT_LIMIT);
         }
+    }
+}
+
+fn layers_of(plan: &Plan) -> Layered {
+    match (plan.surroundings, plan.namespaces) {
+        (Surroundings::ThrowAway, Namespaces::Auto) => Layered::Yes,
+        _ => Layered::No,
     }
 }
 

@@ -1,7 +1,7 @@
 //! The spawner's namespaces: a new root that holds only what is granted, and a loopback, process
 //! ids and message queues of its own.
 
-use std::ffi::CStr;
+use std::ffi::{CStr, CString};
 use std::fs;
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
@@ -21,9 +21,10 @@ use rustix::process::{Signal, chdir, getgid, getuid, pivot_root};
 
 use crate::beneath::{self, InTheWay};
 use crate::grants::{DEVICES, PROC, SHARED_MEMORY, TERMINALS};
+use crate::layers::LAYERS;
 use crate::others::{self, Narrowed};
 use crate::plan::{Confinement, Plan};
-use crate::policy::Network;
+use crate::policy::{Network, Surroundings};
 use crate::rights::Rights;
 use crate::sys::{self, Depth, Fork};
 
@@ -93,6 +94,34 @@ fn own_user_namespace(flags: libc::c_int) -> Result<(), Failure> {
     write("/proc/self/uid_map", format!("{user} {user} 1"))?;
     write("/proc/self/gid_map", format!("{group} {group} 1"))
 }
+
+/// Moves a process of these namespaces into further ones of its own, as a command that shares less than
+/// others is to have them.
+pub(crate) fn part(surroundings: Surroundings) -> Result<(), Failure> {
+    let mut flags = CLONE_NEWNS | CLONE_NEWIPC;
+    let is_thrown_away = surroundings == Surroundings::ThrowAway;
+    if is_thrown_away {
+        flags |= CLONE_NEWNET;
+    }
+    sys::unshare(flags).map_err(failed("namespaces of its own"))?;
+    let mount = |kind: &str, path: &str, flags, options: &CStr| {
+        rustix::mount::mount(kind, path, kind, flags, options)
+            .map_err(|error| failed(&format!("a {kind} on {path}"))(error.into()))
+    };
+    mount("devpts", TERMINALS, OWN_TERMINALS.0, OWN_TERMINALS.1)?;
+    if is_thrown_away {
+        mount("tmpfs", SHARED_MEMORY, OWN_MEMORY.0, OWN_MEMORY.1)?;
+        sys::loopback_up().map_err(failed("the loopback interface"))?;
+    }
+    Ok(())
+}
+
+/// Terminals that nobody else has, and how they are mounted.
+const OWN_TERMINALS: (MountFlags, &CStr) =
+    (MountFlags::NOSUID.union(MountFlags::NOEXEC), c"newinstance,ptmxmode=0666,mode=0620");
+
+/// The same of shared memory.
+const OWN_MEMORY: (MountFlags, &CStr) = (MountFlags::NOSUID.union(MountFlags::NODEV), c"mode=1777");
 
 /// Builds the new root and makes it the root of this process.
 fn new_root(plan: &Plan) -> Result<Narrowed, Failure> {
@@ -266,11 +295,8 @@ impl<'a> Root<'a> {
                 self.bind_to(device, device, MOUNT_ATTR_NOSUID | MOUNT_ATTR_RDONLY)?;
             }
         }
-        let terminals = MountFlags::NOSUID | MountFlags::NOEXEC;
-        let options = c"newinstance,ptmxmode=0666,mode=0620";
-        self.mount("devpts", Path::new(TERMINALS), terminals, options)?;
-        let shared = MountFlags::NOSUID | MountFlags::NODEV;
-        self.mount("tmpfs", Path::new(SHARED_MEMORY), shared, c"mode=1777")?;
+        self.mount("devpts", Path::new(TERMINALS), OWN_TERMINALS.0, OWN_TERMINALS.1)?;
+        self.mount("tmpfs", Path::new(SHARED_MEMORY), OWN_MEMORY.0, OWN_MEMORY.1)?;
         let links = [
             ("/dev/ptmx", "pts/ptmx"),
             ("/dev/fd", "/proc/self/fd"),
@@ -280,6 +306,11 @@ impl<'a> Root<'a> {
         ];
         for (link, target) in links {
             self.link(Path::new(link), Path::new(target))?;
+        }
+        if self.plan.surroundings == Surroundings::ThrowAway {
+            let options = format!("mode=0700,size={}", self.plan.layer_bytes);
+            let options = CString::new(options).map_err(|error| failed("layers")(error.into()))?;
+            self.mount("tmpfs", Path::new(LAYERS), OWN_MEMORY.0, &options)?;
         }
         make_dirs(&self.staged(Path::new("/run")))
     }
@@ -410,7 +441,7 @@ fn mount_on_itself(place: &OwnedFd, depth: Depth) -> rustix::io::Result<()> {
 }
 
 /// Mounts of what is at a place, which have no place of their own yet.
-fn of_itself(place: &OwnedFd, depth: Depth) -> rustix::io::Result<OwnedFd> {
+pub(crate) fn of_itself(place: &OwnedFd, depth: Depth) -> rustix::io::Result<OwnedFd> {
     let flags = OpenTreeFlags::OPEN_TREE_CLONE
         | OpenTreeFlags::OPEN_TREE_CLOEXEC
         | OpenTreeFlags::AT_EMPTY_PATH;
@@ -419,7 +450,7 @@ fn of_itself(place: &OwnedFd, depth: Depth) -> rustix::io::Result<OwnedFd> {
 }
 
 /// Puts mounts that have no place yet over a file or a directory.
-fn attach(mounts: &OwnedFd, place: &OwnedFd) -> rustix::io::Result<()> {
+pub(crate) fn attach(mounts: &OwnedFd, place: &OwnedFd) -> rustix::io::Result<()> {
     let flags = MoveMountFlags::MOVE_MOUNT_F_EMPTY_PATH | MoveMountFlags::MOVE_MOUNT_T_EMPTY_PATH;
     move_mount(mounts, "", place, "", flags)
 }

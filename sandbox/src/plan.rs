@@ -4,7 +4,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use crate::others::Narrowed;
-use crate::policy::{Mode, Namespaces, Network};
+use crate::policy::{Mode, Namespaces, Network, Surroundings};
 use crate::rights::{Grant, Rights};
 use crate::wire::{Reader, Writer, malformed};
 
@@ -37,6 +37,14 @@ pub(crate) struct Plan {
     pub(crate) staging: PathBuf,
     /// The most processes and threads at once, where the kernel can limit them.
     pub(crate) processes: u64,
+    /// What each command has of its own.
+    pub(crate) surroundings: Surroundings,
+    /// The most bytes of all layers.
+    pub(crate) layer_bytes: u64,
+    /// Directories that commands may only read, in which nothing is to reach programs outside.
+    pub(crate) sealed: Vec<PathBuf>,
+    /// The directory in which commands get scratch directories of their own, without namespaces.
+    pub(crate) scratch: PathBuf,
 }
 
 /// How much the spawner enforces, besides namespaces.
@@ -89,6 +97,10 @@ impl Plan {
         }
         to.os(self.staging.as_os_str());
         to.u64(self.processes);
+        to.u64(self.surroundings as u64);
+        to.u64(self.layer_bytes);
+        to.list(&self.sealed, |to, path| to.os(path.as_os_str()));
+        to.os(self.scratch.as_os_str());
         to.0
     }
 
@@ -127,6 +139,10 @@ impl Plan {
             masks: from.list(Reader::path)?,
             staging: from.path()?,
             processes: from.u64()?,
+            surroundings: surroundings(from.u64()?)?,
+            layer_bytes: from.u64()?,
+            sealed: from.list(Reader::path)?,
+            scratch: from.path()?,
         })
     }
 }
@@ -141,6 +157,11 @@ fn rights(number: u64) -> io::Result<Rights> {
         Rights::ReadWrite,
     ];
     all.into_iter().find(|rights| *rights as u64 == number).ok_or_else(malformed)
+}
+
+fn surroundings(number: u64) -> io::Result<Surroundings> {
+    let all = [Surroundings::Shared, Surroundings::OwnTerminals, Surroundings::ThrowAway];
+    all.into_iter().find(|known| *known as u64 == number).ok_or_else(malformed)
 }
 
 /// The spawner's answer to a plan.

@@ -44,6 +44,9 @@ pub struct Policy {
     pub network: Network,
     /// Resource limits of each command.
     pub limits: Limits,
+    /// How many bytes the layers of all [`Surroundings::ThrowAway`] commands may hold together, in memory.
+    /// `None` means [`LAYER_BYTES`]. It is never more than half of the memory there is.
+    pub layer_bytes: Option<u64>,
     /// How many file jobs may run at once.
     pub file_workers: usize,
     /// Whether to try namespaces.
@@ -65,6 +68,9 @@ pub struct Policy {
     /// executable.
     pub spawner_program: Option<PathBuf>,
 }
+
+/// [`Policy::layer_bytes`] where a policy names none: 2 GiB.
+pub const LAYER_BYTES: u64 = 2 << 30;
 
 /// What to do where the Linux kernel cannot enforce everything.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -90,6 +96,20 @@ pub enum Network {
     /// Internet sockets work as without a jail. Unix sockets outside the roots stay closed: the
     /// daemons behind them would act for a command with rights that the command lacks.
     Allow,
+}
+
+/// What a command has around it that other calls do not share.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Surroundings {
+    /// Its processes and, in namespaces, System V IPC. All else is the jail's.
+    #[default]
+    Shared,
+    /// Those, and in namespaces its own terminals and mounts. Without namespaces a jail has no terminals.
+    OwnTerminals,
+    /// Nothing that it does stays. In namespaces it gets layers over all that it may write, which are
+    /// discarded with it, a loopback, terminals and shared memory of its own. Without them it may write
+    /// in a directory of its own only, which is removed after it, and change the metadata of no file.
+    ThrowAway,
 }
 
 /// Whether a jail can start commands.

@@ -173,6 +173,14 @@ impl PrivateDirs {
         self.at.join("spool")
     }
 
+    /// Makes the directory in which commands get scratch directories of their own.
+    pub(crate) fn make_scratch(&self) -> Result<PathBuf, PrivateError> {
+        let path = self.at.join("scratch");
+        make_in(&self.handle, "scratch")
+            .map_err(|source| PrivateError { path: path.clone(), source: source.into() })?;
+        Ok(path)
+    }
+
     /// The empty directory to mount a new root on.
     pub(crate) fn staging(&self) -> PathBuf {
         self.at.join("root")

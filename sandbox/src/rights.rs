@@ -147,6 +147,17 @@ fn ruleset(access: BitFlags<AccessFs>) -> Result<Ruleset, RulesetError> {
     if later.is_empty() { Ok(rules) } else { rules.handle_access(later) }
 }
 
+/// Adds rights of commands beneath paths, whatever lies there.
+pub(crate) fn extend(
+    mut domain: RulesetCreated,
+    grants: impl Iterator<Item = Grant>,
+) -> Result<RulesetCreated, DomainError> {
+    for grant in grants {
+        domain = add(domain, Subject::Command, grant.rights, open(&grant)?)?;
+    }
+    Ok(domain)
+}
+
 fn add(
     domain: RulesetCreated,
     subject: Subject,

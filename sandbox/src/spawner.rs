@@ -5,7 +5,6 @@ use std::ffi::OsStr;
 use std::io;
 use std::ops::ControlFlow;
 use std::os::fd::{AsFd, OwnedFd};
-use std::path::Path;
 use std::process::ExitCode;
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -13,24 +12,20 @@ use rustix::fs::{Mode, OFlags};
 use rustix::io::Errno;
 use rustix::pipe::{PipeFlags, pipe_with};
 use rustix::process::{
-    DumpableBehavior, Pid, PidfdFlags, Signal, geteuid, getpid, pidfd_open, set_child_subreaper,
-    set_dumpable_behavior, set_parent_process_death_signal, setsid,
+    Pid, PidfdFlags, Signal, getpid, pidfd_open, set_child_subreaper,
+    set_parent_process_death_signal, setsid,
 };
-use rustix::thread::{
-    CapabilitySet, CapabilitySets, capabilities, clear_ambient_capability_set,
-    remove_capability_from_bounding_set, set_capabilities, set_no_new_privs,
-};
+use rustix::thread::set_no_new_privs;
 
 use crate::command::Stage;
+use crate::confine::{Confined, Kept, confine, drop_capabilities};
 use crate::descendants::kill_orphans;
-use crate::explain::Subject;
-use crate::filter::{self, FilterContext, Processes, Sockets, Tracing, User};
-use crate::grants::{DEVICES, PROC, SHARED_MEMORY, TERMINALS};
+use crate::filter::Processes;
 use crate::namespaces::{self, Failure, Side, failed};
-use crate::others::{self, Narrowed};
+use crate::others::Narrowed;
 use crate::plan::{Confinement, Plan, Ready, Setup};
-use crate::policy::{Mode as PolicyMode, Namespaces, Network};
-use crate::rights::{Grant, Rights, Tcp, call_domain, domain};
+use crate::policy::{Namespaces, Surroundings};
+use crate::spares::{self, Kit};
 use crate::supervisor::{Call, CallIsolation, prepare, supervise};
 use crate::sys::{self, Fork, Wait};
 use crate::wire::{self, Blocking, StartReport};
@@ -67,9 +62,14 @@ fn serve(socket: OwnedFd) -> io::Result<()> {
             drop(socket);
             wait_outside()
         }
-        Ok(Role::Serving { setup, domain, isolation }) => {
+        Ok(Role::Serving { setup, calls }) => {
             wire::send(&socket, &setup.encode(), &[])?;
-            answer_calls(socket, domain.as_ref(), isolation)
+            match calls {
+                Calls::Alike { domain, isolation } => {
+                    answer_calls(socket, domain.as_ref(), isolation)
+                }
+                Calls::Apart(kit) => spares::answer_calls(socket, &kit),
+            }
         }
         Err(Failure { step, source }) => {
             let errno = source.raw_os_error();
@@ -99,9 +99,16 @@ enum Role {
     Waiting,
     Serving {
         setup: Setup,
-        domain: Option<OwnedFd>,
-        isolation: CallIsolation,
+        calls: Calls,
     },
+}
+
+/// How calls are served.
+enum Calls {
+    /// Under the domain of this process.
+    Alike { domain: Option<OwnedFd>, isolation: CallIsolation },
+    /// By processes that confine themselves.
+    Apart(Box<Kit>),
 }
 
 fn set_up(plan: &Plan) -> Result<Role, Failure> {
@@ -118,144 +125,18 @@ fn set_up(plan: &Plan) -> Result<Role, Failure> {
     // The processes that a dead supervisor leaves behind become children of this one, which kills
     // them.
     set_child_subreaper(Some(getpid())).map_err(|e| failed("a subreaper")(e.into()))?;
+    if plan.surroundings != Surroundings::Shared {
+        let setup = Setup::Ready(Ready { pid_limit, narrowed, unfiltered: None });
+        let kit = Kit::of(plan, processes, narrowed)?;
+        return Ok(Role::Serving { setup, calls: Calls::Apart(Box::new(kit)) });
+    }
     let Confined { call, unfiltered } = confine(plan, processes, narrowed)?;
     let setup = Setup::Ready(Ready { pid_limit, narrowed, unfiltered });
     let isolation = match (processes, plan.confinement) {
         (Processes::Shared, _) | (_, Confinement::None) => CallIsolation::Domain,
         (Processes::Own, _) => CallIsolation::DomainAndIpc,
     };
-    Ok(Role::Serving { setup, domain: call, isolation })
-}
-
-#[derive(Default)]
-struct Confined {
-    /// The rules of the domain that isolates one call from others.
-    call: Option<OwnedFd>,
-    /// Why system calls are not filtered, where the plan's mode allows that.
-    unfiltered: Option<String>,
-}
-
-/// Takes every right that is not granted from this process, and so from all commands.
-fn confine(plan: &Plan, processes: Processes, narrowed: Narrowed) -> Result<Confined, Failure> {
-    let mut confined = Confined::default();
-    if plan.confinement == Confinement::None {
-        return Ok(confined);
-    }
-    let step = |step: &'static str| move |error: Errno| failed(step)(error.into());
-    set_dumpable_behavior(DumpableBehavior::NotDumpable).map_err(step("being undumpable"))?;
-    set_no_new_privs(true).map_err(step("no_new_privs"))?;
-    let mut tracing = Tracing::Refused;
-    if plan.confinement == Confinement::Whole {
-        confined.call = landlock(plan, processes, narrowed)
-            .map_err(|error| failed("Landlock")(chain(&error)))?;
-        tracing = Tracing::Allowed;
-    }
-    drop_capabilities(Kept::of(processes)).map_err(failed("dropping capabilities"))?;
-    let sockets = Sockets::of(plan.network, processes);
-    let user = if geteuid().is_root() { User::Root } else { User::Other };
-    match filter::install(FilterContext { sockets, processes, tracing, user }) {
-        Err(error) if plan.mode == PolicyMode::BestEffort => {
-            confined.unfiltered = Some(error.to_string());
-        }
-        installed => installed.map_err(failed("seccomp"))?,
-    }
-    Ok(confined)
-}
-
-fn landlock(
-    plan: &Plan,
-    processes: Processes,
-    narrowed: Narrowed,
-) -> Result<Option<OwnedFd>, crate::rights::DomainError> {
-    let call = call_domain()?;
-    let mut grants = plan.grants.clone();
-    let mut entries = Vec::new();
-    if narrowed == Narrowed::ByEntry {
-        for grant in grants.iter_mut().filter(|grant| grant.rights == Rights::AsOthers) {
-            entries.extend(others::entries(&grant.path).shown);
-            grant.rights = Rights::List;
-        }
-    }
-    let own = |path: &'static str, rights| Grant { path: path.into(), rights, identity: None };
-    grants.push(own(PROC, Rights::Read));
-    grants.extend(DEVICES.map(|path| own(path, Rights::Device)));
-    grants.push(own(SHARED_MEMORY, Rights::ReadWrite));
-    if processes == Processes::Own {
-        // Without namespaces this directory holds the terminals of the user's other programs.
-        grants.push(own(TERMINALS, Rights::Device));
-        // The new root holds only what is granted, so commands may see its names.
-        grants.push(own("/", Rights::List));
-    }
-    // A machine may lack a path that the jail adds. Paths that the policy names must exist.
-    grants.retain(|grant| grant.identity.is_some() || Path::new(&grant.path).exists());
-    let own_network = processes == Processes::Own;
-    let tcp =
-        if plan.network == Network::Deny && !own_network { Tcp::Handled } else { Tcp::Untouched };
-    domain(Subject::Command, &grants, &entries, tcp)?.restrict_self()?;
-    Ok(call)
-}
-
-/// An error and its causes in one line, because it travels as text.
-fn chain(error: &dyn std::error::Error) -> io::Error {
-    let mut text = error.to_string();
-    let mut cause = error.source();
-    while let Some(next) = cause {
-        text = format!("{text}: {next}");
-        cause = next.source();
-    }
-    io::Error::other(text)
-}
-
-/// Which capabilities a process of the jail keeps.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Kept {
-    /// Those of commands.
-    ForFiles,
-    /// Those, and the one by which a supervisor makes the IPC namespace of its call. It is not in the
-    /// bounding set, so no program regains it.
-    ForNamespaces,
-}
-
-impl Kept {
-    fn of(processes: Processes) -> Self {
-        match processes {
-            Processes::Own => Kept::ForNamespaces,
-            Processes::Shared => Kept::ForFiles,
-        }
-    }
-}
-
-/// Root keeps the capabilities that it needs for the files that it is granted; others keep none.
-/// This also reduces the bounding set: a program that runs as root regains what that holds.
-pub(crate) fn drop_capabilities(kept: Kept) -> io::Result<()> {
-    let keep = if geteuid().is_root() {
-        CapabilitySet::CHOWN
-            | CapabilitySet::DAC_OVERRIDE
-            | CapabilitySet::FOWNER
-            | CapabilitySet::FSETID
-            | CapabilitySet::KILL
-    } else {
-        CapabilitySet::empty()
-    };
-    // A process without the right to do this has nothing to drop, and no_new_privs keeps it so.
-    let _ = clear_ambient_capability_set();
-    for number in 0..u64::BITS {
-        let capability = CapabilitySet::from_bits_retain(1 << number);
-        if !keep.contains(capability) && remove_capability_from_bounding_set(capability).is_err() {
-            break;
-        }
-    }
-    let keep = match kept {
-        Kept::ForFiles => keep,
-        Kept::ForNamespaces => keep | CapabilitySet::SYS_ADMIN,
-    };
-    let has = capabilities(None)?;
-    let left = CapabilitySets {
-        effective: has.effective & keep,
-        permitted: has.permitted & keep,
-        inheritable: CapabilitySet::empty(),
-    };
-    Ok(set_capabilities(None, left)?)
+    Ok(Role::Serving { setup, calls: Calls::Alike { domain: call, isolation } })
 }
 
 /// Waits until the first process of the namespaces, this one's child, has ended.
@@ -266,7 +147,7 @@ fn wait_outside() -> io::Result<()> {
 }
 
 /// A supervisor's pid and pidfd.
-type Supervisor = (libc::pid_t, OwnedFd);
+pub(crate) type Supervisor = (libc::pid_t, OwnedFd);
 
 /// How long to wait before forking again after a failed fork.
 const RETRY: Timespec = Timespec { tv_sec: 0, tv_nsec: 20_000_000 };
@@ -341,13 +222,14 @@ fn wait_for_call(socket: &OwnedFd, take: &OwnedFd, isolation: CallIsolation) -> 
         if let Ok([control, stdin, stdout, stderr]) = <[OwnedFd; 4]>::try_from(fds) {
             rustix::io::write(take, &[0]).ok()?;
             let _ = set_parent_process_death_signal(None);
-            return Some(Call { control, stdio: [stdin, stdout, stderr], message, ready });
+            let stdio = [stdin, stdout, stderr];
+            return Some(Call { control, stdio, message, ready, scratch: None });
         }
     }
 }
 
 /// Refuses the next call, after a fork failed. Breaks when the jail is gone.
-fn refuse(socket: &OwnedFd, error: &io::Error) -> ControlFlow<()> {
+pub(crate) fn refuse(socket: &OwnedFd, error: &io::Error) -> ControlFlow<()> {
     if poll(&mut [PollFd::new(socket, PollFlags::IN)], Some(&RETRY)) != Ok(1) {
         return ControlFlow::Continue(());
     }
@@ -363,7 +245,7 @@ fn refuse(socket: &OwnedFd, error: &io::Error) -> ControlFlow<()> {
 
 /// Reaps the supervisors that have ended. The processes of one that failed or was killed have
 /// become children of this process, which kills them.
-fn reap_supervisors(supervisors: &mut Vec<Supervisor>, spare: Option<&Supervisor>) {
+pub(crate) fn reap_supervisors(supervisors: &mut Vec<Supervisor>, spare: Option<&Supervisor>) {
     let mut orphans = false;
     supervisors.retain(|(pid, _)| match sys::exit_status_of(*pid) {
         None => true,
@@ -378,6 +260,6 @@ fn reap_supervisors(supervisors: &mut Vec<Supervisor>, spare: Option<&Supervisor
     }
 }
 
-fn pidfd_of(pid: libc::pid_t) -> rustix::io::Result<OwnedFd> {
+pub(crate) fn pidfd_of(pid: libc::pid_t) -> rustix::io::Result<OwnedFd> {
     pidfd_open(Pid::from_raw(pid).ok_or(Errno::SRCH)?, PidfdFlags::empty())
 }

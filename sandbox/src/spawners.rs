@@ -1,10 +1,13 @@
-//! The spawner of a jail, and the next one when mounts of its namespaces no longer stand.
+//! The spawners of a jail: the one of most commands, the next one when mounts of its namespaces no longer
+//! stand, and those of commands that share less, which start with the first such command.
 //!
 //! A spawner is under Landlock and mounts nothing any more, so new mounts need a new one, with the same
 //! private directories. Calls of the earlier one go on. It ends after the last of them.
 
 use std::collections::BTreeMap;
+use std::io;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{SyncSender, sync_channel};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread;
@@ -13,7 +16,7 @@ use std::time::Duration;
 use crate::command::{Command, Running, StartError};
 use crate::launcher::{Spawner, SpawnerError};
 use crate::plan::{Plan, Ready};
-use crate::policy::Limits;
+use crate::policy::{Limits, Namespaces, Surroundings};
 use crate::private::PrivateDirs;
 use crate::protected::{self, Mounted};
 
@@ -26,8 +29,9 @@ pub(crate) struct Spawners {
     current: Mutex<Arc<Spawner>>,
     /// What is mounted read-only.
     mounted: Mutex<BTreeMap<PathBuf, Mounted>>,
-    /// `None` where nothing is mounted.
-    starter: Option<Starter>,
+    starter: Starter,
+    /// Those of commands with surroundings of their own.
+    others: Mutex<BTreeMap<Surroundings, Arc<Spawner>>>,
 }
 
 /// What it takes to start the next spawner.
@@ -36,10 +40,14 @@ struct Starter {
     program: PathBuf,
     /// Without what is protected.
     plan: Plan,
+    /// The plan for commands whose effects are discarded. `None` where the jail cannot promise that.
+    throw_away: Option<Plan>,
     dirs: Arc<PrivateDirs>,
-    /// To the thread that starts it: those of file jobs may not execute anything. `None` once a start
-    /// has failed.
+    /// To the thread that starts it: those of file jobs may not execute anything. `None` where there is
+    /// none.
     requests: Mutex<Option<SyncSender<Request>>>,
+    /// Whether new mounts could not be had.
+    has_failed: AtomicBool,
 }
 
 struct Request {
@@ -50,15 +58,11 @@ struct Request {
 }
 
 impl Spawners {
-    /// One spawner, without namespaces.
-    pub(crate) fn single(spawner: Spawner) -> Self {
-        Self { current: Mutex::new(Arc::new(spawner)), mounted: Mutex::default(), starter: None }
-    }
-
-    /// Starts a spawner in namespaces, with read-only mounts of `paths`.
+    /// Starts the first spawner: in namespaces with read-only mounts of `paths`.
     pub(crate) fn start(
         program: &Path,
         plan: &Plan,
+        throw_away: Option<Plan>,
         dirs: PrivateDirs,
         paths: &[PathBuf],
     ) -> Result<(Self, Ready), SpawnerError> {
@@ -68,24 +72,66 @@ impl Spawners {
         mounted.retain(|_, mounted| mounted.stands());
         // Without the thread the mounts stay as they are.
         let requests = Mutex::new(starter_thread());
-        let starter = Starter { program: program.to_owned(), plan: plan.clone(), dirs, requests };
+        let (program, plan) = (program.to_owned(), plan.clone());
+        let starter = Starter {
+            program,
+            plan,
+            throw_away,
+            dirs,
+            requests,
+            has_failed: AtomicBool::new(false),
+        };
         let spawners = Self {
             current: Mutex::new(Arc::new(spawner)),
             mounted: Mutex::new(mounted),
-            starter: Some(starter),
+            starter,
+            others: Mutex::default(),
         };
         Ok((spawners, ready))
     }
 
     /// Starts a command and returns when its program runs.
-    pub(crate) fn call(&self, command: Command, limits: Limits) -> Result<Running, StartError> {
-        let spawner = held(&self.current).clone();
-        spawner.call(command, limits)
+    pub(crate) fn call(
+        &self,
+        surroundings: Surroundings,
+        command: Command,
+        limits: Limits,
+    ) -> Result<Running, StartError> {
+        let spawner = self.spawner(surroundings)?;
+        let called = spawner.call(command, limits);
+        if let Err(StartError::SpawnerGone(_)) = &called {
+            // The next command starts another one, but for the one that all others share.
+            held(&self.others).retain(|_, other| !Arc::ptr_eq(other, &spawner));
+        }
+        called
+    }
+
+    fn spawner(&self, surroundings: Surroundings) -> Result<Arc<Spawner>, StartError> {
+        let plan = match surroundings {
+            Surroundings::OwnTerminals if self.mounts() => {
+                let paths: Vec<PathBuf> = held(&self.mounted).keys().cloned().collect();
+                Plan { surroundings, ..with(&self.starter.plan, &paths) }
+            }
+            // Without namespaces nothing is mounted, and no command has a terminal.
+            Surroundings::Shared | Surroundings::OwnTerminals => {
+                return Ok(held(&self.current).clone());
+            }
+            Surroundings::ThrowAway => {
+                self.starter.throw_away.clone().ok_or(StartError::NotDiscarded)?
+            }
+        };
+        let mut others = held(&self.others);
+        if let Some(spawner) = others.get(&surroundings) {
+            return Ok(spawner.clone());
+        }
+        let spawner = Arc::new(self.starter.request(plan).map_err(StartError::Surroundings)?);
+        others.insert(surroundings, spawner.clone());
+        Ok(spawner)
     }
 
     /// Whether there are namespaces to mount anything in.
     pub(crate) fn mounts(&self) -> bool {
-        self.starter.is_some()
+        self.starter.plan.namespaces == Namespaces::Auto
     }
 
     /// Whether a read-only mount of what is at `path` now stands for the next command.
@@ -96,13 +142,16 @@ impl Spawners {
     /// Has the next commands find `paths` mounted read-only, and nothing else. False where that cannot
     /// be had: then everything is as it was.
     pub(crate) fn protect(&self, paths: &[PathBuf]) -> bool {
-        let Some(starter) = &self.starter else { return false };
+        if !self.mounts() {
+            return false;
+        }
         let mut mounted = Mounted::at(paths);
-        let Some(spawner) = starter.start(paths) else { return false };
+        let Some(spawner) = self.starter.start(paths) else { return false };
         mounted.retain(|_, mounted| mounted.stands());
         let earlier = std::mem::replace(&mut *held(&self.current), Arc::new(spawner));
         *held(&self.mounted) = mounted;
-        drop(earlier);
+        let other = held(&self.others).remove(&Surroundings::OwnTerminals);
+        drop((earlier, other));
         true
     }
 
@@ -111,7 +160,8 @@ impl Spawners {
         // The spawner's end removes the directories, if nobody else has them.
         drop(self.starter);
         let spawner = self.current.into_inner().unwrap_or_else(PoisonError::into_inner);
-        if let Some(spawner) = Arc::into_inner(spawner) {
+        let others = self.others.into_inner().unwrap_or_else(PoisonError::into_inner);
+        for spawner in others.into_values().chain([spawner]).filter_map(Arc::into_inner) {
             spawner.close();
         }
     }
@@ -119,22 +169,30 @@ impl Spawners {
 
 impl Starter {
     fn start(&self, paths: &[PathBuf]) -> Option<Spawner> {
-        let mut requests = held(&self.requests);
+        if self.has_failed.load(Ordering::Relaxed) {
+            return None;
+        }
+        let started = self.request(with(&self.plan, paths)).ok();
+        // What the machine refuses once is not asked for before each call.
+        self.has_failed.store(started.is_none(), Ordering::Relaxed);
+        started
+    }
+
+    fn request(&self, plan: Plan) -> Result<Spawner, SpawnerError> {
+        let requests = held(&self.requests).clone();
         let (answer, answered) = sync_channel(1);
-        let request = Request {
-            program: self.program.clone(),
-            plan: with(&self.plan, paths),
-            dirs: self.dirs.clone(),
-            answer,
-        };
-        requests.as_ref()?.send(request).ok()?;
+        let (program, dirs) = (self.program.clone(), self.dirs.clone());
+        let named = program.display().to_string();
+        let request = Request { program, plan, dirs, answer };
+        let gone =
+            |kind: io::ErrorKind| SpawnerError::Start { program: named, source: kind.into() };
+        let sent = requests.is_some_and(|requests| requests.send(request).is_ok());
+        if !sent {
+            return Err(gone(io::ErrorKind::NotConnected));
+        }
         match answered.recv_timeout(LONGEST_START) {
-            Ok(Ok((spawner, _))) => Some(spawner),
-            // What the machine refuses once is not asked for before each call.
-            Ok(Err(_)) | Err(_) => {
-                *requests = None;
-                None
-            }
+            Ok(started) => started.map(|(spawner, _)| spawner),
+            Err(_) => Err(gone(io::ErrorKind::TimedOut)),
         }
     }
 }

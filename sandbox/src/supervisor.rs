@@ -1,8 +1,11 @@
 //! The supervisor process of one call: it starts the command, passes signals on, and leaves no
 //! process of the call alive when it reports.
 
+use std::ffi::CString;
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -11,9 +14,9 @@ use rustix::io::Errno;
 use rustix::process::{Resource, Signal, getpid, getrlimit, set_child_subreaper, setsid};
 
 use crate::command::Stage;
+use crate::confine::{Kept, drop_capabilities};
 use crate::descendants::{LeftBehind, kill_descendants, signal_others, terminate_descendants};
 use crate::policy::Limits;
-use crate::spawner::{Kept, drop_capabilities};
 use crate::sys::{self, Launch, Reaped, Wait};
 use crate::waiting::{Waiting, find_waiting};
 use crate::wire::{ExitReport, Order, Request, StartReport, receive_order, send_waiting};
@@ -45,7 +48,13 @@ pub(crate) struct Call {
     pub(crate) message: Vec<u8>,
     /// The result of [`prepare`].
     pub(crate) ready: io::Result<()>,
+    /// The directory that stands for [`CALL_SCRATCH`] in variables of the environment.
+    pub(crate) scratch: Option<PathBuf>,
 }
+
+/// Stands in values of a command's variables for the scratch directory of its own call, whose path is not
+/// known before the call has one.
+pub(crate) const CALL_SCRATCH: &str = "/.scratch-of-the-call";
 
 /// What isolates the calls of a jail from each other.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -73,8 +82,8 @@ pub(crate) fn prepare(isolation: CallIsolation) -> io::Result<()> {
 
 /// Serves the call until its end. `domain` isolates it from other calls.
 pub(crate) fn supervise(call: Call, domain: Option<BorrowedFd<'_>>) {
-    let Call { control, stdio, message, ready } = call;
-    match start(ready, &stdio, &message, domain) {
+    let Call { control, stdio, message, ready, scratch } = call;
+    match start(ready, &stdio, &message, domain, scratch.as_deref()) {
         Ok((pid, pidfd)) => {
             // With our copies open, the readers of the command's output would never see its end.
             drop(stdio);
@@ -113,11 +122,15 @@ fn start(
     stdio: &[OwnedFd; 3],
     message: &[u8],
     domain: Option<BorrowedFd<'_>>,
+    scratch: Option<&Path>,
 ) -> Result<(libc::pid_t, OwnedFd), (Stage, i32)> {
     let failed =
         |error: io::Error| (Stage::Supervisor, error.raw_os_error().unwrap_or(libc::EINVAL));
     ready.map_err(failed)?;
-    let request = Request::decode(message).map_err(failed)?;
+    let mut request = Request::decode(message).map_err(failed)?;
+    if let Some(scratch) = scratch {
+        name_scratch(&mut request, scratch).map_err(failed)?;
+    }
     let mut nulls = [None, None, None];
     for (null, fd) in nulls.iter_mut().zip(stdio) {
         *null = own_null(fd).map_err(|errno| (Stage::Stdio, errno.raw_os_error()))?;
@@ -134,6 +147,24 @@ fn start(
         limits: &limits,
         domain,
     })
+}
+
+/// Puts the path of the call's own scratch directory where a variable names it.
+fn name_scratch(request: &mut Request, scratch: &Path) -> io::Result<()> {
+    let (stand_in, path) = (CALL_SCRATCH.as_bytes(), scratch.as_os_str().as_bytes());
+    for variable in &mut request.env {
+        let mut text = variable.as_bytes().to_vec();
+        let finds = |text: &[u8]| text.windows(stand_in.len()).position(|part| part == stand_in);
+        let mut is_named = false;
+        while let Some(at) = finds(&text) {
+            text.splice(at..at + stand_in.len(), path.iter().copied());
+            is_named = true;
+        }
+        if is_named {
+            *variable = CString::new(text)?;
+        }
+    }
+    Ok(())
 }
 
 /// This jail's /dev/null in place of the provider's: by that descriptor a command could change the mode

@@ -18,6 +18,7 @@ use rustix::net::{
     SendAncillaryMessage, SendFlags, SocketFlags, SocketType, recvmsg, sendmsg, socketpair,
 };
 
+use crate::changes::Changes;
 use crate::command::{ExitStatus, LimitHit, Report, Stage};
 use crate::policy::Limits;
 use crate::program::{ProgramName, Programs};
@@ -65,11 +66,13 @@ pub(crate) struct ExitReport {
 }
 
 /// What a supervisor sends while its command runs, and at its end.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Message {
     /// The answer to [`Order::Look`].
     Waiting(Option<Waiting>),
     Exit(ExitReport),
+    /// What was found in layers, from their keeper, after the exit.
+    Changes(Changes),
 }
 
 /// A supervisor's first message: whether the command runs.
@@ -231,12 +234,16 @@ pub(crate) fn receive_order(control: impl AsFd) -> io::Result<Order> {
 /// Stands where a report has a wait status, of 32 bits.
 const WAITING: u64 = u64::MAX;
 
+/// The same of changes.
+const CHANGES: u64 = u64::MAX - 1;
+
 /// Receives a supervisor's report.
 pub(crate) fn receive_report(control: impl AsFd, blocking: Blocking) -> io::Result<Message> {
     let (message, _) = receive_reply(control, blocking)?;
     let mut from = Reader(&message);
     let wait_status = match from.u64()? {
         WAITING => return Ok(Message::Waiting(from.waiting()?)),
+        CHANGES => return Ok(Message::Changes(Changes::decode(&mut from)?)),
         status => status as u32 as i32,
     };
     Ok(Message::Exit(ExitReport {
@@ -255,6 +262,14 @@ pub(crate) fn send_waiting(control: impl AsFd, waiting: Option<Waiting>) -> io::
     let mut message = Writer::default();
     message.u64(WAITING);
     message.waiting(waiting);
+    send(control, &message.0, &[])
+}
+
+/// Reports what a command changed in its layers.
+pub(crate) fn send_changes(control: impl AsFd, changes: &Changes) -> io::Result<()> {
+    let mut message = Writer::default();
+    message.u64(CHANGES);
+    changes.encode(&mut message);
     send(control, &message.0, &[])
 }
 
@@ -288,6 +303,7 @@ impl ExitReport {
             left_running: self.left_running,
             waiting: self.waiting,
             limit: too_large.then_some(LimitHit::FileSize),
+            changes: None,
         }
     }
 }

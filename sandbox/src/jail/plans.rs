@@ -8,9 +8,11 @@ use crate::grants::{Grants, ordered};
 use crate::home::{self, Home};
 use crate::masks;
 use crate::plan::{Confinement, Plan};
-use crate::policy::{Namespaces, Policy};
+use crate::policy::{LAYER_BYTES, Mode, Namespaces, Network, Policy, Surroundings};
 use crate::private::{Private, PrivateDirs, PrivateError};
 use crate::rights::{Grant, Rights, identity};
+use crate::supervisor::CALL_SCRATCH;
+use crate::sys;
 
 /// The limit of processes where the policy sets none.
 const PROCESSES: u64 = 8192;
@@ -30,6 +32,10 @@ fn plan(policy: &Policy, grants: &Grants, confinement: Confinement, staging: Pat
         masks: Vec::new(),
         staging,
         processes: policy.limits.processes.unwrap_or(PROCESSES),
+        surroundings: Surroundings::Shared,
+        layer_bytes: 0,
+        sealed: Vec::new(),
+        scratch: PathBuf::new(),
     }
 }
 
@@ -89,7 +95,7 @@ pub(super) fn in_namespaces(
     plan.masks = masks::of_proc();
     plan.grants = ordered(plan.grants);
     let shown = |home: &PathBuf| home::mounted(grants, home);
-    let home = grants.home.as_ref().map(|home| Home::new(home.clone(), shown(home), grants, dirs));
+    let home = grants.home.as_ref().map(|home| Home::new(home.clone(), shown(home), dirs));
     let private = Private { tmp, cache, home, spool: dirs.spool() };
     Ok((plan, private))
 }
@@ -115,7 +121,7 @@ pub(super) fn in_place(
         }
         plan.grants.push(own(&dirs.home(), Rights::ReadWrite));
         let shown = links.iter().map(|link| dirs.home().join(link)).collect();
-        home = Some(Home::new(dirs.home(), shown, grants, dirs));
+        home = Some(Home::new(dirs.home(), shown, dirs));
     }
     plan.grants.push(own(&dirs.tmp(), Rights::ReadWrite));
     plan.grants.push(own(&dirs.cache(), Rights::ReadWrite));
@@ -124,3 +130,51 @@ pub(super) fn in_place(
     let private = Private { tmp: dirs.tmp(), cache, home, spool: dirs.spool() };
     Ok((plan, private))
 }
+
+/// The plan for commands with layers, from the one for others in namespaces. `None` without Landlock.
+pub(super) fn in_layers(policy: &Policy, grants: &Grants, others: &Plan) -> Option<Plan> {
+    if others.confinement != Confinement::Whole {
+        return None;
+    }
+    let mut plan = others.clone();
+    plan.surroundings = Surroundings::ThrowAway;
+    plan.network = Network::Deny;
+    plan.mode = Mode::Enforce;
+    // A layer keeps all that a mount would protect. git finds no repository across a mount.
+    plan.held.clear();
+    plan.leading.clear();
+    plan.layer_bytes =
+        policy.layer_bytes.unwrap_or(LAYER_BYTES).min(cgroup::memory() / 2).max(SMALLEST_LAYERS);
+    let named = [&policy.read_only_roots, &policy.command_read];
+    let named = named.into_iter().flatten().filter_map(|path| path.canonicalize().ok());
+    let mounted = |path: &PathBuf| grants.commands.iter().any(|grant| grant.path == *path);
+    plan.sealed = named.filter(mounted).collect();
+    Some(plan)
+}
+
+/// The plan for commands that write nowhere but in a directory of their own, from the one for others without
+/// namespaces, and the private directories as they name them. `None` where it cannot be kept.
+pub(super) fn without_writing(
+    others: &Plan,
+    dirs: &PrivateDirs,
+    private: &Private,
+) -> Result<Option<(Plan, Private)>, PrivateError> {
+    // Before ABI 6 commands can send signals to all processes of the user.
+    let is_scoped = sys::landlock_abi().is_ok_and(|abi| abi >= 6);
+    if others.confinement != Confinement::Whole || !is_scoped {
+        return Ok(None);
+    }
+    let mut plan = others.clone();
+    plan.surroundings = Surroundings::ThrowAway;
+    plan.network = Network::Deny;
+    plan.mode = Mode::Enforce;
+    for grant in plan.grants.iter_mut().filter(|grant| grant.rights == Rights::ReadWrite) {
+        grant.rights = Rights::ReadExecute;
+    }
+    plan.scratch = dirs.make_scratch()?;
+    let own = PathBuf::from(CALL_SCRATCH);
+    Ok(Some((plan, Private { tmp: own.clone(), cache: own, ..private.clone() })))
+}
+
+/// The least that layers get, whatever a setting says: their own directories have to fit.
+const SMALLEST_LAYERS: u64 = 1 << 20;

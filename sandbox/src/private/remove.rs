@@ -75,7 +75,7 @@ pub(crate) fn opened_up(at: &OwnedFd, name: &CStr) -> rustix::io::Result<OwnedFd
 /// Removes everything in a directory. The tree may be too deep for recursion or for the limit of
 /// open descriptors, so directories in a subdirectory of `top` that are not empty move up into
 /// `top`. Another process may be removing the same tree: what is gone already is as good.
-pub(super) fn empty(top: &OwnedFd) -> rustix::io::Result<()> {
+pub(crate) fn empty(top: &OwnedFd) -> rustix::io::Result<()> {
     loop {
         let mut found = false;
         each(top, |name| {
