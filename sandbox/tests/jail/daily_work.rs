@@ -3,18 +3,10 @@
 mod compilers;
 mod git;
 mod installations;
-mod overlays;
 mod shell;
 
 use crate::case::Case;
 
 pub(crate) fn stories() -> Vec<Case> {
-    [
-        shell::stories(),
-        git::stories(),
-        compilers::stories(),
-        installations::stories(),
-        overlays::stories(),
-    ]
-    .concat()
+    [shell::stories(), git::stories(), compilers::stories(), installations::stories()].concat()
 }

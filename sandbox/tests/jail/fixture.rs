@@ -11,7 +11,9 @@ use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use sandbox::{Command, ExitStatus, Jail, Level, Namespaces, Policy, Report, Running, StartError};
+use sandbox::{
+    Command, ExitStatus, Jail, Level, Namespaces, Policy, Report, Running, StartError, Surroundings,
+};
 use tempfile::TempDir;
 
 /// What the file that nobody in a jail may read holds.
@@ -204,7 +206,7 @@ impl Fixture {
         line: &CommandLine,
         [stdin, stdout, stderr]: [OwnedFd; 3],
     ) -> Result<Running, StartError> {
-        self.jail.start(Command {
+        let command = Command {
             program: PathBuf::from(&line.argv[0]),
             argv: line.argv.clone(),
             env: line.env.clone(),
@@ -213,7 +215,20 @@ impl Fixture {
             stdout,
             stderr,
             limits: line.limits,
-        })
+        };
+        self.jail.start_in(line.surroundings, command)
+    }
+
+    /// A script in the root whose effects are discarded.
+    pub(crate) fn thrown_away(&self, script: &str) -> CommandLine {
+        let mut line = self.command(&self.dirs.root, &["/bin/bash", "-c", script]);
+        let private = self.jail.throw_away().unwrap();
+        for (name, path) in [("TMPDIR", &private.tmp), ("XDG_CACHE_HOME", &private.cache)] {
+            line.env.retain(|(known, _)| known != name);
+            line.env.push((name.into(), path.into()));
+        }
+        line.surroundings = Surroundings::ThrowAway;
+        line
     }
 
     /// A command with the environment that a provider gives.
@@ -233,6 +248,7 @@ impl Fixture {
             env: env.into_iter().map(|(name, value)| (name.into(), value)).collect(),
             cwd: cwd.to_owned(),
             limits: None,
+            surroundings: Surroundings::Shared,
         }
     }
 }
@@ -244,6 +260,7 @@ pub(crate) struct CommandLine {
     pub(crate) env: Vec<(OsString, OsString)>,
     pub(crate) cwd: PathBuf,
     pub(crate) limits: Option<sandbox::Limits>,
+    pub(crate) surroundings: Surroundings,
 }
 
 impl Outcome {

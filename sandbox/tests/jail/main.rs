@@ -21,6 +21,7 @@ mod provider;
 mod raw;
 mod start;
 mod support;
+mod throw_away;
 
 use std::process::ExitCode;
 
@@ -43,6 +44,7 @@ fn main() -> ExitCode {
         network::stories(),
         containment::stories(),
         enforcement::stories(),
+        throw_away::stories(),
     ]
     .concat();
     libtest_mimic::run(&arguments, case::trials(&stories)).exit_code()
