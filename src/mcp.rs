@@ -73,9 +73,8 @@ pub fn run(block: Payload, structured: Structured) -> Result<(), McpError> {
         .map_err(setup("the runtime"))?;
     let served = runtime.block_on(async {
         let stop = stop().map_err(setup("signals"))?;
-        let streams = (tokio::io::stdin(), tokio::io::stdout());
         let settings = settings(structured, config.network);
-        Ok(mcp::serve(Arc::new(provider), settings, roots, feed, streams, stop).await?)
+        Ok(mcp::serve(Arc::new(provider), settings, roots, feed, mcp::stdio(), stop).await?)
     });
     // A thread may wait for a client that says nothing more.
     runtime.shutdown_background();

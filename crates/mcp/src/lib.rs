@@ -4,6 +4,7 @@
 //! single tool: what it lists and calls is what the provider's registry has.
 //!
 //! - [`serve`]: answers one client until it goes away.
+//! - [`stdio`]: the streams of a process that a host launched.
 //! - [`Settings`]: what an operator chooses of it.
 //! - [`Roots`]: whether the configuration names its directories or the client does.
 //! - [`Log`]: entries of the process's log on their way to the client.
@@ -22,6 +23,7 @@ mod printed;
 mod progress;
 mod roots;
 mod server;
+mod stdio;
 mod tools;
 mod transport;
 mod weight;
@@ -29,3 +31,4 @@ mod weight;
 pub use log::{Log, LogEntry, LogFeed};
 pub use roots::{BlockOf, ClientRoots, Roots};
 pub use server::{ServeError, Settings, Structured, serve};
+pub use stdio::{Input, Output, stdio};

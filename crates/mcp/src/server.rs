@@ -126,8 +126,10 @@ fn handler<S: State>(
             let (provider, settings) = (provider.clone(), settings.clone());
             let listed = listed.clone();
             tokio::spawn(keeper.run(async move |peer: &Peer<RoleServer>| {
-                if listed.replace(tools_of(&provider, &settings)) {
-                    // A client that is gone needs no word.
+                let differs = listed.replace(tools_of(&provider, &settings));
+                // A client without a handshake is told on its subscription alone.
+                if differs && peer.peer_info().is_some() {
+                    // One that is gone needs no word.
                     let _ = peer.notify_tool_list_changed().await;
                 }
             }));
@@ -145,3 +147,6 @@ fn handler<S: State>(
         threshold: Threshold::default(),
     }
 }
+
+#[cfg(test)]
+mod tests;
