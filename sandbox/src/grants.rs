@@ -9,7 +9,7 @@ use crate::policy::{Network, Policy};
 use crate::rights::{Grant, Rights, identity};
 
 pub use keys::holds_keys;
-use keys::is_token;
+pub(crate) use keys::is_token;
 
 mod keys;
 mod programs;
@@ -29,6 +29,8 @@ pub(crate) struct Grants {
     followed: Vec<Followed>,
     /// What is not granted because it leads through a link that commands may change, with that link.
     pub(crate) skipped: Vec<(PathBuf, PathBuf)>,
+    /// Whether programs find more on the network than what is granted.
+    pub(crate) network: Network,
     /// The operator's home directory. `None` where there is none, or a root holds it.
     pub(crate) home: Option<PathBuf>,
 }
@@ -149,9 +151,10 @@ const HOME: [(&str, Part); 24] = [
 ];
 /// Where the user's own programs lie, most of them as links, whether or not PATH names it.
 const OWN_PROGRAMS: &str = ".local/bin";
-/// Go's modules. Where commands have a network, they get modules that are missing, into a directory of
-/// theirs; this one they could not write.
-const GO_MODULES: &str = "go/pkg/mod";
+/// What package managers have got for the operator. Where commands have a network, they get what they need
+/// into directories of theirs; in these they could not put what is missing.
+const CACHES: [&str; 4] =
+    ["go/pkg/mod", ".m2/repository", ".npm/_cacache/content-v2", ".npm/_cacache/index-v5"];
 
 /// How much of a part of the home directory is granted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -165,7 +168,7 @@ enum Part {
 impl Grants {
     /// Resolves the paths that `policy` names and adds what commands need besides.
     pub(crate) fn of(policy: &Policy) -> Result<Self, GrantError> {
-        let mut grants = Self::default();
+        let mut grants = Self { network: policy.network, ..Self::default() };
         let named = [
             ("roots", &policy.roots, Rights::ReadWrite),
             ("read_only_roots", &policy.read_only_roots, Rights::ReadExecute),
@@ -304,7 +307,9 @@ impl Grants {
         }
         self.without_tokens(&named.join(OWN_PROGRAMS), Part::Whole);
         if policy.network == Network::Deny {
-            self.without_tokens(&named.join(GO_MODULES), Part::Whole);
+            for cache in CACHES {
+                self.without_tokens(&named.join(cache), Part::Whole);
+            }
         }
         self.links.extend(links);
         self.home = Some(home);

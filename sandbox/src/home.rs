@@ -19,6 +19,10 @@ use crate::private::remove::each;
 use crate::private::{PrivateDirs, PrivateError, Sharing, enter};
 use crate::rights::Rights;
 
+pub use overlay::{Overlay, PREFIX};
+
+mod overlay;
+
 /// `HOME` of commands: a writable directory that holds what is granted of the operator's home.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Home {
@@ -33,6 +37,8 @@ pub struct Home {
     /// What is shown in it of the operator's home, as commands name it. Whatever else is in it, commands
     /// may have written.
     pub shown: Vec<PathBuf>,
+    /// Directories that commands may write and that hold links to what is granted of the operator's.
+    pub overlays: Vec<Overlay>,
 }
 
 /// How long something lasts.
@@ -45,12 +51,18 @@ pub enum Lifetime {
 }
 
 impl Home {
-    pub(crate) fn new(path: PathBuf, shown: Vec<PathBuf>, dirs: &PrivateDirs) -> Self {
+    pub(crate) fn new(
+        path: PathBuf,
+        shown: Vec<PathBuf>,
+        grants: &Grants,
+        dirs: &PrivateDirs,
+    ) -> Self {
         let (lifetime, sharing) = match dirs.kept() {
             Some(kept) => (Lifetime::Kept, kept.sharing),
             None => (Lifetime::Jail, Sharing::First),
         };
-        Self { path, at: dirs.home(), lifetime, sharing, shown }
+        let overlays = overlay::make(grants, dirs);
+        Self { path, at: dirs.home(), lifetime, sharing, shown, overlays }
     }
 }
 

@@ -62,7 +62,7 @@ pub use command::{
 pub use enforcement::{Channel, Channels, Enforcement, Level};
 pub use explain::{Access, Explanation, Setting, Subject};
 pub use grants::{GrantError, holds_keys};
-pub use home::{Home, Lifetime};
+pub use home::{Home, Lifetime, Overlay, PREFIX};
 pub use jail::{Jail, JailError};
 pub use kept_home::{Cleared, HomeEntry, HomeError, Homes, Size};
 pub use launcher::{SpawnerError, harden_provider};

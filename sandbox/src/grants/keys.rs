@@ -37,6 +37,6 @@ pub fn holds_keys(path: &Path) -> bool {
 }
 
 /// Whether a file of this name in a toolchain's directory is taken for a token.
-pub(super) fn is_token(name: &OsStr) -> bool {
+pub(crate) fn is_token(name: &OsStr) -> bool {
     TOKENS.iter().any(|token| name.as_bytes().starts_with(token))
 }

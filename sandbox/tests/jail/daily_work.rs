@@ -3,10 +3,18 @@
 mod compilers;
 mod git;
 mod installations;
+mod overlays;
 mod shell;
 
 use crate::case::Case;
 
 pub(crate) fn stories() -> Vec<Case> {
-    [shell::stories(), git::stories(), compilers::stories(), installations::stories()].concat()
+    [
+        shell::stories(),
+        git::stories(),
+        compilers::stories(),
+        installations::stories(),
+        overlays::stories(),
+    ]
+    .concat()
 }
