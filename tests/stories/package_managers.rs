@@ -2,9 +2,11 @@
 //! the real program as the operator would first, and then in the jail, at each of its levels.
 
 use std::fs;
+use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 
+use rustix::process::geteuid;
 use serde_json::{Value, json};
 
 use crate::cli::text;
@@ -15,9 +17,8 @@ pub(crate) fn trials() -> Vec<Trial> {
     trials![
         cargo needs [Need::Program("cargo"), Need::Registry("cargo info itoa")],
         npm needs [Need::Program("npm"), Need::Registry("npm view is-number version")],
-        pnpm_and_yarn needs [
-            Need::Rare("pnpm"), Need::Rare("yarn"), Need::Registry("npm view is-number version")
-        ],
+        pnpm needs [Need::Rare("pnpm"), Need::Registry("npm view is-number version")],
+        yarn needs [Need::Rare("yarn"), Need::Registry("npm view is-number version")],
         pip needs [Need::Program("pip"), Need::Registry("pip index versions colorama")],
         uv needs [Need::Rare("uv"), Need::Registry("pip index versions colorama")],
         poetry needs [Need::Rare("poetry"), Need::Registry("pip index versions colorama")],
@@ -52,9 +53,15 @@ const SETTINGS: [&str; 14] = [
     "npm_config_registry",
 ];
 
+/// The variable that names the file for what came of each call.
+const RECORD: &str = "TOOLCHAINS_RECORD";
+
 /// A home that the story's operator has, with the version managers of the machine.
 struct Operator {
     directory: tempfile::TempDir,
+    /// The tool of the story, and its version.
+    tool: &'static str,
+    version: String,
 }
 
 /// A way to run the provider.
@@ -67,8 +74,9 @@ enum Machine {
 }
 
 impl Operator {
-    fn new() -> Self {
-        let operator = Self { directory: tempfile::tempdir().unwrap() };
+    fn new(tool: &'static str) -> Self {
+        let directory = tempfile::tempdir().unwrap();
+        let mut operator = Self { directory, tool, version: String::new() };
         fs::create_dir_all(operator.at("home")).unwrap();
         fs::create_dir(operator.at("project")).unwrap();
         let real = std::env::var_os("HOME").map(PathBuf::from).unwrap();
@@ -79,7 +87,35 @@ impl Operator {
                 std::os::unix::fs::symlink(real.join(manager), link).unwrap();
             }
         }
+        if std::env::var_os(RECORD).is_some() {
+            operator.version = operator.version();
+        }
         operator
+    }
+
+    /// The version that the tool says it has.
+    fn version(&self) -> String {
+        let argument = if self.tool == "go" { "version" } else { "--version" };
+        let output = self.command(self.tool, &[argument]).output().unwrap();
+        let text = all(&output);
+        let is_version = |word: &&str| {
+            let word = word.trim_start_matches("go");
+            word.starts_with(|c: char| c.is_ascii_digit()) && word.contains('.')
+        };
+        let found = text.split_whitespace().map(|word| word.trim_end_matches([',', ')']));
+        let found = found.map(|word| word.split('\x1b').next().unwrap_or(word)).find(is_version);
+        found.unwrap_or_default().trim_start_matches("go").to_owned()
+    }
+
+    /// Notes what came of a call, for the table of toolchains.
+    fn record(&self, machine: Machine, network: &str, result: &str) {
+        let Some(path) = std::env::var_os(RECORD) else { return };
+        let is_full = machine == Machine::Plain && machines().len() > 1;
+        let level = if is_full { "full" } else { "kernel" };
+        let user = if geteuid().is_root() { "root" } else { "user" };
+        let line = [self.tool, &self.version, network, level, user, result].join("\t") + "\n";
+        let mut file = fs::OpenOptions::new().append(true).create(true).open(path).unwrap();
+        file.write_all(line.as_bytes()).unwrap();
     }
 
     fn at(&self, name: &str) -> PathBuf {
@@ -127,6 +163,8 @@ impl Operator {
             }
         };
         let output = { output }.current_dir(&project).output().unwrap();
+        let result = if output.status.success() { "works" } else { "fails" };
+        self.record(machine, network, result);
         assert!(output.status.success(), "{machine:?} {network}: {script}: {}", all(&output));
         let events = text(&output.stdout);
         let result: Value = serde_json::from_str(events.lines().last().unwrap()).unwrap();
@@ -159,7 +197,7 @@ fn copy(from: &Path, to: &Path) {
 }
 
 fn cargo() {
-    let operator = Operator::new();
+    let operator = Operator::new("cargo");
     operator.runs("cargo init -q --name demo --vcs none && cargo add -q itoa && cargo fetch -q");
     for machine in machines() {
         operator.call(machine, "deny", "cargo build -q && cargo run -q");
@@ -178,7 +216,7 @@ fn cargo() {
 }
 
 fn npm() {
-    let operator = Operator::new();
+    let operator = Operator::new("npm");
     operator.write("project/package.json", r#"{"name": "demo", "version": "1.0.0"}"#);
     operator.runs("npm install --silent is-number@7 && rm -r node_modules");
     for machine in machines() {
@@ -190,18 +228,24 @@ fn npm() {
     }
 }
 
-fn pnpm_and_yarn() {
-    let operator = Operator::new();
+fn pnpm() {
+    node("pnpm", "pnpm add --silent is-number@7.0.0", "pnpm add --silent -g semver@7");
+}
+
+fn yarn() {
+    node("yarn", "yarn add --silent is-number@7.0.0", "yarn global add --silent semver@7");
+}
+
+fn node(tool: &'static str, add: &str, add_for_all: &str) {
+    let operator = Operator::new(tool);
     operator.write("project/package.json", r#"{"name": "demo", "version": "1.0.0"}"#);
     for machine in machines() {
-        for add in ["pnpm add --silent", "yarn add --silent --no-lockfile"] {
-            let add =
-                format!("rm -rf node_modules && {add} is-number@7.0.0 >&2 && ls node_modules");
-            let found = operator.call(machine, "allow", &add);
-            assert!(found.contains("is-number"), "{found}");
-        }
-        let global = "pnpm add --silent -g semver@7 >&2 && semver 1.2.3";
-        assert!(operator.call(machine, "allow", global).ends_with("1.2.3\n"));
+        let script = format!(
+            "{add} >&2 && node -p 'require(\"is-number\")(7)'
+             {add_for_all} >&2 && semver 1.2.3"
+        );
+        let output = operator.call(machine, "allow", &script);
+        assert!(output.contains("true\n") && output.ends_with("1.2.3\n"), "{output}");
     }
 }
 
@@ -209,7 +253,7 @@ fn pnpm_and_yarn() {
 const PIP: &str = "export PIP_BREAK_SYSTEM_PACKAGES=1 PIP_DISABLE_PIP_VERSION_CHECK=1";
 
 fn pip() {
-    let operator = Operator::new();
+    let operator = Operator::new("pip");
     operator.runs(&format!(
         "{PIP}; mkdir wheels && pip wheel -q --no-deps -w wheels toolz==0.11.1
          pip install -q --user --no-index --find-links wheels toolz
@@ -232,7 +276,7 @@ fn pip() {
 }
 
 fn uv() {
-    let operator = Operator::new();
+    let operator = Operator::new("uv");
     operator.runs("mkdir -p ~/.local/bin ~/.local/share/uv/tools");
     for machine in machines() {
         let script = "uv venv -q v && uv pip install -q --python v/bin/python colorama
@@ -243,7 +287,7 @@ fn uv() {
 }
 
 fn poetry() {
-    let operator = Operator::new();
+    let operator = Operator::new("poetry");
     operator.runs("poetry init -q -n --name demo");
     for machine in machines() {
         let script =
@@ -253,7 +297,7 @@ fn poetry() {
 }
 
 fn go() {
-    let operator = Operator::new();
+    let operator = Operator::new("go");
     operator.write("project/x.go", "package x\n\nimport _ \"golang.org/x/exp/constraints\"\n");
     operator.runs("go mod init x && go mod tidy && mkdir -p ~/go/bin && touch ~/go/bin/of-mine");
     for machine in machines() {
@@ -268,7 +312,7 @@ fn go() {
 }
 
 fn maven() {
-    let operator = Operator::new();
+    let operator = Operator::new("mvn");
     let pom = "<project><modelVersion>4.0.0</modelVersion><groupId>g</groupId>\
         <artifactId>a</artifactId><version>1</version><packaging>pom</packaging></project>";
     operator.write("project/pom.xml", pom);
@@ -280,7 +324,7 @@ fn maven() {
 }
 
 fn gem() {
-    let operator = Operator::new();
+    let operator = Operator::new("gem");
     let specification = "Gem::Specification.new { |s| s.name = 'demo'; s.version = '0.1'\n\
         s.summary = s.name; s.authors = ['a']; s.files = ['bin/demo']\n\
         s.bindir = 'bin'; s.executables = ['demo'] }\n";
@@ -296,7 +340,7 @@ fn gem() {
 }
 
 fn composer() {
-    let operator = Operator::new();
+    let operator = Operator::new("composer");
     operator.write("project/part/composer.json", r#"{"name": "demo/part", "version": "1.0.0"}"#);
     let packages = json!({
         "name": "demo/demo",
@@ -310,7 +354,7 @@ fn composer() {
 }
 
 fn gradle() {
-    let operator = Operator::new();
+    let operator = Operator::new("gradle");
     operator.write("project/build.gradle", "task demo { doLast { println 'done' } }\n");
     for machine in machines() {
         // Where namespaces are refused, a jail without a network has no loopback either.

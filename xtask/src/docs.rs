@@ -5,6 +5,7 @@ mod configuration;
 mod errors;
 mod markdown;
 mod properties;
+pub(crate) mod toolchains;
 mod tools;
 
 use std::error::Error;
@@ -18,11 +19,12 @@ const MADE: &str =
     "<!-- Made by `cargo run -p xtask -- docs` from the code's own tables: change those. -->\n";
 
 /// Every page, by the name of its file.
-fn pages() -> [(&'static str, String); 3] {
+fn pages() -> [(&'static str, String); 4] {
     [
         ("tools.md", tools::page()),
         ("configuration.md", configuration::page()),
         ("errors.md", errors::page()),
+        ("toolchains.md", toolchains::page()),
     ]
 }
 

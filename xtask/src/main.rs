@@ -5,6 +5,8 @@
 //!   `--no-default-features` it builds nothing of the product, which may not compile without it.
 //! - `cargo run -p xtask -- docs` writes the reference pages of docs/; with `--check` it fails
 //!   where one is not as it would be written.
+//! - `cargo run -p xtask -- toolchains FILE…` stores what the stories of package managers recorded, and
+//!   writes docs/toolchains.md. They record into the file that `TOOLCHAINS_RECORD` names.
 //! - `cargo run -p xtask -- report [BENCH…]` runs the benches, stores their measurements and shows
 //!   them in docs/performance.md and README; `report --table` only shows what is stored.
 #![forbid(unsafe_code)]
@@ -27,12 +29,13 @@ fn main() -> ExitCode {
         ["docs"] => docs::write(),
         #[cfg(feature = "docs")]
         ["docs", "--check"] => docs::check(),
+        #[cfg(feature = "docs")]
+        ["toolchains", ref files @ ..] if !files.is_empty() => docs::toolchains::store(files),
         ["report", "--table"] => report::write_tables(),
         ["report", ref benches @ ..] => report::measure(benches),
-        _ => {
-            Err("usage: cargo run -p xtask -- messages | docs [--check] | report [BENCH…|--table]"
-                .into())
-        }
+        _ => Err("usage: cargo run -p xtask -- messages | docs [--check] | toolchains FILE… | \
+                 report [BENCH…|--table]"
+            .into()),
     };
     match done {
         Ok(()) => ExitCode::SUCCESS,

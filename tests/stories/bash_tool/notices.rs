@@ -5,7 +5,7 @@ use std::net::{TcpListener, UdpSocket};
 use std::os::unix::fs::{PermissionsExt as _, symlink};
 use std::path::Path;
 
-use sandbox::{Limits, Network};
+use sandbox::{Level, Limits, Network};
 use serde_json::json;
 
 use super::fixture::{Fixture, notice};
@@ -17,6 +17,8 @@ pub(crate) fn trials() -> Vec<Trial> {
         a_program_that_is_a_link_to_what_is_not_granted_is_named,
         a_read_only_root_is_named,
         a_closed_network_is_named_and_every_channel_is_closed needs [Need::Program("python3")],
+        two_roots_are_two_file_systems_where_mounts_show_them needs [Need::Program("python3")],
+        packages_of_the_system_stay_the_operators needs [Need::Rare("apt-get")],
         the_limit_that_was_hit_is_named needs [Need::Program("python3")],
     ]
 }
@@ -41,6 +43,34 @@ fn a_path_outside_is_named_with_the_setting_that_would_grant_it() {
         let result = fixture.result(&format!("cat {refused}"));
         assert_eq!((result["exit_code"].as_i64(), notice(&result)), (Some(1), ""), "{refused}");
     }
+}
+
+fn two_roots_are_two_file_systems_where_mounts_show_them() {
+    let other = tempfile::tempdir().unwrap();
+    let other = other.path().canonicalize().unwrap();
+    let fixture = Fixture::with(|settings| settings.policy.roots.push(other.clone()));
+    let is_full = fixture.jail.enforcement().level == Level::Full;
+    let rename = "python3 -c 'import os, sys; os.rename(\"a\", sys.argv[1])'";
+    for (index, line) in ["ln a", rename, "cp -l a"].into_iter().enumerate() {
+        std::fs::write(fixture.root.join("a"), "A").unwrap();
+        let target = other.join(index.to_string());
+        let result = fixture.result(&format!("{line} {}", target.display()));
+        assert_eq!(target.exists(), !is_full, "{line}");
+        assert_eq!(result["exit_code"] == 0, !is_full, "{line}");
+        assert_eq!(notice(&result).contains("a file system of its own"), is_full, "{result:?}");
+    }
+    std::fs::write(fixture.root.join("a"), "A").unwrap();
+    let moved = fixture.result(&format!("mv a {}/moved && ln {0}/moved {0}/twin", other.display()));
+    assert_eq!((moved["exit_code"].as_i64(), notice(&moved)), (Some(0), ""), "{moved:?}");
+}
+
+fn packages_of_the_system_stay_the_operators() {
+    let fixture = Fixture::new();
+    let result = fixture.result("apt-get install -y no-such-package");
+    assert_eq!(result["exit_code"], 100);
+    assert!(notice(&result).contains("packages of the system"), "{result:?}");
+    let result = fixture.result("apt-get --version >/dev/null");
+    assert_eq!(notice(&result), "", "{result:?}");
 }
 
 fn a_program_that_is_a_link_to_what_is_not_granted_is_named() {

@@ -6,6 +6,7 @@ use super::properties::rows;
 use provider_workspace::config::properties;
 use provider_workspace::plugin::LOG_VARIABLE;
 use tool_provider::schema::Presence;
+use workspace_tools::process::environment::UNATTENDED;
 
 pub(super) fn page() -> String {
     let presence = |presence| match presence {
@@ -21,7 +22,12 @@ pub(super) fn page() -> String {
          wrong is reported at once. A second Configure replaces the first for new calls.\n\n{}\n\
          ## Environment\n\n{}\n\
          The command line also obeys `NO_COLOR`, `CLICOLOR_FORCE`, `CLICOLOR` and `TERM`, unless \
-         `--color` says otherwise.\n",
+         `--color` says otherwise.\n\n\
+         ### Of commands\n\n\
+         A command sees the provider's `HOME`, `LANG`, `LC_*`, `LOGNAME`, `PATH`, `TZ` and `USER`, what \
+         `env`, `env_passthrough` and `secret_env` add, `TMPDIR`, `XDG_CACHE_HOME`, the variables of \
+         [package managers](toolchains.md), and these, so that no program waits for a person. `env` \
+         replaces each.\n\n{}",
         table(&["key", "type", "default", "meaning"], &rows(&properties(), &presence)),
         table(
             &["variable", "meaning"],
@@ -31,6 +37,10 @@ pub(super) fn page() -> String {
                  or `off`."
                     .to_owned(),
             ]],
+        ),
+        table(
+            &["variable", "value", "for"],
+            &UNATTENDED.map(|set| vec![code(set.name), code(set.value), set.why.to_owned()]),
         ),
     )
 }

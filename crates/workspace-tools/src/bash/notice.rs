@@ -3,8 +3,10 @@
 
 mod advice;
 mod command;
+mod devices;
 mod network;
 mod program;
+mod system_packages;
 
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
@@ -31,6 +33,8 @@ pub(super) trait Reasons {
     fn is_program(&self, path: &Path) -> bool;
     /// Whether a git directory lies at a path that could be granted.
     fn is_git_directory(&self, path: &Path) -> bool;
+    /// The device that a path lies on, outside the jail.
+    fn device(&self, path: &Path) -> Option<u64>;
     /// Why a command has no network, where that is the jail's doing.
     fn explain_network(&self) -> Option<Explanation>;
 }
@@ -56,6 +60,10 @@ impl Reasons for sandbox::Jail {
         advice::is_git_directory(path)
     }
 
+    fn device(&self, path: &Path) -> Option<u64> {
+        outside::device(path)
+    }
+
     fn explain_network(&self) -> Option<Explanation> {
         self.explain_network()
     }
@@ -76,6 +84,8 @@ pub(super) struct Facts<'a> {
     pub(super) limits: Limits,
     /// What commands may read because the operator said so, and may not write.
     pub(super) read_only_roots: &'a [PathBuf],
+    /// What is a file system of its own for commands, as they name it.
+    pub(super) mounts: &'a [PathBuf],
     /// A git directory outside the roots that a `.git` file points to.
     pub(super) git_directory: Option<&'a Path>,
 }
@@ -124,8 +134,12 @@ fn of_failure(facts: &Facts<'_>) -> Vec<String> {
                 .to_owned(),
         );
     }
+    notices.extend(devices::notice(facts));
     notices.extend(program::unreachable(facts));
-    notices.extend(paths(facts));
+    match system_packages::notice(facts) {
+        Some(notice) => notices.push(notice),
+        None => notices.extend(paths(facts)),
+    }
     if let Some(directory) = facts.git_directory
         && facts.reasons.is_git_directory(directory)
         && (facts.output.contains("fatal:") || facts.output.contains("git"))

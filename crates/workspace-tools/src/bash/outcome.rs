@@ -1,9 +1,9 @@
 //! What is reported of a command that has ended: its events, its result, its error.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use sandbox::{Access, ExitStatus, Jail, Subject};
+use sandbox::{Access, ExitStatus, Jail, Level, Subject};
 use serde_json::Value;
 
 use super::{Arguments, BashSettings, directory, notice, spec};
@@ -149,6 +149,7 @@ impl RunReport<'_> {
                     self.jail.explain(Subject::Command, Access::Write, directory).is_some()
                 }),
             };
+            let mounts = self.mounts();
             notices.extend(notice::of_end(&notice::Facts {
                 status: end.status,
                 limit: end.limit,
@@ -160,6 +161,7 @@ impl RunReport<'_> {
                 reasons: self.jail,
                 limits: self.settings.policy.limits,
                 read_only_roots: &self.settings.policy.read_only_roots,
+                mounts: &mounts,
                 git_directory: git_directory.as_deref(),
             }));
             notices.extend(notice::of_leftovers(
@@ -172,6 +174,18 @@ impl RunReport<'_> {
         notices.extend(self.protected.notices(status, &self.finished.output.text));
         notices.extend(notice::of_full_output(self.finished.output.full.as_ref()));
         (!notices.is_empty()).then(|| notices.join("\n"))
+    }
+
+    /// What is a file system of its own for commands, at the level where any is.
+    fn mounts(&self) -> Vec<PathBuf> {
+        if self.jail.enforcement().level != Level::Full {
+            return Vec::new();
+        }
+        let policy = &self.settings.policy;
+        let private = self.jail.private();
+        let home = private.home.as_ref().map(|home| &home.path);
+        let named = policy.roots.iter().chain(&policy.command_write);
+        named.chain(home).chain([&private.tmp]).cloned().collect()
     }
 
     fn timed_out(&self, context: &Context<'_>, signal: StopSignal) -> ToolError {

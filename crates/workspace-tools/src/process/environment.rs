@@ -18,34 +18,70 @@ const INHERITED: [&str; 6] = ["HOME", "LANG", "LOGNAME", "PATH", "TZ", "USER"];
 const FALLBACKS: [(&str, &str); 2] =
     [("LANG", "C.UTF-8"), ("PATH", "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin")];
 
+/// A variable that every command has, unless the operator chose another value.
+#[derive(Clone, Copy, Debug)]
+pub struct Unattended {
+    /// Its name.
+    pub name: &'static str,
+    /// Its value.
+    pub value: &'static str,
+    /// What it is for, as a sentence for people.
+    pub why: &'static str,
+}
+
+const fn unattended(name: &'static str, value: &'static str, why: &'static str) -> Unattended {
+    Unattended { name, value, why }
+}
+
 /// Keeps programs from waiting for a person who is not there, and from drawing on a terminal that is
 /// none.
-///
-/// An editor that changes nothing lets `git commit --amend` and `git rebase -i` go on with what there
-/// is, and ends a `git commit` without a message at once. What git would do in the background it does
-/// before it ends: nothing outlives a call, and a collector that is killed leaves its lock behind.
-const UNATTENDED: [(&str, &str); 20] = [
-    ("COMPOSER_ALLOW_SUPERUSER", "1"),
-    ("COMPOSER_NO_INTERACTION", "1"),
-    ("COREPACK_ENABLE_DOWNLOAD_PROMPT", "0"),
-    ("DEBIAN_FRONTEND", "noninteractive"),
-    ("EDITOR", "true"),
-    ("GIT_CONFIG_COUNT", "2"),
-    ("GIT_CONFIG_KEY_0", "gc.autoDetach"),
-    ("GIT_CONFIG_KEY_1", "maintenance.autoDetach"),
-    ("GIT_CONFIG_VALUE_0", "false"),
-    ("GIT_CONFIG_VALUE_1", "false"),
-    ("GIT_EDITOR", "true"),
-    ("GIT_PAGER", "cat"),
-    ("GIT_SEQUENCE_EDITOR", "true"),
-    ("GIT_TERMINAL_PROMPT", "0"),
-    ("PAGER", "cat"),
-    ("PIP_NO_INPUT", "1"),
-    // What a command printed before its time was up would be lost with its buffer.
-    ("PYTHONUNBUFFERED", "1"),
-    ("TERM", "dumb"),
-    ("VISUAL", "true"),
-    ("npm_config_yes", "true"),
+pub const UNATTENDED: [Unattended; 20] = [
+    unattended("COMPOSER_ALLOW_SUPERUSER", "1", "Composer runs plugins as root without asking."),
+    unattended("COMPOSER_NO_INTERACTION", "1", "Composer asks nothing."),
+    unattended(
+        "COREPACK_ENABLE_DOWNLOAD_PROMPT",
+        "0",
+        "Corepack gets a package manager without asking.",
+    ),
+    unattended("DEBIAN_FRONTEND", "noninteractive", "Debian's packages take the defaults."),
+    unattended("EDITOR", "true", "No editor waits: what was to be edited stays as it is."),
+    unattended("GIT_CONFIG_COUNT", "2", "Two settings of git follow."),
+    unattended(
+        "GIT_CONFIG_KEY_0",
+        "gc.autoDetach",
+        "Nothing outlives a call, and a collector that is killed leaves its lock behind: git collects \
+         before it ends.",
+    ),
+    unattended("GIT_CONFIG_KEY_1", "maintenance.autoDetach", "The same of newer versions."),
+    unattended("GIT_CONFIG_VALUE_0", "false", "Of the first setting."),
+    unattended("GIT_CONFIG_VALUE_1", "false", "Of the second setting."),
+    unattended(
+        "GIT_EDITOR",
+        "true",
+        "`git commit --amend` and `git merge` go on with the message that there is; `git commit` without \
+         one ends at once.",
+    ),
+    unattended("GIT_PAGER", "cat", "Nothing waits for a key."),
+    unattended(
+        "GIT_SEQUENCE_EDITOR",
+        "true",
+        "`git rebase -i` goes on with the list that git made.",
+    ),
+    unattended("GIT_TERMINAL_PROMPT", "0", "Git asks for no password."),
+    unattended("PAGER", "cat", "Nothing waits for a key."),
+    unattended("PIP_NO_INPUT", "1", "Pip asks for no password."),
+    unattended(
+        "PYTHONUNBUFFERED",
+        "1",
+        "What a command printed before its time was up is not lost with its buffer.",
+    ),
+    unattended("TERM", "dumb", "Nothing draws."),
+    unattended("VISUAL", "true", "As `EDITOR`."),
+    unattended(
+        "npm_config_yes",
+        "true",
+        "`npx` and `npm init` ask nothing; `npm init` takes the defaults.",
+    ),
 ];
 
 /// The name of the handshake's cookie, which is no secret but nothing for a command either.
@@ -161,7 +197,7 @@ impl Environment {
         let mut inherited: BTreeMap<OsString, OsString> =
             FALLBACKS.iter().map(|&(name, value)| (name.into(), value.into())).collect();
         inherited.extend(own.into_iter().filter(|(name, _)| is_inherited(name)));
-        inherited.extend(UNATTENDED.iter().map(|&(name, value)| (name.into(), value.into())));
+        inherited.extend(UNATTENDED.iter().map(|set| (set.name.into(), set.value.into())));
         Ok(Self { inherited, chosen, secrets: Secrets::new(secrets) })
     }
 
@@ -278,7 +314,7 @@ mod tests {
         ];
         let seen = seen(&environment, &directories());
         let unattended = |pair: &&String| {
-            UNATTENDED.iter().any(|(name, value)| **pair == format!("{name}={value}"))
+            UNATTENDED.iter().any(|set| **pair == format!("{}={}", set.name, set.value))
         };
         assert_eq!(seen.iter().filter(unattended).count(), UNATTENDED.len());
         let others: Vec<&String> = seen.iter().filter(|pair| !unattended(pair)).collect();

@@ -5,6 +5,7 @@
 
 pub mod environment;
 pub mod outside;
+pub mod package_managers;
 
 mod budget;
 mod channel;
@@ -13,7 +14,6 @@ mod home;
 mod input;
 mod interrupt;
 mod output;
-mod package_managers;
 pub(crate) mod program;
 mod pump;
 mod run;

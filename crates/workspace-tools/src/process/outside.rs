@@ -63,6 +63,13 @@ pub fn is_readable_by_others(path: &Path) -> bool {
     rustix::fs::stat(path).is_ok_and(|found| found.st_mode & 0o004 != 0)
 }
 
+/// The device that what is at `path` lies on, links followed.
+#[must_use]
+#[expect(clippy::disallowed_methods, reason = "only looks, at what an operator names")]
+pub fn device(path: &Path) -> Option<u64> {
+    rustix::fs::stat(path).ok().map(|found| found.st_dev)
+}
+
 /// The user that owns what is at `path`, links followed.
 ///
 /// # Errors

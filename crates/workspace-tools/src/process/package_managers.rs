@@ -19,6 +19,14 @@ const USUAL: [(&str, &[(&str, &str)]); 6] = [
     (".local/pipx", &[("PIPX_HOME", "pipx")]),
 ];
 
+/// The variable that leads a program to an overlay.
+const OVERLAYS: [(Overlay, &str); 4] = [
+    (Overlay::Cargo, "CARGO_HOME"),
+    (Overlay::Npm, "npm_config_cache"),
+    (Overlay::Rustup, "RUSTUP_HOME"),
+    (Overlay::Python, "PYTHONUSERBASE"),
+];
+
 /// The same for those that install beside themselves, where the system's packages are.
 const BESIDE_ITSELF: [(&str, &str); 3] =
     [("GEM_HOME", "gems"), ("PNPM_HOME", "pnpm"), ("YARN_GLOBAL_FOLDER", "yarn")];
@@ -58,16 +66,55 @@ pub(super) fn variables(home: &Home, search_path: Option<&OsStr>) -> Vec<(OsStri
     if home.overlays.contains(&Overlay::Cargo) {
         set("CARGO_INSTALL_ROOT", prefix);
     }
-    for overlay in &home.overlays {
-        let name = match overlay {
-            Overlay::Cargo => "CARGO_HOME",
-            Overlay::Npm => "npm_config_cache",
-            Overlay::Rustup => "RUSTUP_HOME",
-            Overlay::Python => "PYTHONUSERBASE",
-        };
+    for (overlay, name) in OVERLAYS.iter().filter(|(overlay, _)| home.overlays.contains(overlay)) {
         set(name, home.path.join(overlay.path()));
     }
     variables
+}
+
+/// A variable that commands get on account of a package manager.
+#[derive(Clone, Debug)]
+pub struct Described {
+    /// Its name.
+    pub name: &'static str,
+    /// Its value, with `~` for HOME.
+    pub value: String,
+    /// Where it is set, as the end of a sentence for people.
+    pub set: String,
+}
+
+/// Every variable that commands may get so, for the reference pages.
+#[must_use]
+pub fn described() -> Vec<Described> {
+    let below = |place: &str| joined(&Path::new("~").join(PREFIX), place).display().to_string();
+    let mut all = Vec::new();
+    let mut add = |name, value, set: &str| all.push(Described { name, value, set: set.to_owned() });
+    for (overlay, name) in OVERLAYS {
+        let set = match overlay {
+            Overlay::Cargo | Overlay::Rustup => {
+                "with a network, where the operator has such a directory"
+            }
+            Overlay::Npm => "without a network, where the operator has packages",
+            Overlay::Python => {
+                "where the operator has `~/.local/bin` or packages of the user's own"
+            }
+        };
+        add(name, Path::new("~").join(overlay.path()).display().to_string(), set);
+    }
+    for (usual, places) in USUAL {
+        for (name, place) in places {
+            add(name, below(place), &format!("where `~/{usual}` shows what the operator has"));
+        }
+    }
+    for (name, place) in BESIDE_ITSELF {
+        add(name, below(place), "always");
+    }
+    let node = format!("where the operator has no `~/{NODE_MANAGER}`");
+    add("npm_config_prefix", below(""), &node);
+    add("npm_config_globalconfig", "PREFIX/etc/npmrc of the machine".to_owned(), &node);
+    let python = format!("where the operator has `~/{PYTHON_MANAGER}`");
+    add(NO_NEW_LIST.0, NO_NEW_LIST.1.to_owned(), &python);
+    all
 }
 
 /// The settings of the machine's npm, which it would look for below a prefix that it is told: beside the

@@ -67,6 +67,10 @@ impl Reasons for Jail {
         path.ends_with(".git")
     }
 
+    fn device(&self, path: &Path) -> Option<u64> {
+        Some(u64::from(path == Path::new("/disk")))
+    }
+
     fn explain_network(&self) -> Option<Explanation> {
         Some(Explanation {
             missing: "network",
@@ -89,8 +93,73 @@ fn failed(output: &str) -> Facts<'_> {
         reasons: &Jail,
         limits: Limits::default(),
         read_only_roots: &[],
+        mounts: &[],
         git_directory: None,
     }
+}
+
+#[test]
+fn a_rename_between_two_mounts_is_explained_and_no_other() {
+    let mounts = ["/w", "/w/sub", "/other", "/disk", "/tmp"].map(PathBuf::from);
+    let said = |command, output| of_end(&Facts { command, mounts: &mounts, ..failed(output) });
+    for (command, line, two) in [
+        (
+            "ln a /other/a",
+            "ln: failed to create hard link '/other/a' => 'a': Invalid cross-device link",
+            "between /other and /w:",
+        ),
+        (
+            "./x.py",
+            "OSError: [Errno 18] Invalid cross-device link: '../sub/a' -> 'b'",
+            "between /w/sub and /w:",
+        ),
+        (
+            "node x",
+            "Error: EXDEV: cross-device link not permitted, rename '/w/a' -> '/tmp/a'",
+            "between /w and /tmp:",
+        ),
+        ("./x", "rename /w/a /other/a: invalid cross-device link", "between /w and /other:"),
+        ("./x /w/a /other/a", "Error: Cross-device link (os error 18)", "between /w and /other:"),
+    ] {
+        let notices = said(command, line);
+        assert!(notices.len() == 1 && notices[0].contains(two), "{line}: {notices:?}");
+    }
+    for (command, line) in [
+        // One file system, one that is another outside too, none of ours, and text that only says so.
+        ("./x", "rename /w/a /w/b: invalid cross-device link"),
+        ("./x", "rename /w/a /disk/b: invalid cross-device link"),
+        ("./x", "rename /a /b: invalid cross-device link"),
+        ("grep -r EXDEV /w /other; false", "/w/a.c: EXDEV '/other/a'"),
+        ("./x /w/a /other/a", "error: something else"),
+    ] {
+        assert_eq!(said(command, line), [""; 0], "{line}");
+    }
+    let line = "rename /w/a /other/a: invalid cross-device link";
+    assert_eq!(of_end(&failed(line)), [""; 0], "nothing is mounted");
+}
+
+#[test]
+fn packages_of_the_system_are_not_for_commands_to_install() {
+    for line in [
+        "E: Could not open lock file /var/lib/dpkg/lock-frontend - open (13: Permission denied)",
+        "E: Could not open lock file /var/lib/apt/lists/lock - open (30: Read-only file system)",
+        "E: List directory /var/lib/apt/lists/partial is missing. - Acquire (2: No such file or directory)",
+        "E: Unable to acquire the dpkg frontend lock (/var/lib/dpkg/lock-frontend), are you root?",
+        "dpkg: error: unable to access the dpkg database directory /var/lib/dpkg: No such file or directory",
+        "error: can't create transaction lock on /var/lib/rpm/.rpm.lock (Permission denied)",
+        "ERROR: Unable to lock database: Permission denied",
+    ] {
+        let command = "apt-get install -y jq";
+        let notices = of_end(&Facts { command, ..failed(line) });
+        assert!(
+            notices.len() == 1 && notices[0].contains("packages of the system"),
+            "{line}: {notices:?}"
+        );
+        let shown = of_end(&Facts { command: "cat log; false", ..failed(line) });
+        assert!(!shown.concat().contains("packages of the system"), "{shown:?}");
+    }
+    let busy = "E: Could not get lock /var/lib/dpkg/lock-frontend. It is held by process 7 (apt)";
+    assert_eq!(of_end(&Facts { command: "apt-get install jq", ..failed(busy) }), [""; 0]);
 }
 
 #[test]
@@ -263,6 +332,10 @@ fn what_is_looked_at_is_bounded_however_much_a_command_says() {
         fn is_git_directory(&self, _: &Path) -> bool {
             false
         }
+        fn device(&self, path: &Path) -> Option<u64> {
+            Jail.device(path)
+        }
+
         fn explain_network(&self) -> Option<Explanation> {
             None
         }
