@@ -44,7 +44,7 @@ pub enum McpError {
     Configuration(#[from] ConfigureError),
     /// Serving failed.
     #[error(transparent)]
-    Serve(#[from] ServeError),
+    Serve(ServeError),
 }
 
 /// Serves one client, until it goes away or a signal ends us. `block` has the keys of the
@@ -60,11 +60,9 @@ pub fn run(block: Payload, structured: Structured) -> Result<(), McpError> {
     let provider = backend::provider();
     let names_roots = ROOTS.iter().any(|key| block.contains_key(*key));
     let config = decode(&block, names_roots, &host_env)?;
-    let roots = if names_roots {
-        provider.configure(&block)?;
-        Roots::Configured
-    } else {
-        Roots::Asked(block_of(block, host_env))
+    let roots = match names_roots {
+        true => Roots::Given(block),
+        false => Roots::Asked(block_of(block, host_env)),
     };
     let runtime = tokio::runtime::Builder::new_current_thread()
         .max_blocking_threads(4)
@@ -74,7 +72,11 @@ pub fn run(block: Payload, structured: Structured) -> Result<(), McpError> {
     let served = runtime.block_on(async {
         let stop = stop().map_err(setup("signals"))?;
         let settings = settings(structured, config.network);
-        Ok(mcp::serve(Arc::new(provider), settings, roots, feed, mcp::stdio(), stop).await?)
+        let served = mcp::serve(Arc::new(provider), settings, roots, feed, mcp::stdio(), stop);
+        served.await.map_err(|error| match error {
+            ServeError::Configuration(error) => McpError::Configuration(error),
+            error => McpError::Serve(error),
+        })
     });
     // A thread may wait for a client that says nothing more.
     runtime.shutdown_background();

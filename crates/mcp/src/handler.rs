@@ -114,8 +114,13 @@ impl<S: State> ServerHandler for Handler<S> {
     async fn list_tools(
         &self,
         _: Option<PaginatedRequestParams>,
-        _: RequestContext<RoleServer>,
+        context: RequestContext<RoleServer>,
     ) -> Result<ListToolsResult, ErrorData> {
+        // A client that is asked for its roots may want the tools first.
+        if self.keeper.is_none() {
+            // Where it is refused the server ends.
+            let _ = self.ready(&context.peer).await;
+        }
         Ok(ListToolsResult::with_all_items(self.listed.0.borrow().clone()))
     }
 

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use rmcp::{Peer, RoleServer};
 use tokio::sync::{mpsc, oneshot, watch};
-use tool_provider::{Payload, Provider, State};
+use tool_provider::{ConfigureError, Payload, Provider, State, ToolError};
 
 /// The directories that a client names, as absolute paths. Empty where it names none.
 pub type ClientRoots = Vec<String>;
@@ -19,8 +19,9 @@ pub type BlockOf = Box<dyn Fn(ClientRoots) -> Result<Payload, String> + Send + S
 
 /// Who names the directories.
 pub enum Roots {
-    /// The configuration, which is in force.
-    Configured,
+    /// The configuration. The provider is configured with this block while the client says hello; calls
+    /// wait for it.
+    Given(Payload),
     /// The client, where it does: it is asked, again whenever it says that they changed, and the
     /// provider is configured with the answer. Calls wait for the first one.
     Asked(BlockOf),
@@ -67,17 +68,37 @@ impl<S: State> Keeper<S> {
 
     async fn configure(&self, peer: &Peer<RoleServer>) -> Result<(), String> {
         let block = (self.block_of)(directories(peer).await?)?;
-        let (say, answered) = oneshot::channel();
-        let answer = move |outcome| {
-            // The client may be gone.
-            let _ = say.send(outcome);
-        };
-        let begun = self.provider.clone().configure_beside(block, answer);
-        begun.map_err(|error| error.whole_message().into_owned())?;
-        match answered.await {
-            Ok(Ok(())) => Ok(()),
-            Ok(Err(error)) => Err(format!("the configuration was refused: {error}")),
-            Err(_) => Err("a fault ended the configuration; start the server again".to_owned()),
+        configure(&self.provider, block).await.map_err(|error| match error {
+            ConfigureFailure::Refused(error) => format!("the configuration was refused: {error}"),
+            ConfigureFailure::Fault(error) => error.whole_message().into_owned(),
+        })
+    }
+}
+
+/// Why no configuration is in force.
+pub(crate) enum ConfigureFailure {
+    /// It is not accepted.
+    Refused(ConfigureError),
+    /// It was not read to its end.
+    Fault(ToolError),
+}
+
+/// Configures the provider beside everything else.
+pub(crate) async fn configure<S: State>(
+    provider: &Arc<Provider<S>>,
+    block: Payload,
+) -> Result<(), ConfigureFailure> {
+    let (say, answered) = oneshot::channel();
+    let answer = move |outcome| {
+        // The client may be gone.
+        let _ = say.send(outcome);
+    };
+    provider.clone().configure_beside(block, answer).map_err(ConfigureFailure::Fault)?;
+    match answered.await {
+        Ok(outcome) => outcome.map_err(ConfigureFailure::Refused),
+        Err(lost) => {
+            let error = ToolError::unknown("a fault ended the configuration", lost.to_string());
+            Err(ConfigureFailure::Fault(error))
         }
     }
 }

@@ -8,11 +8,11 @@ use rmcp::service::ServerInitializeError;
 use rmcp::{Peer, RoleServer, ServiceExt as _};
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::sync::{Notify, mpsc, watch};
-use tool_provider::{Provider, State, ToolSpec};
+use tool_provider::{ConfigureError, Provider, State, ToolError, ToolSpec};
 
 use crate::handler::{AskOnce, Handler, Listed, tools_of};
 use crate::log::{LogFeed, Threshold};
-use crate::roots::{Keeper, Readiness, Roots};
+use crate::roots::{ConfigureFailure, Keeper, Readiness, Roots, configure};
 use crate::transport::LineTransport;
 
 /// How long the calls have to end once the client is gone.
@@ -49,6 +49,12 @@ pub enum Structured {
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ServeError {
+    /// The configuration is not accepted.
+    #[error(transparent)]
+    Configuration(ConfigureError),
+    /// The configuration was not read to its end.
+    #[error("cannot configure the tools")]
+    Fault(#[source] ToolError),
     /// The client and this server found no way to begin.
     #[error("the client could not be served")]
     Begin(#[source] Box<ServerInitializeError>),
@@ -72,7 +78,49 @@ pub async fn serve<S: State>(
 ) -> Result<(), ServeError> {
     let gone = Arc::new(Notify::new());
     let transport = LineTransport::new(input, output, gone.clone());
-    let handler = handler(&provider, settings, roots, log);
+    let (readiness, ready) = watch::channel(Readiness::Waiting);
+    let settings = Arc::new(settings);
+    let listed = Listed::new(tools_of(&provider, &settings));
+    let configured = {
+        let (provider, settings, listed) = (provider.clone(), settings.clone(), listed.clone());
+        move || listed.replace(tools_of(&provider, &settings))
+    };
+    let (keeper, given) = match roots {
+        Roots::Given(block) => (None, Some(block)),
+        Roots::Asked(block_of) => {
+            let (asks, asked) = mpsc::channel(1);
+            let readiness = readiness.clone();
+            let keeper = Keeper { provider: provider.clone(), block_of, readiness, asked };
+            let configured = configured.clone();
+            tokio::spawn(keeper.run(async move |peer: &Peer<RoleServer>| {
+                // A client without a handshake is told on its subscription alone.
+                if configured() && peer.peer_info().is_some() {
+                    // One that is gone needs no word.
+                    let _ = peer.notify_tool_list_changed().await;
+                }
+            }));
+            (Some(AskOnce { asks, asked: AtomicBool::new(false) }), None)
+        }
+    };
+    // Over when the configuration is not accepted.
+    let refused = async {
+        if let Some(block) = given {
+            configure(&provider, block).await?;
+            configured();
+            readiness.send_replace(Readiness::Ready);
+        }
+        std::future::pending::<Result<(), ConfigureFailure>>().await
+    };
+    let handler = Handler {
+        provider: provider.clone(),
+        settings,
+        session_id: format!("mcp-{}", std::process::id()),
+        listed,
+        readiness: ready,
+        keeper,
+        log: Mutex::new(Some(log)),
+        threshold: Threshold::default(),
+    };
     let ended = async {
         let running = match handler.serve(transport).await {
             Ok(running) => running,
@@ -89,6 +137,10 @@ pub async fn serve<S: State>(
         outcome = &mut ended => Some(outcome),
         () = gone.notified() => None,
         () = stop => None,
+        Err(failure) = refused => Some(Err(match failure {
+            ConfigureFailure::Refused(error) => ServeError::Configuration(error),
+            ConfigureFailure::Fault(error) => ServeError::Fault(error),
+        })),
     };
     let end = tokio::time::timeout(END_LIMIT, provider.shut_down());
     match early {
@@ -103,48 +155,6 @@ pub async fn serve<S: State>(
             let _ = tokio::time::timeout(LAST_WRITES, ended).await;
             Ok(())
         }
-    }
-}
-
-fn handler<S: State>(
-    provider: &Arc<Provider<S>>,
-    settings: Settings,
-    roots: Roots,
-    log: LogFeed,
-) -> Handler<S> {
-    let settings = Arc::new(settings);
-    let listed = Listed::new(tools_of(provider, &settings));
-    let (readiness, ready) = watch::channel(match roots {
-        Roots::Configured => Readiness::Ready,
-        Roots::Asked(_) => Readiness::Waiting,
-    });
-    let keeper = match roots {
-        Roots::Configured => None,
-        Roots::Asked(block_of) => {
-            let (asks, asked) = mpsc::channel(1);
-            let keeper = Keeper { provider: provider.clone(), block_of, readiness, asked };
-            let (provider, settings) = (provider.clone(), settings.clone());
-            let listed = listed.clone();
-            tokio::spawn(keeper.run(async move |peer: &Peer<RoleServer>| {
-                let differs = listed.replace(tools_of(&provider, &settings));
-                // A client without a handshake is told on its subscription alone.
-                if differs && peer.peer_info().is_some() {
-                    // One that is gone needs no word.
-                    let _ = peer.notify_tool_list_changed().await;
-                }
-            }));
-            Some(AskOnce { asks, asked: AtomicBool::new(false) })
-        }
-    };
-    Handler {
-        provider: provider.clone(),
-        settings,
-        session_id: format!("mcp-{}", std::process::id()),
-        listed,
-        readiness: ready,
-        keeper,
-        log: Mutex::new(Some(log)),
-        threshold: Threshold::default(),
     }
 }
 
