@@ -39,11 +39,13 @@ mod imports;
 mod init;
 mod invoke;
 mod kept_home;
+mod levels;
 mod life;
 #[cfg(feature = "mcp")]
 mod mcp;
 mod package_managers;
 mod previews;
+mod reported;
 mod scenarios;
 mod search;
 mod show;
@@ -96,6 +98,7 @@ fn main() -> ExitCode {
         mcp::trials(),
         package_managers::trials(),
         previews::trials(),
+        reported::trials(),
         scenarios::trials(),
         search::trials(),
         show::trials(),

@@ -10,8 +10,9 @@ use rustix::process::geteuid;
 use serde_json::{Value, json};
 
 use crate::cli::text;
-use crate::harness::{PROGRAM, names};
-use crate::trials::{Need, Trial, namespaces_are_refused};
+use crate::harness::names;
+use crate::levels::{Machine, machines};
+use crate::trials::{Need, Trial};
 
 pub(crate) fn trials() -> Vec<Trial> {
     trials![
@@ -62,15 +63,6 @@ struct Operator {
     /// The tool of the story, and its version.
     tool: &'static str,
     version: String,
-}
-
-/// A way to run the provider.
-#[derive(Clone, Copy, PartialEq, Debug)]
-enum Machine {
-    /// As it is.
-    Plain,
-    /// It grants no namespaces.
-    WithoutNamespaces,
 }
 
 impl Operator {
@@ -155,35 +147,14 @@ impl Operator {
         let config = json!({"network": network, "env_passthrough": SETTINGS}).to_string();
         let root = project.to_str().unwrap();
         let call = ["call", "bash", &arguments, "--json", "--root", root, "--config", &config];
-        let output = match machine {
-            Machine::Plain => self.command(PROGRAM, &call),
-            Machine::WithoutNamespaces => {
-                let wrapper = ["--user", "--map-current-user", "--keep-caps", "sh", "-c", REFUSED];
-                self.command("unshare", &[&wrapper[..], &["sh", PROGRAM], &call].concat())
-            }
-        };
-        let output = { output }.current_dir(&project).output().unwrap();
+        let mut command = self.command(machine.words()[0], &machine.words()[1..]);
+        let output = command.args(call).current_dir(&project).output().unwrap();
         let result = if output.status.success() { "works" } else { "fails" };
         self.record(machine, network, result);
         assert!(output.status.success(), "{machine:?} {network}: {script}: {}", all(&output));
         let events = text(&output.stdout);
         let result: Value = serde_json::from_str(events.lines().last().unwrap()).unwrap();
         result["payload"]["output"].as_str().unwrap_or_default().to_owned()
-    }
-}
-
-/// Allows no namespace in the one that it runs in, and runs a program there.
-const REFUSED: &str = "echo 0 >/proc/sys/user/max_user_namespaces &&
-    exec setpriv --bounding-set=-sys_admin --inh-caps=-all --ambient-caps=-all \"$@\"";
-
-/// How this machine can run the provider: at the level that it grants, and at the one below.
-fn machines() -> Vec<Machine> {
-    let namespaces = ["--user", "--map-current-user", "--keep-caps", "true"];
-    let are_granted = !namespaces_are_refused()
-        && Command::new("unshare").args(namespaces).status().is_ok_and(|status| status.success());
-    match are_granted {
-        true => vec![Machine::Plain, Machine::WithoutNamespaces],
-        false => vec![Machine::Plain],
     }
 }
 
@@ -199,7 +170,7 @@ fn copy(from: &Path, to: &Path) {
 fn cargo() {
     let operator = Operator::new("cargo");
     operator.runs("cargo init -q --name demo --vcs none && cargo add -q itoa && cargo fetch -q");
-    for machine in machines() {
+    for &machine in machines() {
         operator.call(machine, "deny", "cargo build -q && cargo run -q");
         // The operator's crates are used, and new ones come beside them.
         let used = "cargo fetch -q --offline && find $CARGO_HOME/registry/cache/ -type l | wc -l";
@@ -219,7 +190,7 @@ fn npm() {
     let operator = Operator::new("npm");
     operator.write("project/package.json", r#"{"name": "demo", "version": "1.0.0"}"#);
     operator.runs("npm install --silent is-number@7 && rm -r node_modules");
-    for machine in machines() {
+    for &machine in machines() {
         let offline = "npm ci --silent --offline && node -p 'require(\"is-number\")(7)'";
         assert_eq!(operator.call(machine, "deny", offline), "true\n");
         let more = "npm install --silent left-pad@1.3.0 && node -p 'require(\"left-pad\")(7, 2, 0)'
@@ -239,7 +210,7 @@ fn yarn() {
 fn node(tool: &'static str, add: &str, add_for_all: &str) {
     let operator = Operator::new(tool);
     operator.write("project/package.json", r#"{"name": "demo", "version": "1.0.0"}"#);
-    for machine in machines() {
+    for &machine in machines() {
         let script = format!(
             "{add} >&2 && node -p 'require(\"is-number\")(7)'
              {add_for_all} >&2 && semver 1.2.3"
@@ -259,7 +230,7 @@ fn pip() {
          pip install -q --user --no-index --find-links wheels toolz
          mkdir -p ~/.local/bin && touch ~/.local/bin/of-the-operator"
     ));
-    for machine in machines() {
+    for &machine in machines() {
         let offline = format!("{PIP}; python3 -c 'import toolz; print(toolz.__version__)'");
         assert_eq!(operator.call(machine, "deny", &offline), "0.11.1\n");
         let local = format!("{PIP}; pip install -q --no-index --find-links wheels -t t toolz");
@@ -278,7 +249,7 @@ fn pip() {
 fn uv() {
     let operator = Operator::new("uv");
     operator.runs("mkdir -p ~/.local/bin ~/.local/share/uv/tools");
-    for machine in machines() {
+    for &machine in machines() {
         let script = "uv venv -q v && uv pip install -q --python v/bin/python colorama
             v/bin/python -c 'import colorama'
             uv tool install -q pyjokes==0.6.0 && pyjoke >/dev/null && echo done";
@@ -289,7 +260,7 @@ fn uv() {
 fn poetry() {
     let operator = Operator::new("poetry");
     operator.runs("poetry init -q -n --name demo");
-    for machine in machines() {
+    for &machine in machines() {
         let script =
             "poetry add -q colorama && poetry run python -c 'import colorama; print(\"done\")'";
         assert!(operator.call(machine, "allow", script).ends_with("done\n"));
@@ -300,7 +271,7 @@ fn go() {
     let operator = Operator::new("go");
     operator.write("project/x.go", "package x\n\nimport _ \"golang.org/x/exp/constraints\"\n");
     operator.runs("go mod init x && go mod tidy && mkdir -p ~/go/bin && touch ~/go/bin/of-mine");
-    for machine in machines() {
+    for &machine in machines() {
         operator.call(machine, "deny", "go build ./... && go mod verify");
         let more = "go mod download golang.org/x/sync@latest && go build ./...
             touch \"$(go env GOBIN)/made\" && command -v made";
@@ -317,7 +288,7 @@ fn maven() {
         <artifactId>a</artifactId><version>1</version><packaging>pom</packaging></project>";
     operator.write("project/pom.xml", pom);
     operator.runs("mvn -q -B clean");
-    for machine in machines() {
+    for &machine in machines() {
         operator.call(machine, "deny", "mvn -q -B -o clean");
         operator.call(machine, "allow", "mvn -q -B clean && test -d ~/.m2/repository");
     }
@@ -331,7 +302,7 @@ fn gem() {
     operator.write("project/demo.gemspec", specification);
     operator.write("project/bin/demo", "puts 'done'\n");
     operator.runs("chmod +x bin/demo");
-    for machine in machines() {
+    for &machine in machines() {
         let script =
             "gem build -q demo.gemspec && gem install -q --local --no-document demo-0.1.gem";
         let output = operator.call(machine, "deny", &format!("{script} && demo"));
@@ -348,7 +319,7 @@ fn composer() {
         "require": {"demo/part": "1.0.0"}
     });
     operator.write("project/composer.json", &packages.to_string());
-    for machine in machines() {
+    for &machine in machines() {
         operator.call(machine, "deny", "composer install -q && test -d vendor/demo/part");
     }
 }
@@ -356,7 +327,7 @@ fn composer() {
 fn gradle() {
     let operator = Operator::new("gradle");
     operator.write("project/build.gradle", "task demo { doLast { println 'done' } }\n");
-    for machine in machines() {
+    for &machine in machines() {
         // Where namespaces are refused, a jail without a network has no loopback either.
         let script = "gradle --offline --no-daemon -q demo";
         assert!(operator.call(machine, "allow", script).ends_with("done\n"));

@@ -84,7 +84,7 @@ const LIMITS: &str = "\
 - **As root at the level `kernel`** `pip install` outside of a virtual environment does not see that it cannot write beside the interpreter,
   and fails; it names `--user`, which works.
 - **Java** takes the home from the system. Maven, Gradle and Ant are told where HOME is; any other Java program that wants `~` needs
-  `-Duser.home=$HOME -Djava.io.tmpdir=$TMPDIR` at the level `kernel`.
+  `-Duser.home=$HOME -Djava.io.tmpdir=$TMPDIR` at the level `kernel`; a notice says so.
 - **Gradle** talks to itself over the loopback, which a jail at the level `kernel` has only with `network = \"allow\"`.
 - **nvm** refuses to work where npm is told a prefix. Where the operator has it, `npm install -g` needs `--prefix ~/.prefix`.
 - **rustup** cannot change a toolchain of the operator's (`rustup target add`); one that it installs itself it can.

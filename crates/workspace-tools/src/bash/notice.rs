@@ -4,6 +4,7 @@
 mod advice;
 mod command;
 mod devices;
+mod java;
 mod network;
 mod program;
 mod system_packages;
@@ -86,6 +87,8 @@ pub(super) struct Facts<'a> {
     pub(super) read_only_roots: &'a [PathBuf],
     /// What is a file system of its own for commands, as they name it.
     pub(super) mounts: &'a [PathBuf],
+    /// The operator's home, where commands have another one.
+    pub(super) home: Option<&'a Path>,
     /// A git directory outside the roots that a `.git` file points to.
     pub(super) git_directory: Option<&'a Path>,
 }
@@ -135,6 +138,7 @@ fn of_failure(facts: &Facts<'_>) -> Vec<String> {
         );
     }
     notices.extend(devices::notice(facts));
+    notices.extend(java::notice(facts));
     notices.extend(program::unreachable(facts));
     match system_packages::notice(facts) {
         Some(notice) => notices.push(notice),

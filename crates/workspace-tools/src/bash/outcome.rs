@@ -9,6 +9,7 @@ use serde_json::Value;
 use super::{Arguments, BashSettings, directory, notice, spec};
 use crate::Context;
 use crate::field::NOTICE;
+use crate::process::outside;
 use crate::process::{
     Budget, Finished, FullOutput, StopCause, StopSignal, Stopped, TimeLimit, Unreported,
     signal_name,
@@ -150,6 +151,7 @@ impl RunReport<'_> {
                 }),
             };
             let mounts = self.mounts();
+            let operators_home = outside::home();
             notices.extend(notice::of_end(&notice::Facts {
                 status: end.status,
                 limit: end.limit,
@@ -162,6 +164,7 @@ impl RunReport<'_> {
                 limits: self.settings.policy.limits,
                 read_only_roots: &self.settings.policy.read_only_roots,
                 mounts: &mounts,
+                home: operators_home.as_deref(),
                 git_directory: git_directory.as_deref(),
             }));
             notices.extend(notice::of_leftovers(

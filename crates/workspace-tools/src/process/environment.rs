@@ -35,7 +35,7 @@ const fn unattended(name: &'static str, value: &'static str, why: &'static str) 
 
 /// Keeps programs from waiting for a person who is not there, and from drawing on a terminal that is
 /// none.
-pub const UNATTENDED: [Unattended; 20] = [
+pub const UNATTENDED: [Unattended; 22] = [
     unattended("COMPOSER_ALLOW_SUPERUSER", "1", "Composer runs plugins as root without asking."),
     unattended("COMPOSER_NO_INTERACTION", "1", "Composer asks nothing."),
     unattended(
@@ -69,6 +69,7 @@ pub const UNATTENDED: [Unattended; 20] = [
     ),
     unattended("GIT_TERMINAL_PROMPT", "0", "Git asks for no password."),
     unattended("PAGER", "cat", "Nothing waits for a key."),
+    unattended("PIP_DISABLE_PIP_VERSION_CHECK", "1", "Pip does not ask to be renewed."),
     unattended("PIP_NO_INPUT", "1", "Pip asks for no password."),
     unattended(
         "PYTHONUNBUFFERED",
@@ -77,6 +78,7 @@ pub const UNATTENDED: [Unattended; 20] = [
     ),
     unattended("TERM", "dumb", "Nothing draws."),
     unattended("VISUAL", "true", "As `EDITOR`."),
+    unattended("npm_config_update_notifier", "false", "Npm does not ask to be renewed."),
     unattended(
         "npm_config_yes",
         "true",

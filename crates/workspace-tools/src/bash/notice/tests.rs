@@ -94,6 +94,7 @@ fn failed(output: &str) -> Facts<'_> {
         limits: Limits::default(),
         read_only_roots: &[],
         mounts: &[],
+        home: Some(Path::new("/home/me")),
         git_directory: None,
     }
 }
@@ -136,6 +137,34 @@ fn a_rename_between_two_mounts_is_explained_and_no_other() {
     }
     let line = "rename /w/a /other/a: invalid cross-device link";
     assert_eq!(of_end(&failed(line)), [""; 0], "nothing is mounted");
+}
+
+#[test]
+fn java_is_told_where_its_files_can_be() {
+    let trace = "Exception in thread \"main\" java.io.IOException: Permission denied\n\
+        \tat java.base/java.io.UnixFileSystem.createFileExclusively(Native Method)";
+    for output in [
+        trace,
+        "java.nio.file.AccessDeniedException: /tmp/x123.tmp",
+        "java.io.FileNotFoundException: /home/me/.app/state (Permission denied)",
+        "[ERROR] Could not create local repository at /home/me/.m2/repository -> [Help 1]",
+    ] {
+        let notices = of_end(&Facts { command: "java -jar a.jar", ..failed(output) });
+        assert!(
+            notices.iter().any(|notice| notice.contains("-Djava.io.tmpdir=$TMPDIR")),
+            "{output}"
+        );
+        let shown = of_end(&Facts { command: "cat log; false", ..failed(output) });
+        assert!(!shown.concat().contains("java.io.tmpdir"), "{shown:?}");
+    }
+    for output in [
+        "java.nio.file.AccessDeniedException: /w/locked",
+        "java.io.IOException: Permission denied",
+        "java.nio.file.NoSuchFileException: /tmp/x",
+    ] {
+        let notices = of_end(&Facts { command: "java -jar a.jar", ..failed(output) });
+        assert!(!notices.concat().contains("java.io.tmpdir"), "{output}: {notices:?}");
+    }
 }
 
 #[test]
