@@ -22,6 +22,9 @@ type Outcome<T> = Result<T, Box<dyn Error>>;
 /// What the six descriptions and schemas of arguments may take together.
 pub(crate) const MOST_OF_SPECS: usize = 2400;
 
+/// What those of the four session tools may take together.
+pub(crate) const MOST_OF_SESSION_SPECS: usize = 1000;
+
 /// How many tokens something takes.
 pub(crate) struct Reading {
     /// What it is.
@@ -30,12 +33,15 @@ pub(crate) struct Reading {
     pub(crate) tokens: usize,
     /// The plain form of the same, where there is one.
     pub(crate) plain: Option<(&'static str, usize)>,
+    /// What it may take, where there is no plain form.
+    limit: Option<usize>,
 }
 
 impl Reading {
-    /// What it may take: the plain form, a twentieth more, and 15 for the JSON around it.
+    /// What it may take: its limit, or the plain form, a twentieth more, and 15 for the JSON around it.
     pub(crate) fn most(&self) -> Option<f64> {
-        self.plain.map(|(_, plain)| plain as f64 * 1.05 + 15.0)
+        let limit = self.limit.map(|limit| limit as f64);
+        self.plain.map(|(_, plain)| plain as f64 * 1.05 + 15.0).or(limit)
     }
 }
 
@@ -97,16 +103,20 @@ struct Measure<'a> {
 impl Measure<'_> {
     async fn specs(&mut self) -> Outcome<()> {
         let schema = self.client.schema().await?;
-        let mut all = 0;
+        let (mut all, mut of_sessions) = (0, 0);
         for tool in &schema.tools {
             let shown = json!({
                 "name": tool.name, "description": tool.description, "input_schema": tool.input_schema,
             });
             let tokens = self.count(&shown.to_string());
-            all += tokens;
+            match tool.name.starts_with("session_") {
+                true => of_sessions += tokens,
+                false => all += tokens,
+            }
             self.add(format!("description and schema of `{}`", tool.name), tokens, None);
         }
-        self.add("all descriptions and schemas".to_owned(), all, None);
+        self.limited("all descriptions and schemas", all, MOST_OF_SPECS);
+        self.limited("all of the session tools", of_sessions, MOST_OF_SESSION_SPECS);
         Ok(())
     }
 
@@ -227,7 +237,12 @@ impl Measure<'_> {
     }
 
     fn add(&mut self, name: String, tokens: usize, plain: Option<(&'static str, usize)>) {
-        self.readings.push(Reading { name, tokens, plain });
+        self.readings.push(Reading { name, tokens, plain, limit: None });
+    }
+
+    fn limited(&mut self, name: &str, tokens: usize, limit: usize) {
+        let limit = Some(limit);
+        self.readings.push(Reading { name: name.to_owned(), tokens, plain: None, limit });
     }
 
     fn count(&self, text: &str) -> usize {

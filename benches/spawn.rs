@@ -166,6 +166,7 @@ fn jailed(jail: &Jail, root: &Path) -> Result<(), Box<dyn Error>> {
             env: vec![("PATH".into(), "/usr/bin:/bin".into())],
             cwd: root.to_owned(),
             stdin: null()?,
+            input: sandbox::Input::Fixed,
             stdout: null()?,
             stderr: null()?,
             limits: None,

@@ -33,13 +33,13 @@ agent_profile "default" {
   tools = ["workspace.*"]
 }
 
-# What only reads runs: read_file, grep, glob.
+# What only reads runs: read_file, grep, glob, session_read.
 policy "workspace_reads" {
   match  = { provider = "workspace", kind = "data_source" }
   action = "allow"
 }
 
-# What may change something waits for a person's yes: edit_file, write_file, bash.
+# What may change something waits for a person's yes: edit_file, write_file, bash, session_start and others.
 policy "workspace_changes" {
   match  = { provider = "workspace", kind = "resource" }
   action = "ask"

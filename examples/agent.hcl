@@ -64,6 +64,11 @@ provider "workspace" {
 
   max_concurrent_calls = 64
 
+  # Sessions (session_start): how many run at once, and after how long without a call that names it one is
+  # ended.
+  max_sessions    = 16
+  session_idle_ms = 1800000
+
   # true: refuse to overwrite a file that the session has not read.
   read_before_write = false
 }
@@ -92,13 +97,13 @@ agent_profile "reader" {
   tools = ["workspace.read_file", "workspace.grep", "workspace.glob"]
 }
 
-# What only reads runs: read_file, grep, glob.
+# What only reads runs: read_file, grep, glob, session_read.
 policy "workspace_reads" {
   match  = { provider = "workspace", kind = "data_source" }
   action = "allow"
 }
 
-# What may change something waits for a person's yes: edit_file, write_file, bash.
+# What may change something waits for a person's yes: edit_file, write_file, bash, session_start and others.
 policy "workspace_changes" {
   match  = { provider = "workspace", kind = "resource" }
   action = "ask"

@@ -20,7 +20,9 @@ use workspace_fs::{
 use workspace_tools::process::outside::{self, NotAProgram};
 use workspace_tools::process::{Environment, EnvironmentError, Requested, Spool};
 use workspace_tools::{
-    Bash, BashSettings, EditFile, Files, Glob, Grep, Overwrite, ReadFile, Sessions, WriteFile,
+    Bash, BashSettings, EditFile, Files, Glob, Grep, Overwrite, ReadFile, SessionRead,
+    SessionSettings, SessionStart, SessionStop, SessionTable, SessionWrite, Sessions,
+    ShellSessions, WriteFile,
 };
 
 use crate::config::{self, Config, HostEnv, Protect, Shell};
@@ -46,6 +48,7 @@ pub struct WorkspaceBackend {
     locks: Arc<LockTable>,
     sessions: Arc<Sessions>,
     remembered: Arc<Remembered>,
+    shell_sessions: Arc<SessionTable>,
     /// Where this process listens.
     sockets: OnceLock<PathBuf>,
 }
@@ -64,6 +67,7 @@ impl WorkspaceBackend {
             locks: Arc::default(),
             sessions: Arc::default(),
             remembered: Arc::default(),
+            shell_sessions: Arc::default(),
             sockets: OnceLock::new(),
         }
     }
@@ -157,11 +161,23 @@ impl WorkspaceBackend {
         let report = Report { enforcement: jail.enforcement().clone(), notices };
         let secrets = environment.secrets().clone();
         let settings = bash_settings(config, environment, policy, warnings);
-        let bash = Bash::new(settings, jail.clone(), Arc::new(spool));
+        let spool = Arc::new(spool);
+        let sessions = ShellSessions::new(
+            SessionSettings { most: config.max_sessions, idle_limit: config.session_idle },
+            settings.clone(),
+            jail.clone(),
+            spool.clone(),
+            &self.shell_sessions,
+        );
+        let sessions = sessions.map_err(|error| {
+            let problem = format!("cannot start a thread: {error}");
+            ConfigureError::single(Fault::machine("", problem))
+        })?;
+        let bash = Bash::new(settings, jail.clone(), spool);
         let level = jail.enforcement().level;
         let configuration = Configuration {
             state: Files { workspace: Arc::new(workspace), sessions: self.sessions.clone(), level },
-            tools: tools(config.overwrite, bash),
+            tools: tools(config.overwrite, bash, sessions),
             workers: Arc::new(FileWorkers(jail)),
             secrets,
             max_concurrent_calls: config.max_concurrent_calls,
@@ -205,7 +221,7 @@ impl Backend for WorkspaceBackend {
     }
 
     fn tools(&self) -> Vec<Arc<dyn Tool<Files>>> {
-        tools(Overwrite::default(), Bash::unconfigured())
+        tools(Overwrite::default(), Bash::unconfigured(), ShellSessions::unconfigured())
     }
 
     fn not_configured(&self) -> ToolError {
@@ -244,7 +260,8 @@ fn journal(state: Result<StateDirectory, StateError>, jail: &Jail) -> Result<Jou
     Journal::begin(state).map_err(|error| format!("cannot write in {path}: {error}"))
 }
 
-fn tools(overwrite: Overwrite, bash: Bash) -> Vec<Arc<dyn Tool<Files>>> {
+fn tools(overwrite: Overwrite, bash: Bash, sessions: ShellSessions) -> Vec<Arc<dyn Tool<Files>>> {
+    let sessions = Arc::new(sessions);
     vec![
         Arc::new(ReadFile::default()),
         Arc::new(WriteFile::new(overwrite)),
@@ -252,6 +269,10 @@ fn tools(overwrite: Overwrite, bash: Bash) -> Vec<Arc<dyn Tool<Files>>> {
         Arc::new(Grep::default()),
         Arc::new(Glob::default()),
         Arc::new(bash),
+        Arc::new(SessionStart::new(sessions.clone())),
+        Arc::new(SessionRead::new(sessions.clone())),
+        Arc::new(SessionWrite::new(sessions.clone())),
+        Arc::new(SessionStop::new(sessions)),
     ]
 }
 

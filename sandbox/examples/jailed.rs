@@ -66,6 +66,7 @@ fn run() -> Result<u8, Box<dyn Error>> {
         env,
         cwd: root,
         stdin: std::io::stdin().as_fd().try_clone_to_owned()?,
+        input: sandbox::Input::Fixed,
         stdout: std::io::stdout().as_fd().try_clone_to_owned()?,
         stderr: std::io::stderr().as_fd().try_clone_to_owned()?,
         limits: None,

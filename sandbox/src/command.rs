@@ -25,12 +25,36 @@ pub struct Command {
     pub cwd: PathBuf,
     /// Descriptor 0.
     pub stdin: OwnedFd,
+    /// What descriptor 0 is.
+    pub input: Input,
     /// Descriptor 1.
     pub stdout: OwnedFd,
     /// Descriptor 2.
     pub stderr: OwnedFd,
     /// Limits in place of the policy's; `None` takes the policy's.
     pub limits: Option<Limits>,
+}
+
+/// What a command's descriptor 0 is.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Input {
+    /// Nothing comes but what it holds.
+    #[default]
+    Fixed,
+    /// A pipe, to which somebody writes what the command asks for.
+    Pipe,
+    /// A terminal, which becomes the command's controlling terminal. Nobody else may have it as theirs.
+    Terminal,
+}
+
+/// What a running command does, as far as the kernel shows it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Look {
+    /// A process of it that waits for input. Where [`Command::input`] is attended that is one that waits
+    /// for it, on a terminal one of the foreground group.
+    pub waiting: Option<Waiting>,
+    /// Whether a process of it listens on the TCP port that was asked for.
+    pub listening: bool,
 }
 
 /// A started command. Dropping it kills the call.
@@ -43,7 +67,7 @@ pub struct Running {
     pid: ProcessId,
     main: Option<OwnedFd>,
     limits: Limits,
-    waiting: Option<Waiting>,
+    look: Option<Look>,
     layers: Layered,
     /// What is known before the layers have been looked at.
     ended: Option<Report>,
@@ -198,7 +222,7 @@ impl Running {
         layers: Layered,
         alive: Arc<()>,
     ) -> Self {
-        Self { control, pid, main, limits, waiting: None, layers, ended: None, _alive: alive }
+        Self { control, pid, main, limits, look: None, layers, ended: None, _alive: alive }
     }
 
     /// A descriptor that becomes readable when the command's own process has ended. If that process
@@ -252,18 +276,19 @@ impl Running {
         wire::send_order(&self.control, wire::Order::Finish)
     }
 
-    /// Asks what the command waits for. The descriptor behind [`AsFd`] becomes readable when the answer
-    /// arrives; [`try_wait`](Self::try_wait) takes it, and [`take_waiting`](Self::take_waiting) has it.
+    /// Asks what the command waits for, and whether it listens on `port`. The descriptor behind [`AsFd`]
+    /// becomes readable when the answer arrives; [`try_wait`](Self::try_wait) takes it, and
+    /// [`take_look`](Self::take_look) has it.
     ///
     /// # Errors
     /// When the request cannot be sent to the call's supervisor.
-    pub fn look(&self) -> io::Result<()> {
-        wire::send_order(&self.control, wire::Order::Look)
+    pub fn look(&self, port: Option<u16>) -> io::Result<()> {
+        wire::send_order(&self.control, wire::Order::Look { port })
     }
 
-    /// What a process of the command waited for when it was last asked, if it did; once.
-    pub fn take_waiting(&mut self) -> Option<Waiting> {
-        self.waiting.take()
+    /// The answer to [`look`](Self::look), once.
+    pub fn take_look(&mut self) -> Option<Look> {
+        self.look.take()
     }
 
     /// The report, if it has arrived.
@@ -289,8 +314,8 @@ impl Running {
                 let ended = self.ended.take();
                 Ok(ended.map(|report| Report { changes: Some(changes), ..report }))
             }
-            Ok(wire::Message::Waiting(waiting)) => {
-                self.waiting = waiting;
+            Ok(wire::Message::Look(look)) => {
+                self.look = Some(look);
                 Ok(None)
             }
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => Ok(None),

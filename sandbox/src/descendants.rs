@@ -224,6 +224,8 @@ struct Stat {
     state: char,
     parent: Option<pid_t>,
     group: Option<pid_t>,
+    /// The foreground group of its terminal.
+    foreground: Option<pid_t>,
 }
 
 /// Reads `/proc/PID/stat` from after the name, which may hold any byte.
@@ -234,7 +236,14 @@ fn stat(pid: pid_t) -> Option<Stat> {
     let mut fields = rest.split_ascii_whitespace();
     let state = fields.next()?.chars().next()?;
     let mut number = || fields.next()?.parse().ok();
-    Some(Stat { state, parent: number(), group: number() })
+    let (parent, group) = (number(), number());
+    let (_session, _terminal) = (number(), number());
+    Some(Stat { state, parent, group, foreground: number() })
+}
+
+/// Whether a process is in the foreground of its terminal.
+pub(crate) fn is_in_foreground(pid: pid_t) -> bool {
+    stat(pid).is_some_and(|found| found.group.is_some() && found.group == found.foreground)
 }
 
 fn own_pid() -> pid_t {

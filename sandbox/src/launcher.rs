@@ -204,6 +204,7 @@ fn request(command: &Command, limits: Limits) -> Result<Request, StartError> {
         cwd: c_string(command.cwd.as_os_str(), "the working directory's path")?,
         argv: argv.collect::<Result<_, _>>()?,
         env: env.collect::<Result<_, _>>()?,
+        input: command.input,
         limits,
     })
 }

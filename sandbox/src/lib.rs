@@ -35,6 +35,7 @@ mod jail;
 mod kept_home;
 mod launcher;
 mod layers;
+mod listening;
 mod masks;
 mod namespaces;
 mod others;
@@ -57,7 +58,8 @@ mod workers;
 
 pub use changes::{Change, ChangeKind, Changes, Space};
 pub use command::{
-    Command, ExitStatus, LimitHit, LostCall, ProcessId, Report, Running, Stage, StartError,
+    Command, ExitStatus, Input, LimitHit, Look, LostCall, ProcessId, Report, Running, Stage,
+    StartError,
 };
 pub use enforcement::{Channel, Channels, Enforcement, Level};
 pub use explain::{Access, Explanation, Setting, Subject};

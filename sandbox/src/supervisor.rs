@@ -13,13 +13,14 @@ use rustix::fs::{CWD, FileType, Mode, OFlags, fcntl_getfl, fstat, makedev, opena
 use rustix::io::Errno;
 use rustix::process::{Resource, Signal, getpid, getrlimit, set_child_subreaper, setsid};
 
-use crate::command::Stage;
+use crate::command::{Look, Stage};
 use crate::confine::{Kept, drop_capabilities};
 use crate::descendants::{LeftBehind, kill_descendants, signal_others, terminate_descendants};
+use crate::listening::listens_on;
 use crate::policy::Limits;
 use crate::sys::{self, Launch, Reaped, Wait};
-use crate::waiting::{Waiting, find_waiting};
-use crate::wire::{ExitReport, Order, Request, StartReport, receive_order, send_waiting};
+use crate::waiting::{Attended, Waiting, find_waiting};
+use crate::wire::{ExitReport, Order, Request, StartReport, receive_order, send_look};
 
 /// How often to reap adopted processes that have ended while the command runs.
 const REAP: Timespec = Timespec { tv_sec: 1, tv_nsec: 0 };
@@ -84,12 +85,12 @@ pub(crate) fn prepare(isolation: CallIsolation) -> io::Result<()> {
 pub(crate) fn supervise(call: Call, domain: Option<BorrowedFd<'_>>) {
     let Call { control, stdio, message, ready, scratch } = call;
     match start(ready, &stdio, &message, domain, scratch.as_deref()) {
-        Ok((pid, pidfd)) => {
+        Ok(Started { pid, pidfd, attended }) => {
             // With our copies open, the readers of the command's output would never see its end.
             drop(stdio);
             // The next poll shows whether the provider is gone.
             let _ = StartReport::Running(pid.unsigned_abs()).send(&control, Some(pidfd.as_fd()));
-            let (reason, waiting) = watch(&control, &pidfd, pid);
+            let (reason, waiting) = watch(&control, &pidfd, pid, attended);
             let (early, left) = match reason {
                 StopReason::Exited { grace } => end_what_is_left(&control, pid, grace),
                 StopReason::KillOrdered | StopReason::ProviderGone => (None, LeftBehind::default()),
@@ -117,13 +118,20 @@ pub(crate) fn supervise(call: Call, domain: Option<BorrowedFd<'_>>) {
     }
 }
 
+/// A command whose program runs.
+struct Started {
+    pid: libc::pid_t,
+    pidfd: OwnedFd,
+    attended: Option<Attended>,
+}
+
 fn start(
     ready: io::Result<()>,
     stdio: &[OwnedFd; 3],
     message: &[u8],
     domain: Option<BorrowedFd<'_>>,
     scratch: Option<&Path>,
-) -> Result<(libc::pid_t, OwnedFd), (Stage, i32)> {
+) -> Result<Started, (Stage, i32)> {
     let failed =
         |error: io::Error| (Stage::Supervisor, error.raw_os_error().unwrap_or(libc::EINVAL));
     ready.map_err(failed)?;
@@ -138,15 +146,19 @@ fn start(
     let stdio: [BorrowedFd<'_>; 3] =
         std::array::from_fn(|at| nulls[at].as_ref().unwrap_or(&stdio[at]).as_fd());
     let limits = resources(&request.limits);
-    sys::launch(&Launch {
+    let attended = Attended::of(request.input, stdio[0])
+        .map_err(|errno| (Stage::Stdio, errno.raw_os_error()))?;
+    let (pid, pidfd) = sys::launch(&Launch {
         program: &request.program,
         argv: &request.argv,
         env: &request.env,
         cwd: &request.cwd,
         stdio,
+        input: request.input,
         limits: &limits,
         domain,
-    })
+    })?;
+    Ok(Started { pid, pidfd, attended })
 }
 
 /// Puts the path of the call's own scratch directory where a variable names it.
@@ -209,7 +221,12 @@ enum StopReason {
 
 /// Watches the command until it ends or must be killed. Also returns what the command waited for
 /// when the first signal was sent to it.
-fn watch(control: &OwnedFd, pidfd: &OwnedFd, pid: libc::pid_t) -> (StopReason, Option<Waiting>) {
+fn watch(
+    control: &OwnedFd,
+    pidfd: &OwnedFd,
+    pid: libc::pid_t,
+    attended: Option<Attended>,
+) -> (StopReason, Option<Waiting>) {
     let mut grace = LINGER;
     let mut waiting = None;
     loop {
@@ -227,14 +244,16 @@ fn watch(control: &OwnedFd, pidfd: &OwnedFd, pid: libc::pid_t) -> (StopReason, O
         if ordered {
             match receive_order(control) {
                 Ok(Order::Signal(signal)) => {
-                    waiting = waiting.or_else(find_waiting);
+                    waiting = waiting.or_else(|| find_waiting(attended));
                     pass_on(signal, pid);
                     grace = LINGER_AFTER_SIGNAL;
                 }
                 Ok(Order::Kill) => return (StopReason::KillOrdered, waiting),
-                Ok(Order::Look) => {
+                Ok(Order::Look { port }) => {
+                    let listening = port.is_some_and(listens_on);
+                    let look = Look { waiting: find_waiting(attended), listening };
                     // Nobody may be there any more to read it; the next poll shows that.
-                    let _ = send_waiting(control, find_waiting());
+                    let _ = send_look(control, look);
                 }
                 Ok(Order::Finish) => grace = Duration::ZERO,
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
@@ -321,7 +340,7 @@ impl LastWait<'_> {
                 Ok(_) => match receive_order(self.control) {
                     Ok(Order::Finish) => return WaitEnd::Finish,
                     // The group has lost its leader, and who waits for input ends all the same.
-                    Ok(Order::Signal(_) | Order::Look) => {}
+                    Ok(Order::Signal(_) | Order::Look { .. }) => {}
                     Ok(Order::Kill) | Err(_) => return WaitEnd::Over,
                 },
                 Err(_) => return WaitEnd::Over,

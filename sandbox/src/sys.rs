@@ -16,7 +16,7 @@ use std::ptr::{null, null_mut};
 
 use libc::{c_char, c_int, c_uint, c_void, pid_t};
 
-use crate::command::Stage;
+use crate::command::{Input, Stage};
 
 /// Which side of a fork this is.
 pub(crate) enum Fork {
@@ -53,6 +53,8 @@ pub(crate) struct Launch<'a> {
     pub(crate) env: &'a [CString],
     pub(crate) cwd: &'a CStr,
     pub(crate) stdio: [BorrowedFd<'a>; 3],
+    /// Whether descriptor 0 becomes the controlling terminal.
+    pub(crate) input: Input,
     /// Resources, each with the value of its soft and hard limit.
     pub(crate) limits: &'a [(c_int, u64)],
     /// The rules of one more Landlock domain.
@@ -75,6 +77,7 @@ pub(crate) fn launch(launch: &Launch<'_>) -> Result<(pid_t, OwnedFd), (Stage, i3
         env: env.as_ptr(),
         cwd: launch.cwd.as_ptr(),
         stdio: launch.stdio.map(|fd| fd.as_raw_fd()),
+        input: launch.input,
         limits: launch.limits,
         domain: launch.domain.map_or(-1, |fd| fd.as_raw_fd()),
         // SAFETY: getpid cannot fail.
@@ -116,6 +119,7 @@ struct Shared<'a> {
     env: *const *const c_char,
     cwd: *const c_char,
     stdio: [RawFd; 3],
+    input: Input,
     limits: &'a [(c_int, u64)],
     domain: RawFd,
     parent: pid_t,
@@ -152,6 +156,10 @@ fn become_command(shared: &Shared<'_>) -> (Stage, i32) {
             if libc::dup2(fd, target as c_int) < 0 {
                 return (Stage::Stdio, errno());
             }
+        }
+        // Not by force: a terminal that another session has stays with that.
+        if matches!(shared.input, Input::Terminal) && libc::ioctl(0, libc::TIOCSCTTY, 0) < 0 {
+            return (Stage::Stdio, errno());
         }
         // Landlock checks an open but not a chdir.
         let dir = libc::open(shared.cwd, libc::O_RDONLY | libc::O_DIRECTORY | libc::O_CLOEXEC);

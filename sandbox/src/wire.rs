@@ -19,7 +19,7 @@ use rustix::net::{
 };
 
 use crate::changes::Changes;
-use crate::command::{ExitStatus, LimitHit, Report, Stage};
+use crate::command::{ExitStatus, Input, LimitHit, Look, Report, Stage};
 use crate::policy::Limits;
 use crate::program::{ProgramName, Programs};
 use crate::waiting::{Waiting, WaitsOn};
@@ -41,8 +41,8 @@ pub(crate) enum Order {
     Kill,
     /// The command's own process has ended: end what it left running, and let it clean up first.
     Finish,
-    /// Say what the command waits for.
-    Look,
+    /// Say what the command waits for, and whether it listens on a port.
+    Look { port: Option<u16> },
 }
 
 /// Whether receiving may block until a message arrives.
@@ -69,7 +69,7 @@ pub(crate) struct ExitReport {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Message {
     /// The answer to [`Order::Look`].
-    Waiting(Option<Waiting>),
+    Look(Look),
     Exit(ExitReport),
     /// What was found in layers, from their keeper, after the exit.
     Changes(Changes),
@@ -91,6 +91,7 @@ pub(crate) struct Request {
     pub(crate) argv: Vec<CString>,
     pub(crate) env: Vec<CString>,
     pub(crate) cwd: CString,
+    pub(crate) input: Input,
     pub(crate) limits: Limits,
 }
 
@@ -211,7 +212,10 @@ pub(crate) fn send_order(control: impl AsFd, order: Order) -> io::Result<()> {
         Order::Signal(signal) => message.u64(u64::from(signal.unsigned_abs())),
         Order::Kill => message.u64(u64::MAX),
         Order::Finish => message.u64(u64::MAX - 1),
-        Order::Look => message.u64(u64::MAX - 2),
+        Order::Look { port } => {
+            message.u64(u64::MAX - 2);
+            message.optional(port.map(u64::from));
+        }
     }
     match send(control, &message.0, &[]) {
         Err(error) if Errno::from_io_error(&error) == Some(Errno::PIPE) => Ok(()),
@@ -223,16 +227,20 @@ pub(crate) fn send_order(control: impl AsFd, order: Order) -> io::Result<()> {
 /// The supervisor's side of [`send_order`].
 pub(crate) fn receive_order(control: impl AsFd) -> io::Result<Order> {
     let (message, _) = receive(control, Blocking::Refused)?;
-    match Reader(&message).u64()? {
+    let mut from = Reader(&message);
+    match from.u64()? {
         u64::MAX => Ok(Order::Kill),
         order if order == u64::MAX - 1 => Ok(Order::Finish),
-        order if order == u64::MAX - 2 => Ok(Order::Look),
+        order if order == u64::MAX - 2 => {
+            let port = from.optional()?.map(u16::try_from).transpose().map_err(|_| malformed())?;
+            Ok(Order::Look { port })
+        }
         signal => i32::try_from(signal).map(Order::Signal).map_err(|_| malformed()),
     }
 }
 
 /// Stands where a report has a wait status, of 32 bits.
-const WAITING: u64 = u64::MAX;
+const LOOK: u64 = u64::MAX;
 
 /// The same of changes.
 const CHANGES: u64 = u64::MAX - 1;
@@ -242,7 +250,10 @@ pub(crate) fn receive_report(control: impl AsFd, blocking: Blocking) -> io::Resu
     let (message, _) = receive_reply(control, blocking)?;
     let mut from = Reader(&message);
     let wait_status = match from.u64()? {
-        WAITING => return Ok(Message::Waiting(from.waiting()?)),
+        LOOK => {
+            let listening = from.u64()? != 0;
+            return Ok(Message::Look(Look { waiting: from.waiting()?, listening }));
+        }
         CHANGES => return Ok(Message::Changes(Changes::decode(&mut from)?)),
         status => status as u32 as i32,
     };
@@ -258,10 +269,11 @@ pub(crate) fn receive_report(control: impl AsFd, blocking: Blocking) -> io::Resu
 }
 
 /// The supervisor's answer to [`Order::Look`].
-pub(crate) fn send_waiting(control: impl AsFd, waiting: Option<Waiting>) -> io::Result<()> {
+pub(crate) fn send_look(control: impl AsFd, look: Look) -> io::Result<()> {
     let mut message = Writer::default();
-    message.u64(WAITING);
-    message.waiting(waiting);
+    message.u64(LOOK);
+    message.u64(u64::from(look.listening));
+    message.waiting(look.waiting);
     send(control, &message.0, &[])
 }
 
@@ -348,6 +360,11 @@ impl Request {
         to.bytes(self.cwd.to_bytes());
         to.list(&self.argv, |to, text| to.bytes(text.to_bytes()));
         to.list(&self.env, |to, text| to.bytes(text.to_bytes()));
+        to.u64(match self.input {
+            Input::Fixed => 0,
+            Input::Pipe => 1,
+            Input::Terminal => 2,
+        });
         to.limits(&self.limits);
         to.0
     }
@@ -359,6 +376,12 @@ impl Request {
             cwd: from.c_string()?,
             argv: from.list(Reader::c_string)?,
             env: from.list(Reader::c_string)?,
+            input: match from.u64()? {
+                0 => Input::Fixed,
+                1 => Input::Pipe,
+                2 => Input::Terminal,
+                _ => return Err(malformed()),
+            },
             limits: from.limits()?,
         })
     }
@@ -404,6 +427,7 @@ impl Writer {
             self.u64(match waiting.on {
                 WaitsOn::Terminal => 0,
                 WaitsOn::NamedPipe => 1,
+                WaitsOn::Input => 2,
             });
             self.bytes(&waiting.program.0);
         }
@@ -460,6 +484,7 @@ impl<'a> Reader<'a> {
         let on = match self.u64()? {
             0 => WaitsOn::Terminal,
             1 => WaitsOn::NamedPipe,
+            2 => WaitsOn::Input,
             _ => return Err(malformed()),
         };
         let pid = u32::try_from(pid).map_err(|_| malformed())?;
@@ -491,6 +516,7 @@ mod tests {
             argv: vec![c"sh".to_owned(), CString::new(vec![b'a'; argument]).unwrap()],
             env: vec![c"A=b".to_owned()],
             cwd: c"/w".to_owned(),
+            input: Input::Terminal,
             limits: Limits { processes: Some(7), ..Limits::default() },
         }
     }
@@ -547,11 +573,12 @@ mod tests {
             }),
         };
         send_order(&provider, Order::Signal(15)).unwrap();
-        send_waiting(&supervisor, exit.waiting).unwrap();
+        let look = Look { waiting: exit.waiting, listening: true };
+        send_look(&supervisor, look).unwrap();
         exit.send(&supervisor).unwrap();
         drop(supervisor);
         let next = || receive_report(&provider, Blocking::Allowed).unwrap();
-        assert_eq!(next(), Message::Waiting(exit.waiting));
+        assert_eq!(next(), Message::Look(look));
         assert_eq!(next(), Message::Exit(exit));
         assert_eq!(exit.into_report().status, ExitStatus::Exited(1));
     }

@@ -88,13 +88,13 @@ agent_profile "default" {{
   tools = ["{LOCAL_NAME}.*"]
 }}
 
-# What only reads runs: read_file, grep, glob.
+# What only reads runs: read_file, grep, glob, session_read.
 policy "{LOCAL_NAME}_reads" {{
   match  = {{ provider = "{LOCAL_NAME}", kind = "data_source" }}
   action = "allow"
 }}
 
-# What may change something waits for a person's yes: edit_file, write_file, bash.
+# What may change something waits for a person's yes: edit_file, write_file, bash, session_start and others.
 policy "{LOCAL_NAME}_changes" {{
   match  = {{ provider = "{LOCAL_NAME}", kind = "resource" }}
   action = "ask"

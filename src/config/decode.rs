@@ -91,6 +91,8 @@ impl Config {
                 open_files: values.whole("limits.open_files"),
             },
             max_concurrent_calls: values.whole("max_concurrent_calls").map_or(1, size),
+            max_sessions: values.whole("max_sessions").map_or(0, size),
+            session_idle: Duration::from_millis(values.whole("session_idle_ms").unwrap_or(0)),
             overwrite: if values.flag("read_before_write") {
                 Overwrite::AfterRead
             } else {

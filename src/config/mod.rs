@@ -53,6 +53,10 @@ pub struct Config {
     pub limits: sandbox::Limits,
     /// How many calls may run at once.
     pub max_concurrent_calls: usize,
+    /// How many sessions may run at once.
+    pub max_sessions: usize,
+    /// After how long without a call that names it a session is ended.
+    pub session_idle: Duration,
     /// Whether a file must have been read by a session before the session overwrites it.
     pub overwrite: Overwrite,
 }

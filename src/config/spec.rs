@@ -127,6 +127,18 @@ pub fn properties() -> Vec<Property> {
              deadline fails with concurrency_conflict.",
         ),
         Property::with_default(
+            "max_sessions",
+            Kind::Range { min: 0, max: 256 },
+            "16",
+            "How many sessions (session_start) run at once; 0 allows none.",
+        ),
+        Property::with_default(
+            "session_idle_ms",
+            Kind::Range { min: 1000, max: 24 * HOUR_MS },
+            "1800000",
+            "After how long without a call that names it a session is ended, in milliseconds.",
+        ),
+        Property::with_default(
             "read_before_write",
             Kind::Boolean,
             "false",

@@ -48,6 +48,7 @@ mod previews;
 mod reported;
 mod scenarios;
 mod search;
+mod session_tools;
 mod show;
 mod slips;
 mod soak;
@@ -74,6 +75,7 @@ fn main() -> ExitCode {
         bash_tool::trials(),
         faults::trials(),
         soak::trials(),
+        session_tools::trials(),
         fuzz::trials(),
         agent_file::trials(),
         atomic::trials(),

@@ -50,6 +50,8 @@ pub(crate) enum Need {
     Attributes,
     /// A mount namespace, in which the story runs as root in a process of its own.
     MountNamespace,
+    /// A jail of the level full.
+    FullJail,
     /// A provider that is built with the feature of that name.
     Telemetry,
     /// Time: such a story runs with `--ignored` or `--include-ignored` only.
@@ -168,6 +170,8 @@ impl Need {
                 pass(false, "needs a mount namespace")
             }
             Self::MountNamespace => machine(mounts_are_granted(), "needs a mount namespace"),
+            Self::FullJail if namespaces_are_refused() => pass(false, "needs namespaces"),
+            Self::FullJail => machine(mounts_are_granted(), "needs namespaces"),
             Self::Telemetry => pass(cfg!(feature = "telemetry"), "needs the feature telemetry"),
             Self::Time => None,
         }

@@ -84,6 +84,8 @@ pub enum ToolKind {
 pub enum RiskClass {
     /// None: it only reads.
     ReadOnly,
+    /// Little: what it changes is easily had again.
+    Low,
     /// Real but bounded, such as an edit of one file.
     Moderate,
     /// Hard to predict, such as any shell command.

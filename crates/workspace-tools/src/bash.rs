@@ -1,29 +1,26 @@
 //! bash: runs a command in a shell, in the jail.
 
-use std::ffi::OsStr;
 use std::os::fd::{AsFd, OwnedFd};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use sandbox::{Jail, Policy, Stage, StartError};
+use sandbox::{Jail, Policy};
 
-use crate::process::{
-    self, Budget, Call, Environment, Finished, Interrupt, RunError, Spool, TooLate,
-};
+use crate::process::{self, Budget, Call, Environment, Finished, Interrupt, Spool, TooLate};
 use crate::{Context, Files};
 use tool_provider::view::View;
-use tool_provider::{Category, Payload, Tool, ToolError, ToolSpec};
-use workspace_fs::text::name;
+use tool_provider::{Payload, Tool, ToolError, ToolSpec};
 
-mod arguments;
-mod directory;
+pub(crate) mod arguments;
+pub(crate) mod directory;
 mod home;
-mod notice;
+pub(crate) mod notice;
 mod outcome;
 mod plain;
-mod protect;
-mod show;
+pub(crate) mod protect;
+pub(crate) mod shell;
+pub(crate) mod show;
 pub mod spec;
 mod start_files;
 
@@ -122,7 +119,7 @@ impl Tool<Files> for Bash {
             .ready
             .as_ref()
             .ok_or_else(|| ToolError::permission_denied("not configured: no roots"))?;
-        let cwd = directory::working_directory(context, &arguments)?;
+        let cwd = directory::working_directory(context, arguments.cwd)?;
         let interrupt = Interrupt::new()
             .map_err(|error| ToolError::from_io("watch for a cancel", "", error))?;
         context.cancel.on_cancel({
@@ -155,7 +152,7 @@ impl Tool<Files> for Bash {
     fn preview(&self, arguments: &Payload, context: &Context<'_>) -> Result<View, ToolError> {
         let arguments = Arguments::parse(arguments, &self.settings)?;
         let jail = self.ready.as_ref().map(|ready| &*ready.jail);
-        let cwd = directory::working_directory(context, &arguments);
+        let cwd = directory::working_directory(context, arguments.cwd);
         Ok(show::preview(&arguments, &self.settings, jail, cwd))
     }
 
@@ -195,28 +192,9 @@ impl<'a> Start<'a> {
         interrupt: &Interrupt,
         context: &Context<'_>,
     ) -> Result<(Finished, &'a Path), ToolError> {
-        let mut missing = None;
-        for shell in &self.settings.shells {
+        shell::in_first(self.settings, self.cwd, |shell| {
             let call = self.call(shell, arguments, interrupt);
-            match process::run(&self.ready.jail, call, context.sink) {
-                Ok(finished) => return Ok((finished, shell)),
-                Err(RunError::Start(StartError::Stage { stage: Stage::Program, source }))
-                    if source.raw_os_error() != Some(rustix::io::Errno::TOOBIG.raw_os_error()) =>
-                {
-                    missing.get_or_insert((shell, source));
-                }
-                Err(error) => return Err(self.failure(error)),
-            }
-        }
-        Err(match missing {
-            Some((shell, source)) => {
-                let name = name::of(shell).into_owned();
-                ToolError::execution_failed(format!("the shell {name} cannot be run: {source}"))
-                    .with_detail("path", name)
-                    .with_hint("the operator can name another one with the setting `shell`")
-                    .with_source(source)
-            }
-            None => ToolError::execution_failed("no shell is configured"),
+            process::run(&self.ready.jail, call, context.sink)
         })
     }
 
@@ -227,15 +205,10 @@ impl<'a> Start<'a> {
         interrupt: &'c Interrupt,
     ) -> Call<'c> {
         let (script, stdin) = arguments.for_shell();
-        let name = shell.file_name().unwrap_or(shell.as_os_str()).to_owned();
         let environment = &self.settings.environment;
         Call {
             program: shell,
-            argv: [name]
-                .into_iter()
-                .chain(start_files::without(shell).map(OsStr::to_owned))
-                .chain(["-c".into(), script.into()])
-                .collect(),
+            argv: shell::arguments(shell, script),
             env: environment.variables(self.ready.jail.private()),
             cwd: self.cwd.to_owned(),
             stdin,
@@ -247,54 +220,6 @@ impl<'a> Start<'a> {
             output_bytes: self.settings.output_bytes,
             spool: self.ready.spool.clone(),
             secrets: environment.secrets(),
-        }
-    }
-
-    fn failure(&self, error: RunError) -> ToolError {
-        let cwd = name::of(self.cwd).into_owned();
-        match error {
-            RunError::Pipe(source) => ToolError::from_io("make a pipe for the command", "", source),
-            RunError::Start(StartError::Nul { what }) => {
-                ToolError::invalid_arguments(format!("{what} holds a NUL byte"))
-            }
-            RunError::Start(StartError::Stage { stage: Stage::Program, source }) => {
-                ToolError::invalid_arguments(
-                    "the command and its environment are too long to start a program with",
-                )
-                .with_source(source)
-            }
-            RunError::Start(StartError::Stage { stage: Stage::WorkingDirectory, source }) => {
-                let failed = ToolError::from_io(&format!("run in {cwd}"), &cwd, source);
-                match failed.category() {
-                    Category::PermissionDenied => failed.with_hint(
-                        "the provider's user may not enter this directory, or one above it: change \
-                         their permissions, or name another cwd",
-                    ),
-                    _ => failed,
-                }
-            }
-            RunError::Start(StartError::Stage { stage, source }) => {
-                let action = format!("start the command ({stage})");
-                let failed = ToolError::from_io(&action, &cwd, source);
-                match stage {
-                    Stage::Supervisor | Stage::Process => failed.with_hint(
-                        "a limit of processes may be hit: the machine's, or limits.processes",
-                    ),
-                    _ => failed,
-                }
-            }
-            RunError::Start(StartError::HandOver(source)) => {
-                ToolError::from_io("hand the command to the jail", &cwd, source)
-            }
-            RunError::Start(gone @ StartError::SpawnerGone(_)) => {
-                ToolError::execution_failed(gone.to_string())
-                    .with_hint("configuring the provider again makes a new jail")
-                    .with_source(gone)
-            }
-            other => {
-                let raw = format!("{other:?}");
-                ToolError::unknown("the command could not be started", raw).with_source(other)
-            }
         }
     }
 }

@@ -3,6 +3,8 @@
 //!
 //! - [`ReadFile`], [`WriteFile`], [`EditFile`], [`Grep`], [`Glob`] work on the roots of [`Files`].
 //! - [`Bash`] runs a command in the jail, by means of [`process`].
+//! - [`SessionStart`], [`SessionRead`], [`SessionWrite`] and [`SessionStop`] run one that outlives its
+//!   call, by means of [`process::session`].
 //!
 //! A tool knows neither the wire nor any async runtime: see the `tool-provider` crate.
 #![forbid(unsafe_code)]
@@ -15,6 +17,11 @@ pub mod glob;
 pub mod grep;
 pub mod process;
 pub mod read_file;
+pub mod session_read;
+pub mod session_start;
+pub mod session_stop;
+pub mod session_write;
+pub mod shell_session;
 pub mod write_file;
 
 mod classify;
@@ -32,7 +39,12 @@ pub use files::Files;
 pub use glob::Glob;
 pub use grep::Grep;
 pub use read_file::ReadFile;
+pub use session_read::SessionRead;
+pub use session_start::SessionStart;
+pub use session_stop::SessionStop;
+pub use session_write::SessionWrite;
 pub use sessions::Sessions;
+pub use shell_session::{SessionSettings, SessionTable, ShellSessions};
 pub use write_file::{Overwrite, WriteFile};
 
 /// What one call of these tools may use.
@@ -64,6 +76,10 @@ mod tests {
             crate::glob::spec::spec(),
             crate::grep::spec::spec(),
             crate::read_file::spec::spec(),
+            crate::session_read::spec::spec(),
+            crate::session_start::spec::spec(),
+            crate::session_stop::spec::spec(),
+            crate::session_write::spec::spec(),
             crate::write_file::spec::spec(),
         ] {
             let arguments = arguments(&spec.input);

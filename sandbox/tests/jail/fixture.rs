@@ -212,6 +212,7 @@ impl Fixture {
             env: line.env.clone(),
             cwd: line.cwd.clone(),
             stdin,
+            input: sandbox::Input::Fixed,
             stdout,
             stderr,
             limits: line.limits,

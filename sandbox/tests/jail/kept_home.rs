@@ -93,6 +93,7 @@ fn home_of(policy: &Policy) -> PathBuf {
         env: Vec::new(),
         cwd: policy.roots[0].clone(),
         stdin: null(),
+        input: sandbox::Input::Fixed,
         stdout: null(),
         stderr: null(),
         limits: None,

@@ -118,6 +118,7 @@ fn run(root: OsString, argv: Vec<OsString>) -> Result<u8, Box<dyn Error>> {
         ],
         cwd: root,
         stdin: io::stdin().as_fd().try_clone_to_owned()?,
+        input: sandbox::Input::Fixed,
         stdout: io::stdout().as_fd().try_clone_to_owned()?,
         stderr: io::stderr().as_fd().try_clone_to_owned()?,
         limits: None,

@@ -100,6 +100,7 @@ impl ShellFixture {
             env: env.into_iter().map(|(name, value)| (name.into(), value)).collect(),
             cwd: self.root.clone(),
             stdin: fs::File::open("/dev/null").unwrap().into(),
+            input: sandbox::Input::Fixed,
             stdout,
             stderr,
             limits: None,

@@ -77,6 +77,7 @@ fn overview(spec: &ToolSpec) -> Vec<String> {
         .to_owned(),
         match spec.risk {
             RiskClass::ReadOnly => "read only",
+            RiskClass::Low => "low",
             RiskClass::Moderate => "moderate",
             RiskClass::High => "high",
         }

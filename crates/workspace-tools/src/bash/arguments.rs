@@ -4,12 +4,9 @@ use std::time::Duration;
 
 use serde_json::Value;
 
+use super::shell::{self, LONGEST_ARGUMENT};
 use super::{BashSettings, spec};
 use tool_provider::{Payload, ToolError};
-
-/// The longest command that fits into one argument: Linux allows 128 KiB with the NUL at its end
-/// (`MAX_ARG_STRLEN`).
-const LONGEST_ARGUMENT: usize = 128 * 1024 - 1;
 
 /// The arguments of one call, checked.
 #[derive(Clone, Debug)]
@@ -26,17 +23,7 @@ impl<'a> Arguments<'a> {
         let command = spec::COMMAND
             .get(payload)
             .ok_or_else(|| ToolError::invalid_arguments("command: a string is required"))?;
-        if command.trim().is_empty() {
-            return Err(ToolError::invalid_arguments(
-                "command is empty: name what the shell should run",
-            ));
-        }
-        if let Some(position) = command.find('\0') {
-            return Err(ToolError::invalid_arguments(format!(
-                "command holds a NUL byte (at byte {position}), which no shell command can carry: \
-                 let the command make it (printf '\\0') or pass it in stdin"
-            )));
-        }
+        shell::check_text(command)?;
         let cwd = spec::CWD.get(payload);
         if cwd == Some("") {
             return Err(ToolError::invalid_arguments(
@@ -62,10 +49,9 @@ impl<'a> Arguments<'a> {
     /// the command itself reads comes after it.
     pub(super) fn for_shell(&self) -> (String, Option<Vec<u8>>) {
         let stdin = self.stdin.map(str::as_bytes);
-        // A shell takes a command that starts with - or + for one more option.
-        let guard = if self.command.starts_with(['-', '+']) { " " } else { "" };
-        if guard.len() + self.command.len() <= LONGEST_ARGUMENT {
-            return (format!("{guard}{}", self.command), stdin.map(<[u8]>::to_vec));
+        let script = shell::script(self.command);
+        if script.len() <= LONGEST_ARGUMENT {
+            return (script, stdin.map(<[u8]>::to_vec));
         }
         match stdin {
             None => {

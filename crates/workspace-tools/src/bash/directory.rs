@@ -3,7 +3,6 @@
 use crate::classify::Classify as _;
 use std::path::{Component, Path, PathBuf};
 
-use super::Arguments;
 use crate::Context;
 use tool_provider::ToolError;
 use workspace_fs::text::name;
@@ -17,11 +16,11 @@ const POINTER_BYTES: usize = 4096 + 16;
 ///
 /// # Errors
 /// As for any path argument, and when it is no directory.
-pub(super) fn working_directory(
+pub(crate) fn working_directory(
     context: &Context<'_>,
-    arguments: &Arguments<'_>,
+    cwd: Option<&str>,
 ) -> Result<PathBuf, ToolError> {
-    let text = arguments.cwd.or(context.working_directory).unwrap_or(".");
+    let text = cwd.or(context.working_directory).unwrap_or(".");
     let path = PathArgument { text, working_directory: context.working_directory };
     let resolved = context.state.workspace.locate_existing(path, Action::Inspect).classified()?;
     match &resolved.target {

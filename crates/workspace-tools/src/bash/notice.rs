@@ -197,6 +197,7 @@ pub(super) fn of_waiting(waiting: Waiting, secrets: &Secrets) -> String {
              program's non-interactive options"
         ),
         WaitsOn::NamedPipe => format!("{who} was waiting for the other end of a named pipe"),
+        WaitsOn::Input => format!("{who} was waiting for input"),
     }
 }
 
@@ -204,6 +205,7 @@ pub(super) fn of_waiting(waiting: Waiting, secrets: &Secrets) -> String {
 pub(super) fn of_leftovers(
     ended: u64,
     programs: impl Iterator<Item = ProgramName>,
+    command: &str,
     secrets: &Secrets,
 ) -> Option<String> {
     let names = programs.map(|program| process::program::shown(program, secrets));
@@ -216,8 +218,23 @@ pub(super) fn of_leftovers(
         (many, false) => format!("{many} processes that the command left running ({names}) were"),
     };
     Some(format!(
-        "{left} ended, as nothing outlives its call: start, use and stop it in one command"
+        "{left} ended, as nothing outlives its call: start, use and stop it in one command, or keep it \
+         with session_start {}",
+        session(command)
     ))
+}
+
+/// The longest command that a notice repeats.
+const MOST_REPEATED: usize = 160;
+
+/// The arguments of session_start for what a command left running.
+fn session(command: &str) -> String {
+    let alone = command.trim().trim_end_matches([';', '&']).trim_end();
+    let alone = alone.strip_prefix("nohup ").unwrap_or(alone);
+    match alone.len() <= MOST_REPEATED {
+        true => serde_json::json!({"command": alone}).to_string(),
+        false => "with the same command".to_owned(),
+    }
 }
 
 fn limits(facts: &Facts<'_>) -> Option<String> {

@@ -170,6 +170,7 @@ impl RunReport<'_> {
             notices.extend(notice::of_leftovers(
                 end.processes_killed,
                 end.left_running(),
+                self.arguments.command,
                 context.secrets,
             ));
         }

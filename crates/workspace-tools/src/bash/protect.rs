@@ -14,14 +14,14 @@ use crate::Context;
 const MOST_NAMED: usize = 8;
 
 /// A command under way, with what was there before it. Dropping it sets back what the command changed.
-pub(super) struct Guarded<'a> {
-    jail: &'a Jail,
+pub(crate) struct Guarded {
+    jail: Arc<Jail>,
     watched: Option<(Arc<Protection>, Watched)>,
 }
 
 /// What became of the protected places.
 #[derive(Default)]
-pub(super) struct Protected {
+pub(crate) struct Protected {
     is_on: bool,
     findings: Vec<Finding>,
 }
@@ -38,24 +38,24 @@ impl Mounts for JailMounts<'_> {
     }
 }
 
-impl<'a> Guarded<'a> {
+impl Guarded {
     /// Remembers what is there, where the operator protects anything.
-    pub(super) fn begin(context: &Context<'_>, jail: &'a Jail, cwd: &Path) -> Self {
+    pub(crate) fn begin(context: &Context<'_>, jail: &Arc<Jail>, cwd: &Path) -> Self {
         let watched = context.state.workspace.protection().map(|protection| {
             let watched = protection.begin(cwd, &JailMounts(jail));
             (protection.clone(), watched)
         });
-        Self { jail, watched }
+        Self { jail: jail.clone(), watched }
     }
 
     /// Compares, sets back and logs, once no process of the command is left.
-    pub(super) fn end(mut self) -> Protected {
+    pub(crate) fn end(mut self) -> Protected {
         self.finish()
     }
 
     fn finish(&mut self) -> Protected {
         let Some((protection, watched)) = self.watched.take() else { return Protected::default() };
-        let findings = protection.end(watched, &JailMounts(self.jail));
+        let findings = protection.end(watched, &JailMounts(&self.jail));
         for Finding { path, outcome } in &findings {
             tracing::warn!(path = %path.display(), "a command changed what programs outside obey: {outcome}");
         }
@@ -63,7 +63,7 @@ impl<'a> Guarded<'a> {
     }
 }
 
-impl Drop for Guarded<'_> {
+impl Drop for Guarded {
     fn drop(&mut self) {
         self.finish();
     }
@@ -71,7 +71,7 @@ impl Drop for Guarded<'_> {
 
 impl Protected {
     /// What a person or a model should know.
-    pub(super) fn notices(&self, status: Option<ExitStatus>, output: &str) -> Vec<String> {
+    pub(crate) fn notices(&self, status: Option<ExitStatus>, output: &str) -> Vec<String> {
         let mut notices = Vec::new();
         let mut set_back = Vec::new();
         let mut told = Vec::new();

@@ -26,41 +26,68 @@ pub(super) fn preview(
     jail: Option<&Jail>,
     cwd: Result<PathBuf, ToolError>,
 ) -> View {
-    let mut parts = Vec::new();
-    if let Err(error) = &cwd {
-        parts.push(failure(error));
-    }
-    parts.extend(command(arguments.command));
-    let fact = |name: &str, text: &str| View::text(format!("{name}: {text}"), Style::Dim);
-    if let Ok(cwd) = cwd {
-        parts.push(fact("directory", &name::of(&cwd)));
-    }
-    parts.push(fact("timeout", &duration(arguments.timeout)));
-    parts.push(fact("network", network(settings.policy.network)));
-    parts.push(fact("may write", &writable(settings)));
-    match jail {
-        Some(jail) => {
-            parts.extend(scratch(jail).map(|text| fact("private scratch", &text)));
-            parts.extend(enforcement(jail));
+    let shown = StartShown {
+        command: arguments.command,
+        description: arguments.description,
+        stdin: arguments.stdin,
+        cwd,
+    };
+    shown.view(settings, jail, ("timeout", duration(arguments.timeout)))
+}
+
+/// What a person sees of a command that is to be started.
+pub(crate) struct StartShown<'a> {
+    pub(crate) command: &'a str,
+    pub(crate) description: Option<&'a str>,
+    pub(crate) stdin: Option<&'a str>,
+    pub(crate) cwd: Result<PathBuf, ToolError>,
+}
+
+impl StartShown<'_> {
+    /// The command and all that an approval of it rests on; `lasts` says how long it runs.
+    pub(crate) fn view(
+        self,
+        settings: &BashSettings,
+        jail: Option<&Jail>,
+        lasts: (&str, String),
+    ) -> View {
+        let mut parts = Vec::new();
+        if let Err(error) = &self.cwd {
+            parts.push(failure(error));
         }
-        None => parts.push(View::text("not configured: no roots", Style::Error)),
+        parts.extend(command(self.command));
+        let fact = |name: &str, text: &str| View::text(format!("{name}: {text}"), Style::Dim);
+        if let Ok(cwd) = self.cwd {
+            parts.push(fact("directory", &name::of(&cwd)));
+        }
+        parts.push(fact(lasts.0, &lasts.1));
+        parts.push(fact("network", network(settings.policy.network)));
+        parts.push(fact("may write", &writable(settings)));
+        match jail {
+            Some(jail) => {
+                parts.extend(scratch(jail).map(|text| fact("private scratch", &text)));
+                parts.extend(enforcement(jail));
+            }
+            None => parts.push(View::text("not configured: no roots", Style::Error)),
+        }
+        if let Some(stdin) = self.stdin {
+            parts.push(View::Collapsible {
+                summary: format!("stdin: {} bytes", stdin.len()),
+                children: vec![View::code(None, visible(stdin))],
+                initially: Fold::Closed,
+            });
+        }
+        if let Some(description) = self.description.filter(|text| !text.trim().is_empty()) {
+            // The model wrote it to ask for approval, so it is shown as the model's words.
+            let text = format!("described as: {}", visible(description));
+            parts.push(View::text(text, Style::Italic));
+        }
+        View::Group(parts)
     }
-    if let Some(stdin) = arguments.stdin {
-        parts.push(View::Collapsible {
-            summary: format!("stdin: {} bytes", stdin.len()),
-            children: vec![View::code(None, visible(stdin))],
-            initially: Fold::Closed,
-        });
-    }
-    if let Some(description) = arguments.description {
-        // The model wrote it to ask for approval, so it is shown as the model's words.
-        parts.push(View::text(format!("described as: {}", visible(description)), Style::Italic));
-    }
-    View::Group(parts)
 }
 
 /// A call, from nothing but its arguments.
-pub(super) fn call(arguments: &Payload) -> View {
+pub(crate) fn call(arguments: &Payload) -> View {
     let mut parts = Vec::new();
     if let Some(description) = spec::DESCRIPTION.get(arguments) {
         parts.push(View::text(visible(description), Style::Italic));
@@ -135,7 +162,7 @@ fn command(command: &str) -> Vec<View> {
     parts
 }
 
-fn badge(exit_code: Option<i64>, signal: Option<&str>) -> (String, Style) {
+pub(crate) fn badge(exit_code: Option<i64>, signal: Option<&str>) -> (String, Style) {
     match (exit_code, signal) {
         (_, Some(signal)) => (format!("ended by {}", visible(signal)), Style::Error),
         (Some(0), None) => ("exit 0".to_owned(), Style::Success),
@@ -209,7 +236,7 @@ fn enforcement(jail: &Jail) -> Vec<View> {
     parts
 }
 
-fn duration(duration: Duration) -> String {
+pub(crate) fn duration(duration: Duration) -> String {
     let ms = duration.as_millis();
     match ms {
         0..1000 => format!("{ms} ms"),

@@ -56,16 +56,21 @@ impl Channel {
         // Only our end: the child's must block, as every program expects.
         rustix::fs::fcntl_setfl(&reading, OFlags::RDONLY | OFlags::NONBLOCK)?;
         let _ = rustix::pipe::fcntl_setpipe_size(&reading, PIPE_BYTES);
-        let channel = Self {
+        Ok((Self::over(reading, stream, secrets), writing))
+    }
+
+    /// A channel over a descriptor that does not block: the end of a pipe to read from, or the
+    /// controlling end of a terminal.
+    pub(crate) fn over(pipe: OwnedFd, stream: OutputStream, secrets: &Secrets) -> Self {
+        Self {
             stream,
-            pipe: Some(reading),
+            pipe: Some(pipe),
             fresh: Vec::new(),
             masker: secrets.masker(),
             gate: Utf8Gate::default(),
             received: 0,
             state: State::Open,
-        };
-        Ok((channel, writing))
+        }
     }
 
     /// The pipe, while there is more to come.

@@ -114,6 +114,7 @@ impl<'a> Delivery<'a> {
                     format!("{program} waits for somebody to type, and nobody can")
                 }
                 WaitsOn::NamedPipe => format!("{program} waits for the other end of a named pipe"),
+                WaitsOn::Input => format!("{program} waits for input"),
             });
         }
     }

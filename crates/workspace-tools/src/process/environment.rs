@@ -86,6 +86,19 @@ pub const UNATTENDED: [Unattended; 22] = [
     ),
 ];
 
+/// Which of [`UNATTENDED`] holds for a command on a terminal too: somebody types there.
+const UNATTENDED_ON_TERMINAL: [&str; 6] = [
+    "GIT_CONFIG_COUNT",
+    "GIT_CONFIG_KEY_0",
+    "GIT_CONFIG_KEY_1",
+    "GIT_CONFIG_VALUE_0",
+    "GIT_CONFIG_VALUE_1",
+    "PYTHONUNBUFFERED",
+];
+
+/// What a terminal of ours understands.
+const TERM: &str = "xterm-256color";
+
 /// The name of the handshake's cookie, which is no secret but nothing for a command either.
 const COOKIE: &str = "PLUGGABLEHARNESS_AGENT_PLUGIN";
 
@@ -228,6 +241,25 @@ impl Environment {
         }
         variables.extend(self.chosen.clone());
         variables.into_iter().collect()
+    }
+}
+
+impl Environment {
+    /// [`Environment::variables`] of a command on a terminal: programs may ask, draw and edit.
+    #[must_use]
+    pub fn variables_on_terminal(&self, private: &Private) -> Vec<(OsString, OsString)> {
+        let asks = |name: &OsStr| {
+            let unattended = UNATTENDED.iter().any(|(unattended, _)| name == *unattended);
+            unattended
+                && !self.chosen.contains_key(name)
+                && !UNATTENDED_ON_TERMINAL.iter().any(|kept| name == *kept)
+        };
+        let mut variables = self.variables(private);
+        variables.retain(|(name, _)| !asks(name));
+        if !self.chosen.contains_key(OsStr::new("TERM")) {
+            variables.push(("TERM".into(), TERM.into()));
+        }
+        variables
     }
 }
 

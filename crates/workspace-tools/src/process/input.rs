@@ -22,6 +22,23 @@ impl Input {
         Ok((Self { pipe: writing, text, written: 0 }, reading))
     }
 
+    /// An input over the controlling end of a terminal, which does not block.
+    pub(crate) fn over(terminal: OwnedFd) -> Self {
+        Self { pipe: terminal, text: Vec::new(), written: 0 }
+    }
+
+    /// Adds to what is to be written.
+    pub(crate) fn push(&mut self, text: &[u8]) {
+        self.text.drain(..self.written);
+        self.written = 0;
+        self.text.extend_from_slice(text);
+    }
+
+    /// How many bytes are still to be written.
+    pub(crate) fn left(&self) -> usize {
+        self.text.len() - self.written
+    }
+
     pub(crate) fn pipe(&self) -> BorrowedFd<'_> {
         self.pipe.as_fd()
     }
@@ -34,7 +51,10 @@ impl Input {
                 Ok(count) => self.written += count,
                 Err(Errno::INTR) => {}
                 Err(Errno::AGAIN) => return Feed::Later,
-                Err(_) => break,
+                Err(_) => {
+                    self.written = self.text.len();
+                    break;
+                }
             }
         }
         Feed::Done

@@ -22,6 +22,11 @@ impl Interrupt {
         Ok(Self { event: Arc::new(event) })
     }
 
+    /// Takes back what was raised so far. Only for one that means "look again" and not "end".
+    pub(crate) fn lower(&self) {
+        let _ = rustix::io::read(&*self.event, &mut [0; 8]);
+    }
+
     /// Ends the call. Never blocks.
     pub fn raise(&self) {
         // The only failure is a counter at its limit, which is raised already.

@@ -6,10 +6,11 @@
 pub mod environment;
 pub mod outside;
 pub mod package_managers;
+pub mod session;
 
 mod budget;
 mod channel;
-mod delivery;
+pub(crate) mod delivery;
 mod home;
 mod input;
 mod interrupt;
@@ -20,7 +21,7 @@ mod run;
 mod screen;
 mod signal;
 mod spool;
-mod utf8;
+pub(crate) mod utf8;
 
 pub use budget::{Budget, TimeLimit, TooLate};
 pub use environment::{Environment, EnvironmentError, Requested};

@@ -444,7 +444,7 @@ impl<'a> Pump<'a> {
         if now >= self.silence.look_at {
             self.silence.look_at = now + LOOK.max(self.silence.report_every);
             // A supervisor that is gone shows in the report.
-            let _ = self.running.look();
+            let _ = self.running.look(None);
         }
     }
 
@@ -464,7 +464,7 @@ impl<'a> Pump<'a> {
         match self.running.try_wait() {
             Ok(Some(report)) => self.end = Some(Ok(report)),
             Ok(None) => {
-                let waiting = self.running.take_waiting();
+                let waiting = self.running.take_look().and_then(|look| look.waiting);
                 if let Some(waiting) = waiting
                     && self.may_report_silence()
                 {

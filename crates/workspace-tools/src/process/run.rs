@@ -169,6 +169,7 @@ pub fn run(jail: &Jail, call: Call<'_>, sink: &dyn EventSink) -> Result<Finished
         env: call.env,
         cwd: call.cwd,
         stdin,
+        input: sandbox::Input::Fixed,
         stdout: stdout_end,
         stderr: stderr_end,
         limits: call.limits,

@@ -140,14 +140,19 @@ impl SpoolFile {
         self.file.write_all(&piece[..fits])
     }
 
-    pub(crate) fn finish(mut self) -> FullOutput {
-        self.fate = Fate::Kept;
+    /// Where it is, and whether all that was appended is in it.
+    pub(crate) fn so_far(&self) -> FullOutput {
         let path = self.spool.path.join(&self.name);
         if self.written == self.asked {
             FullOutput::Complete(path)
         } else {
             FullOutput::Beginning { path, bytes: self.written }
         }
+    }
+
+    pub(crate) fn finish(mut self) -> FullOutput {
+        self.fate = Fate::Kept;
+        self.so_far()
     }
 }
 

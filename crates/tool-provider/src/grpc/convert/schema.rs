@@ -16,6 +16,7 @@ pub(crate) fn tool_schema(spec: &ToolSpec) -> wire::ToolSchema {
     };
     let risk = match spec.risk {
         RiskClass::ReadOnly => wire::RiskClass::ReadOnly,
+        RiskClass::Low => wire::RiskClass::Low,
         RiskClass::Moderate => wire::RiskClass::Moderate,
         RiskClass::High => wire::RiskClass::High,
     };

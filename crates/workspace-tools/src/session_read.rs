@@ -1,0 +1,129 @@
+//! session_read: what a session printed, and how it stands.
+
+use std::sync::Arc;
+
+use serde_json::Value;
+
+use crate::shell_session::answer::{Shown, answer, state};
+use crate::shell_session::watch::{Met, Until, look, watch};
+use crate::shell_session::{ShellSessions, deadline, fields, regex, show, wait};
+use crate::{Context, Files};
+use tool_provider::view::View;
+use tool_provider::{Payload, Tool, ToolError, ToolSpec};
+
+pub mod spec;
+
+const NAME: &str = "session_read";
+
+/// How much is shown of a session where nothing says from where, in bytes.
+const LAST_BYTES: u64 = 8 * 1024;
+
+/// How long a call waits for a pattern that does not say how long.
+const WAIT_FOR_PATTERN_MS: u64 = 10_000;
+
+/// The tool.
+pub struct SessionRead {
+    shared: Arc<ShellSessions>,
+    spec: ToolSpec,
+}
+
+impl SessionRead {
+    /// The tool over these sessions.
+    #[must_use]
+    pub fn new(shared: Arc<ShellSessions>) -> Self {
+        Self { shared, spec: spec::spec() }
+    }
+}
+
+impl Tool<Files> for SessionRead {
+    fn spec(&self) -> &ToolSpec {
+        &self.spec
+    }
+
+    fn run(&self, arguments: &Payload, context: &Context<'_>) -> Result<Payload, ToolError> {
+        let shared = &*self.shared;
+        let until = spec::UNTIL.get(arguments);
+        let pattern = until.map(|until| regex::compile(spec::UNTIL.name, until)).transpose()?;
+        let wait = wait(arguments, if pattern.is_some() { WAIT_FOR_PATTERN_MS } else { 0 })?;
+        let Some(name) = fields::SESSION.get(arguments) else { return self.list(context) };
+        let entry = shared.find(context, name)?;
+        let session = &entry.session;
+        let _in_use = session.in_use();
+        let woken = session.clone();
+        context.cancel.on_cancel(move || woken.nudge());
+        let end = session.standing().end;
+        let from = spec::FROM.unsigned(arguments);
+        if from.is_some_and(|from| from > end) {
+            return Err(ToolError::invalid_arguments(format!(
+                "from is beyond the end of the output, which has {end} bytes: give next of an earlier \
+                 call, or leave it out"
+            )));
+        }
+        let begin = from.unwrap_or(end.saturating_sub(LAST_BYTES));
+        let waits_for_pattern = pattern.is_some();
+        let until = match pattern {
+            Some(pattern) => Until::Matches(pattern, begin),
+            // There is something to show.
+            None if from.is_some_and(|from| from < end) => Until::Time,
+            None => Until::Settled,
+        };
+        let mut met = Met::No;
+        let has_news = matches!(until, Until::Time);
+        if !wait.is_zero() && !has_news || waits_for_pattern {
+            met = watch(session, context, &until, end, deadline(wait, context))?;
+        }
+        let asked = spec::SCREEN.get(arguments);
+        let is_full_screen = session.standing().is_full_screen;
+        if asked == Some(true) && !session.is_on_terminal() {
+            return Err(ToolError::invalid_arguments(format!(
+                "{name} has no terminal, so no screen: start it with tty: true, or leave screen out"
+            )));
+        }
+        let shown = match (asked, from) {
+            (Some(true), _) => Shown::Screen,
+            (None, _) if is_full_screen => Shown::Screen,
+            (_, Some(from)) => Shown::From(from),
+            // From where it was when the call began, or where it is now: the later end.
+            (_, None) => Shown::Since(session.standing().end.saturating_sub(LAST_BYTES).max(begin)),
+        };
+        let most = shared.bash.output_bytes;
+        let mut payload = answer(&entry, shown, most, shared.settings, context);
+        if waits_for_pattern {
+            spec::MATCHED.put(&mut payload, met == Met::Yes);
+        }
+        Ok(payload)
+    }
+
+    fn preview(&self, arguments: &Payload, _: &Context<'_>) -> Result<View, ToolError> {
+        if let Some(until) = spec::UNTIL.get(arguments) {
+            regex::compile(spec::UNTIL.name, until)?;
+        }
+        Ok(self.render_call(arguments))
+    }
+
+    fn render_call(&self, arguments: &Payload) -> View {
+        match fields::SESSION.get(arguments) {
+            Some(_) => show::line("reads session", arguments),
+            None => View::text("lists sessions", tool_provider::view::Style::Normal),
+        }
+    }
+
+    fn render_result(&self, payload: &Payload) -> View {
+        show::result(NAME, payload)
+    }
+}
+
+impl SessionRead {
+    fn list(&self, context: &Context<'_>) -> Result<Payload, ToolError> {
+        let ready = self.shared.ready()?;
+        let listed = ready.sessions.list(context.session_id).into_iter().map(|entry| {
+            let mut item = state(&entry, &look(&entry.session));
+            item.remove(fields::SIGNAL.name);
+            fields::COMMAND.put(&mut item, entry.command);
+            Value::Object(item)
+        });
+        let mut payload = Payload::new();
+        fields::SESSIONS.put(&mut payload, listed.collect::<Vec<_>>());
+        Ok(payload)
+    }
+}

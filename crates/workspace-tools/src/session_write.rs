@@ -1,0 +1,177 @@
+//! session_write: types into a session.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use rustix::process::Signal;
+
+use crate::process::session::Session;
+use crate::shell_session::answer::{Shown, answer};
+use crate::shell_session::keys::{Arrows, Press, press};
+use crate::shell_session::watch::{Until, watch};
+use crate::shell_session::{ShellSessions, deadline, fields, show, wait};
+use crate::{Context, Files};
+use tool_provider::view::{Style, View};
+use tool_provider::{Payload, Tool, ToolError, ToolSpec};
+use workspace_fs::text::hidden::{one_line, visible};
+
+pub mod spec;
+
+const NAME: &str = "session_write";
+
+/// How long a call waits that says nothing else.
+const WAIT_MS: u64 = 2000;
+
+/// The tool.
+pub struct SessionWrite {
+    shared: Arc<ShellSessions>,
+    spec: ToolSpec,
+}
+
+impl SessionWrite {
+    /// The tool over these sessions.
+    #[must_use]
+    pub fn new(shared: Arc<ShellSessions>) -> Self {
+        Self { shared, spec: spec::spec() }
+    }
+}
+
+impl Tool<Files> for SessionWrite {
+    fn spec(&self) -> &ToolSpec {
+        &self.spec
+    }
+
+    fn run(&self, arguments: &Payload, context: &Context<'_>) -> Result<Payload, ToolError> {
+        let shared = &*self.shared;
+        let name = named(arguments)?;
+        check(arguments)?;
+        let wait = wait(arguments, WAIT_MS)?;
+        let entry = shared.find(context, name)?;
+        let session = &entry.session;
+        let _in_use = session.in_use();
+        if session.standing().ended.is_some() {
+            return Err(ToolError::execution_failed(format!(
+                "session {name} has ended: session_read shows how, session_start starts another"
+            )));
+        }
+        let woken = session.clone();
+        context.cancel.on_cancel(move || woken.nudge());
+        let typed = typed(arguments, session, name)?;
+        context.begin_commit()?;
+        let from = session.standing().end;
+        send(typed, session, name)?;
+        if !wait.is_zero() {
+            watch(session, context, &Until::Settled, from, deadline(wait, context))
+                .map_err(|cancelled| cancelled.with_detail("applied", true))?;
+        }
+        let shown = Shown::since(session, from);
+        Ok(answer(&entry, shown, shared.bash.output_bytes, shared.settings, context))
+    }
+
+    fn preview(&self, arguments: &Payload, _: &Context<'_>) -> Result<View, ToolError> {
+        named(arguments)?;
+        check(arguments)?;
+        Ok(self.render_call(arguments))
+    }
+
+    fn render_call(&self, arguments: &Payload) -> View {
+        let mut parts = vec![show::line("types into session", arguments)];
+        if let Some(text) = spec::TEXT.get(arguments) {
+            parts.push(View::code(None, visible(text)));
+        }
+        if let Some(keys) = spec::KEYS.get(arguments) {
+            parts.push(View::text(format!("keys: {}", one_line(keys)), Style::Code));
+        }
+        View::Group(parts)
+    }
+
+    fn render_result(&self, payload: &Payload) -> View {
+        show::result(NAME, payload)
+    }
+}
+
+fn named(arguments: &Payload) -> Result<&str, ToolError> {
+    fields::SESSION
+        .get(arguments)
+        .ok_or_else(|| ToolError::invalid_arguments("session: a string is required"))
+}
+
+fn check(arguments: &Payload) -> Result<(), ToolError> {
+    let keys = spec::KEYS.get(arguments).unwrap_or_default();
+    if spec::TEXT.get(arguments).unwrap_or_default().is_empty() && keys.trim().is_empty() {
+        return Err(ToolError::invalid_arguments("nothing to type: give text, keys or both"));
+    }
+    let unknown = keys.split_whitespace().find(|key| press(key, Arrows::Usual).is_none());
+    if let Some(unknown) = unknown {
+        return Err(ToolError::invalid_arguments(format!(
+            "keys: there is no key {:?}: there are Enter, Tab, Esc, Space, Backspace, Delete, Up, Down, \
+             Left, Right, Home, End, PageUp, PageDown, F1 to F12, C-c and the like, M-x and the like; \
+             other characters go into text",
+            one_line(unknown)
+        )));
+    }
+    Ok(())
+}
+
+/// What a call types, in order.
+enum Typed {
+    Bytes(Vec<u8>),
+    Signal(Signal),
+    EndOfInput,
+}
+
+/// How long a program may take to react before the next key: one that comes together with others is taken
+/// for pasted text, and an Esc for a part of the next key.
+const BETWEEN_KEYS: Duration = Duration::from_millis(20);
+
+fn typed(arguments: &Payload, session: &Session, name: &str) -> Result<Vec<Typed>, ToolError> {
+    let arrows = match session.has_application_keys() {
+        true => Arrows::Application,
+        false => Arrows::Usual,
+    };
+    let text = spec::TEXT.get(arguments).filter(|text| !text.is_empty());
+    let mut typed: Vec<Typed> =
+        text.into_iter().map(|text| Typed::Bytes(text.as_bytes().to_vec())).collect();
+    for key in spec::KEYS.get(arguments).unwrap_or_default().split_whitespace() {
+        typed.push(match (press(key, arrows), session.is_on_terminal()) {
+            // A terminal makes a line feed of it, unless a program wants to see the key itself.
+            (Some(Press::Bytes(bytes)), true) if bytes == b"\n" => Typed::Bytes(b"\r".to_vec()),
+            (Some(Press::Bytes(bytes)), _) | (Some(Press::OnlyOnTerminal(bytes)), true) => {
+                Typed::Bytes(bytes)
+            }
+            (Some(Press::Control(byte)), true) => Typed::Bytes(vec![byte]),
+            (Some(Press::Control(3)), false) => Typed::Signal(Signal::INT),
+            (Some(Press::Control(0x1c)), false) => Typed::Signal(Signal::QUIT),
+            (Some(Press::Control(4)), false) => Typed::EndOfInput,
+            (Some(Press::Control(_) | Press::OnlyOnTerminal(_)) | None, _) => {
+                return Err(ToolError::invalid_arguments(format!(
+                    "keys: {} means nothing without a terminal, and {name} has none: start it with tty: \
+                     true, or use text, Enter, Tab, C-c (interrupt) and C-d (end of input)",
+                    one_line(key)
+                )));
+            }
+        });
+    }
+    Ok(typed)
+}
+
+/// Types all of it, or as much as is taken.
+fn send(typed: Vec<Typed>, session: &Session, name: &str) -> Result<(), ToolError> {
+    for (number, typed) in typed.into_iter().enumerate() {
+        if number > 0 && session.is_on_terminal() {
+            session.wait_beyond(&session.standing(), Instant::now() + BETWEEN_KEYS);
+        }
+        match typed {
+            Typed::Signal(signal) => session.signal(signal.as_raw()),
+            Typed::EndOfInput => session.close_input(),
+            Typed::Bytes(bytes) => session.write(&bytes).map_err(|full| {
+                ToolError::execution_failed(format!(
+                    "session {name} does not read its input: {full}, and nothing was added to it"
+                ))
+                .with_detail("applied", number > 0)
+                .with_source(full)
+            })?,
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,129 @@
+//! Keys by name, as a terminal spells them.
+
+/// What keys stand for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Press {
+    /// Bytes to type.
+    Bytes(Vec<u8>),
+    /// Only a terminal has this key, or gives it a meaning.
+    OnlyOnTerminal(Vec<u8>),
+    /// Ctrl and a letter: on a terminal the byte, without one what a terminal would make of it.
+    Control(u8),
+}
+
+/// How a program wants arrow keys.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Arrows {
+    Usual,
+    /// In the way of programs that asked for it.
+    Application,
+}
+
+/// Keys with a spelling of their own, after ESC `[`.
+const NAMED: [(&str, &str); 20] = [
+    ("home", "1~"),
+    ("insert", "2~"),
+    ("delete", "3~"),
+    ("end", "4~"),
+    ("pageup", "5~"),
+    ("pagedown", "6~"),
+    ("f1", "11~"),
+    ("f2", "12~"),
+    ("f3", "13~"),
+    ("f4", "14~"),
+    ("f5", "15~"),
+    ("f6", "17~"),
+    ("f7", "18~"),
+    ("f8", "19~"),
+    ("f9", "20~"),
+    ("f10", "21~"),
+    ("f11", "23~"),
+    ("f12", "24~"),
+    ("s-tab", "Z"),
+    ("btab", "Z"),
+];
+
+const ARROWS: [(&str, u8); 4] = [("up", b'A'), ("down", b'B'), ("right", b'C'), ("left", b'D')];
+
+/// What a key of this name stands for; `None` for one that there is not.
+pub(crate) fn press(name: &str, arrows: Arrows) -> Option<Press> {
+    let folded = name.to_lowercase();
+    let plain = match folded.as_str() {
+        "enter" | "return" => Some(b'\n'),
+        "tab" => Some(b'\t'),
+        "space" => Some(b' '),
+        _ => None,
+    };
+    if let Some(byte) = plain {
+        return Some(Press::Bytes(vec![byte]));
+    }
+    let terminal = |bytes: &[u8]| Some(Press::OnlyOnTerminal(bytes.to_vec()));
+    match folded.as_str() {
+        "esc" | "escape" => return terminal(b"\x1b"),
+        "backspace" | "bspace" => return terminal(b"\x7f"),
+        _ => {}
+    }
+    if let Some((_, letter)) = ARROWS.iter().find(|(arrow, _)| *arrow == folded) {
+        let introducer = if arrows == Arrows::Application { b'O' } else { b'[' };
+        return terminal(&[0x1b, introducer, *letter]);
+    }
+    if let Some((_, rest)) = NAMED.iter().find(|(key, _)| *key == folded) {
+        return terminal(&[b"\x1b[", rest.as_bytes()].concat());
+    }
+    let (modifier, key) = name.split_once(['-', '+'])?;
+    let mut characters = key.chars();
+    let (Some(character), None) = (characters.next(), characters.next()) else { return None };
+    match modifier.to_lowercase().as_str() {
+        "c" | "ctrl" | "^" => control(character).map(Press::Control),
+        "m" | "alt" | "meta" => {
+            let mut bytes = vec![0x1b];
+            bytes.extend_from_slice(character.encode_utf8(&mut [0; 4]).as_bytes());
+            terminal(&bytes)
+        }
+        _ => None,
+    }
+}
+
+/// The byte of Ctrl and a character.
+fn control(character: char) -> Option<u8> {
+    match character.to_ascii_uppercase() {
+        character @ '@'..='_' => u8::try_from(character).ok().map(|byte| byte & 0x1f),
+        ' ' => Some(0),
+        '?' => Some(0x7f),
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn keys_are_spelt_as_terminals_spell_them() {
+        let bytes = |name| match press(name, Arrows::Usual) {
+            Some(Press::Bytes(bytes) | Press::OnlyOnTerminal(bytes)) => bytes,
+            Some(Press::Control(byte)) => vec![byte],
+            None => panic!("{name}"),
+        };
+        for (name, expected) in [
+            ("Enter", "\n"),
+            ("Tab", "\t"),
+            ("Esc", "\u{1b}"),
+            ("C-c", "\u{3}"),
+            ("Ctrl+D", "\u{4}"),
+            ("C-[", "\u{1b}"),
+            ("M-x", "\u{1b}x"),
+            ("Up", "\u{1b}[A"),
+            ("PageDown", "\u{1b}[6~"),
+            ("F5", "\u{1b}[15~"),
+            ("S-Tab", "\u{1b}[Z"),
+        ] {
+            assert_eq!(bytes(name), expected.as_bytes(), "{name}");
+        }
+        let application = press("left", Arrows::Application);
+        assert_eq!(application, Some(Press::OnlyOnTerminal(b"\x1bOD".to_vec())));
+        for name in ["", "x", "C-", "C-xx", "Hyper-x", "enterr", "C-ä"] {
+            assert_eq!(press(name, Arrows::Usual), None, "{name}");
+        }
+    }
+}

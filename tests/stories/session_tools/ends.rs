@@ -1,0 +1,170 @@
+//! How sessions end, and that nothing of them is left.
+
+use std::time::Instant;
+
+use futures_util::StreamExt as _;
+use serde_json::json;
+
+use super::text;
+use crate::bash::{gone, mark, next_output, running};
+use crate::harness::{Fixture, TEST_TIMEOUT, call};
+use crate::trials::Trial;
+
+pub(crate) fn trials() -> Vec<Trial> {
+    trials![
+        a_stop_ends_everything_that_a_session_started,
+        what_does_not_end_by_itself_is_killed,
+        nobody_uses_it_for_long_and_it_ends,
+        there_are_only_so_many_and_an_ended_one_makes_room,
+        a_cancelled_start_ends_what_it_started_and_a_cancelled_read_does_not,
+        a_configure_ends_them_and_says_so,
+        nothing_is_left_when_the_provider_ends_or_is_killed_with_sixteen,
+        nothing_is_left_when_the_host_is_killed,
+        bash_names_session_start_where_it_ended_what_went_on,
+    ]
+}
+
+/// Starts a session with a sleep of its own below it, and returns its name.
+async fn sleeper(fixture: &mut Fixture, sleep: &str) -> String {
+    let command = format!("setsid sleep {sleep} & (sleep {sleep} &) ; echo up; sleep {sleep}");
+    let start = json!({"command": command, "ready": "up", "wait_ms": 20000});
+    text(&fixture.session("session_start", start).await, "session").to_owned()
+}
+
+async fn a_stop_ends_everything_that_a_session_started() {
+    let mut fixture = Fixture::configured().await;
+    let sleep = mark(621);
+    let name = sleeper(&mut fixture, &sleep).await;
+    assert!(running(&sleep) >= 3);
+    let stopped = fixture.session("session_stop", json!({"session": name})).await;
+    assert_eq!(running(&sleep), 0);
+    assert_eq!((text(&stopped, "state"), text(&stopped, "output")), ("killed", "up\n"));
+    let again = fixture.session("session_stop", json!({"session": name})).await;
+    assert_eq!(text(&again, "state"), "killed", "as often as one likes");
+    fixture.end().await;
+}
+
+async fn what_does_not_end_by_itself_is_killed() {
+    let mut fixture = Fixture::configured().await;
+    let sleep = mark(622);
+    let command = format!("trap '' TERM; echo up; while :; do sleep {sleep}; done");
+    let start = json!({"command": command, "name": "s", "ready": "up", "wait_ms": 20000});
+    fixture.session("session_start", start).await;
+    let stopped = fixture.session("session_stop", json!({"session": "s"})).await;
+    assert_eq!(stopped["signals_sent"], json!(["SIGTERM", "SIGKILL"]));
+    assert_eq!(text(&stopped, "signal"), "SIGKILL");
+    assert_eq!(running(&sleep), 0);
+    fixture.end().await;
+}
+
+async fn nobody_uses_it_for_long_and_it_ends() {
+    let mut fixture = Fixture::launched().await;
+    fixture.configure(json!({"session_idle_ms": 1000})).await.unwrap();
+    let sleep = mark(623);
+    let name = sleeper(&mut fixture, &sleep).await;
+    gone(&sleep).await;
+    let read = fixture.session_in(&name, &["killed"]).await;
+    assert!(text(&read, "notice").contains("session_idle_ms"), "{read:?}");
+    fixture.end().await;
+}
+
+async fn there_are_only_so_many_and_an_ended_one_makes_room() {
+    let mut fixture = Fixture::launched().await;
+    fixture.configure(json!({"max_sessions": 2})).await.unwrap();
+    let start = json!({"command": "sleep 624", "wait_ms": 0});
+    for _ in 0..2 {
+        fixture.session("session_start", start.clone()).await;
+    }
+    let refused = fixture.failure("session_start", start.clone()).await;
+    assert!(refused.message.contains("2 sessions run already"), "{refused}");
+    fixture.session("session_stop", json!({"session": "s1"})).await;
+    let third = fixture.session("session_start", start).await;
+    assert_eq!(text(&third, "session"), "s3");
+    fixture.end().await;
+}
+
+async fn a_cancelled_start_ends_what_it_started_and_a_cancelled_read_does_not() {
+    let mut fixture = Fixture::configured().await;
+    let sleep = mark(625);
+    let command = format!("echo up; sleep {sleep}");
+    let start = json!({"command": command, "ready": "never", "wait_ms": 60000});
+    let mut stream = fixture.client.invoke(call("session_start", start)).await.unwrap();
+    next_output(&mut stream, "up").await;
+    drop(stream);
+    gone(&sleep).await;
+
+    let name = sleeper(&mut fixture, &sleep).await;
+    let read = json!({"session": name, "until": "never", "wait_ms": 60000});
+    let stream = fixture.client.invoke(call("session_read", read)).await.unwrap();
+    drop(stream);
+    let state = fixture.session("session_read", json!({"session": name})).await;
+    assert_eq!(text(&state, "state"), "running");
+    assert!(running(&sleep) >= 3);
+    fixture.end().await;
+    gone(&sleep).await;
+}
+
+async fn a_configure_ends_them_and_says_so() {
+    let mut fixture = Fixture::configured().await;
+    let sleep = mark(626);
+    let name = sleeper(&mut fixture, &sleep).await;
+    let read = json!({"session": name, "until": "never", "wait_ms": 60000});
+    let mut waiting = fixture.client.invoke(call("session_read", read)).await.unwrap();
+    fixture.configure(json!({"network": "allow"})).await.unwrap();
+    assert_eq!(running(&sleep), 0, "they have ended with the old jail");
+    while waiting.next().await.is_some() {}
+    let read = fixture.session("session_read", json!({"session": name})).await;
+    assert_eq!(text(&read, "state"), "killed");
+    assert!(text(&read, "notice").contains("configured anew"), "{read:?}");
+    let again = sleeper(&mut fixture, &sleep).await;
+    assert_eq!(fixture.session_in(&again, &["running"]).await["state"], "running");
+    fixture.end().await;
+    gone(&sleep).await;
+}
+
+async fn nothing_is_left_when_the_provider_ends_or_is_killed_with_sixteen() {
+    let sleep = mark(627);
+    for killed in [false, true] {
+        let mut fixture = Fixture::configured().await;
+        for _ in 0..16 {
+            sleeper(&mut fixture, &sleep).await;
+        }
+        assert!(running(&sleep) >= 48);
+        if killed {
+            let pid = rustix::process::Pid::from_raw(fixture.pid().cast_signed()).unwrap();
+            rustix::process::kill_process(pid, rustix::process::Signal::KILL).unwrap();
+            gone(&sleep).await;
+            fixture.clear_tmp();
+            fixture.relaunch().await;
+            fixture.configure(json!({})).await.unwrap();
+            let listed = fixture.session("session_read", json!({})).await;
+            assert_eq!(listed["sessions"], json!([]));
+            fixture.end().await;
+        } else {
+            let started = Instant::now();
+            fixture.end().await;
+            assert!(started.elapsed() < TEST_TIMEOUT);
+            gone(&sleep).await;
+        }
+    }
+}
+
+async fn nothing_is_left_when_the_host_is_killed() {
+    let sleep = mark(628);
+    let mut fixture = Fixture::configured().await;
+    for _ in 0..4 {
+        sleeper(&mut fixture, &sleep).await;
+    }
+    // The host's death shows to the provider as the end of its standard input and of the connection.
+    drop(fixture);
+    gone(&sleep).await;
+}
+
+async fn bash_names_session_start_where_it_ended_what_went_on() {
+    let mut fixture = Fixture::configured().await;
+    let (_, ran) = fixture.call("bash", json!({"command": "sleep 629 &"})).await;
+    let ran = ran.unwrap();
+    let notice = text(&ran, "notice");
+    assert!(notice.contains("session_start") && notice.contains("\"sleep 629\""), "{notice}");
+    fixture.end().await;
+}

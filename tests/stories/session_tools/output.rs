@@ -1,0 +1,160 @@
+//! What a session prints: bounded, masked, and read by as many as want to.
+
+use std::time::Instant;
+
+use serde_json::{Value, json};
+use tool_provider::Event;
+
+use super::text;
+use crate::harness::{Fixture, TEST_TIMEOUT};
+use crate::trials::{Need, Trial};
+
+pub(crate) fn trials() -> Vec<Trial> {
+    trials![
+        two_readers_have_cursors_of_their_own_and_a_read_may_be_repeated,
+        output_is_shown_as_a_terminal_would,
+        secrets_are_masked_across_chunks_in_every_read_and_event,
+        long_output_is_kept_in_memory_and_in_a_file_up_to_their_limits,
+        two_gibibytes_without_a_reader_take_little_memory needs [Need::Time],
+        what_is_printed_during_a_call_is_streamed,
+    ]
+}
+
+async fn two_readers_have_cursors_of_their_own_and_a_read_may_be_repeated() {
+    let mut fixture = Fixture::configured().await;
+    let start = json!({"command": "echo one; read x; echo \"two $x\"; read x; echo three; sleep 60",
+                       "name": "s", "ready": "one", "wait_ms": 20000});
+    let started = fixture.session("session_start", start).await;
+    let first = started["next"].clone();
+    let type_in = json!({"session": "s", "text": "x\n", "wait_ms": 20000});
+    let typed = fixture.session("session_write", type_in.clone()).await;
+    assert_eq!(text(&typed, "output"), "two x\n");
+    fixture.session("session_write", type_in).await;
+    for (from, expected) in [
+        (json!(0), "one\ntwo x\nthree\n"),
+        (first, "two x\nthree\n"),
+        (typed["next"].clone(), "three\n"),
+    ] {
+        for _ in 0..2 {
+            let read = json!({"session": "s", "from": from, "until": "three"});
+            let read = fixture.session("session_read", read).await;
+            assert_eq!(text(&read, "output"), expected, "from {from}");
+        }
+    }
+    let last = fixture.session("session_read", json!({"session": "s"})).await;
+    assert_eq!(text(&last, "output"), "one\ntwo x\nthree\n");
+    let nothing = json!({"session": "s", "from": last["next"]});
+    assert_eq!(text(&fixture.session("session_read", nothing).await, "output"), "");
+    let beyond = fixture.failure("session_read", json!({"session": "s", "from": 1000})).await;
+    assert_eq!(beyond.category, "invalid_arguments");
+    let bad = fixture.failure("session_read", json!({"session": "s", "until": "("})).await;
+    assert!(bad.message.contains("regular expression"), "{bad}");
+    fixture.end().await;
+}
+
+async fn output_is_shown_as_a_terminal_would() {
+    let mut fixture = Fixture::configured().await;
+    let command = r"printf '\033[1;31mred\033[0m\n10%%\r20%%\r100%%\n'; printf '\377\303\n'; printf 'gr\303'; \
+                    sleep 0.2; printf '\266\303\237e\033[3'; sleep 0.2; printf '2mx\n'";
+    let start = json!({"command": command, "ready": "never", "wait_ms": 20000});
+    let started = fixture.session("session_start", start).await;
+    assert_eq!(text(&started, "output"), "red\n100%\n\u{fffd}\u{fffd}\ngrößex\n");
+    fixture.end().await;
+}
+
+async fn secrets_are_masked_across_chunks_in_every_read_and_event() {
+    let mut fixture =
+        Fixture::launched_with(|launch| launch.env("TOKEN", "hunter2-and-more")).await;
+    fixture.configure(json!({"secret_env": ["TOKEN"]})).await.unwrap();
+    let command = "printf 'a hunter2'; read x; printf -- '-and-more b\\n'; read x; \
+                   printf 'hunter2\\033[1m-and-more c\\n'; sleep 60";
+    let start = json!({"command": command, "name": "s", "ready": "a ", "wait_ms": 20000});
+    let (events, started) = fixture.call("session_start", start).await;
+    let mut streamed = output_of(&events);
+    assert_eq!(text(&started.unwrap(), "output"), "a ", "the beginning of a secret is held back");
+    for cue in [" b", " c"] {
+        let typed = json!({"session": "s", "text": "x\n", "wait_ms": 20000});
+        let (events, typed) = fixture.call("session_write", typed).await;
+        streamed.push_str(&output_of(&events));
+        assert!(text(&typed.unwrap(), "output").contains(cue));
+    }
+    let read = fixture.session("session_read", json!({"session": "s", "from": 0})).await;
+    assert_eq!(text(&read, "output"), "a [TOKEN] b\n[TOKEN] c\n");
+    assert!(streamed.contains("a [TOKEN] b"), "{streamed:?}");
+    fixture.end().await;
+}
+
+fn output_of(events: &[Event]) -> String {
+    let pieces = events.iter().filter_map(|event| match event {
+        Event::Output { data, .. } => Some(String::from_utf8_lossy(data).into_owned()),
+        _ => None,
+    });
+    pieces.collect()
+}
+
+/// Bytes of `seq -f %07.0f` up to a number.
+const LINE: u64 = 8;
+
+async fn long_output_is_kept_in_memory_and_in_a_file_up_to_their_limits() {
+    let mut fixture = Fixture::configured().await;
+    let lines = 400_000;
+    let start = json!({"command": format!("seq -f %07.0f {lines}"), "name": "s", "ready": "never",
+                       "wait_ms": 60000});
+    let started = fixture.session("session_start", start).await;
+    assert_eq!(text(&started, "state"), "exited");
+    assert!(text(&started, "output").ends_with("0399999\n0400000\n"));
+    assert_eq!(started["next"], json!(lines * LINE));
+    let path = text(&started, "full_output_path").to_owned();
+    let count = json!({"pattern": "^0", "path": path, "mode": "count"});
+    let counted = fixture.call("grep", count).await.1.unwrap();
+    assert!(Value::Object(counted.clone()).to_string().contains("400000"), "{counted:?}");
+
+    // A page at a time, from what is still in memory.
+    let mut from = json!(0);
+    let mut seen = String::new();
+    let mut dropped = 0;
+    while from != json!(lines * LINE) {
+        let page = fixture.session("session_read", json!({"session": "s", "from": from})).await;
+        dropped += page.get("dropped_bytes").and_then(Value::as_u64).unwrap_or(0);
+        seen.push_str(text(&page, "output"));
+        assert_ne!(page["next"], from, "{page:?}");
+        from = page["next"].clone();
+    }
+    assert_eq!(dropped + seen.len() as u64, lines * LINE);
+    assert!(seen.len() > 1_000_000 && seen.len() <= 1 << 20, "{}", seen.len());
+    let first: u64 = seen.lines().next().unwrap().parse().unwrap();
+    assert!(seen.lines().map(|line| line.parse::<u64>().unwrap()).eq(first..=lines));
+    fixture.end().await;
+}
+
+async fn two_gibibytes_without_a_reader_take_little_memory() {
+    let mut fixture = Fixture::configured().await;
+    let before = fixture.status("VmRSS");
+    let command = "head -c 2147483648 /dev/zero | tr '\\0' 'x' | fold -w 99; echo done";
+    let start = json!({"command": command, "name": "s", "wait_ms": 0});
+    fixture.session("session_start", start).await;
+    let until = Instant::now() + 10 * TEST_TIMEOUT;
+    let ended = loop {
+        let read = json!({"session": "s", "until": "^done$", "wait_ms": 60000});
+        let read = fixture.session("session_read", read).await;
+        if text(&read, "state") == "exited" {
+            break read;
+        }
+        assert!(Instant::now() < until, "{read:?}");
+    };
+    assert!(ended["next"].as_u64().unwrap() > 2 << 30);
+    let peak = fixture.status("VmHWM");
+    eprintln!("2 GiB without a reader: {before} KiB before, {peak} KiB at the peak");
+    assert!(peak <= 20 * 1024, "{peak} KiB, {before} before");
+    fixture.end().await;
+}
+
+async fn what_is_printed_during_a_call_is_streamed() {
+    let mut fixture = Fixture::configured().await;
+    let start = json!({"command": "for n in 1 2 3; do echo line $n; sleep 0.1; done",
+                       "ready": "never", "wait_ms": 20000});
+    let (events, started) = fixture.call("session_start", start).await;
+    assert_eq!(output_of(&events), "line 1\nline 2\nline 3\n");
+    assert_eq!(text(&started.unwrap(), "output"), "line 1\nline 2\nline 3\n");
+    fixture.end().await;
+}
