@@ -44,3 +44,9 @@ policy "workspace_changes" {
   match  = { provider = "workspace", kind = "resource" }
   action = "ask"
 }
+
+# Tells the provider when the session ends, so that it ends what session_start left running.
+hook "session-end" {
+  provider = "workspace"
+  mode     = "observe"
+}

@@ -11,7 +11,7 @@ use tool_provider::error::chain;
 use tool_provider::grpc::handshake::COOKIE_KEY;
 use tool_provider::schema::Property;
 use tool_provider::{
-    Backend, Configuration, Job, Payload, Provider, Secrets, Tool, ToolError, Workers,
+    Backend, Configuration, Hooks, Job, Payload, Provider, Secrets, Tool, ToolError, Workers,
 };
 use workspace_fs::{
     Access, Journal, LockTable, Protection, Remembered, RootError, RootFault, RootsSpec,
@@ -232,6 +232,14 @@ impl Backend for WorkspaceBackend {
     fn listens_in(&self, directory: &Path) {
         // The first one counts: a process listens once.
         let _ = self.sockets.set(directory.to_owned());
+    }
+
+    fn hooks(&self) -> Hooks {
+        Hooks::SessionEnd
+    }
+
+    fn session_ended(&self, session_id: &str) {
+        self.shell_sessions.end_of_host_session(session_id);
     }
 
     fn configure(&self, block: &Payload) -> Result<Configuration<Files>, ConfigureError> {

@@ -6,8 +6,8 @@ use std::sync::Arc;
 
 use goplugin::server::{self, CookieCheck, HandshakeEnvironment, ServeError, hclog, serve};
 use goplugin::{Broker, Cookie, Services};
-use tool_provider::grpc::{HostLog, ToolService, handshake};
-use tool_provider::{Provider, State};
+use tool_provider::grpc::{HookService, HostLog, ToolService, handshake};
+use tool_provider::{Hooks, Provider, State};
 use tracing::level_filters::LevelFilter;
 use tracing_subscriber::Layer as _;
 use tracing_subscriber::filter::FilterExt as _;
@@ -111,6 +111,7 @@ async fn serve_provider<S: State>(
     telemetry.iter().for_each(Telemetry::start);
     let provider = Arc::new(provider);
     let service = ToolService::new(provider.clone(), host_log.clone()).into_server();
+    let hooks = HookService::new(provider.clone()).into_server();
     let log = host_log.clone();
     let listener = provider.clone();
     let services = move |broker: Broker| {
@@ -121,7 +122,11 @@ async fn serve_provider<S: State>(
             let broker = broker.clone();
             async move { broker.dial(HOST_CALLBACKS).await.map_err(Into::into) }
         });
-        Services::new().with(service)
+        let services = Services::new().with(service);
+        match listener.hooks() {
+            Hooks::None => services,
+            Hooks::SessionEnd => services.with(hooks),
+        }
     };
     serve(settings, services, |_| async move {
         provider.shut_down().await;

@@ -99,6 +99,12 @@ policy "{LOCAL_NAME}_changes" {{
   match  = {{ provider = "{LOCAL_NAME}", kind = "resource" }}
   action = "ask"
 }}
+
+# Tells the provider when the session ends, so that it ends what session_start left running.
+hook "session-end" {{
+  provider = "{LOCAL_NAME}"
+  mode     = "observe"
+}}
 "#
     ))
 }

@@ -91,6 +91,9 @@ checks! {
     Extras = "schema.extras", "declares slash commands and hook points that exist",
         "supported_hook_points names some of the eight hook points; a slash command has a name and a template";
 
+    Hooks = "hook.answers", "answers the hooks that it advertises",
+        "HookSubscriberService: the answer's variant fits the mode; a transform's payload comes back, a veto decides";
+
     ConfigSchema = "config.schema", "declares its configuration properly",
         "ConfigAttribute: a block has each name once, types are known, inner keys only in objects, a secret is one string";
     ConfigDefaults = "config.defaults", "has defaults that are what they say",

@@ -16,6 +16,8 @@ use tool_provider::Payload;
 
 use tool_provider::grpc::pb::common::v1::CallContext;
 use tool_provider::grpc::pb::config::v1::ConfigAttribute;
+use tool_provider::grpc::pb::hook::v1 as hook;
+use tool_provider::grpc::pb::hook::v1::hook_subscriber_service_client::HookSubscriberServiceClient;
 use tool_provider::grpc::pb::schema::v1::Schema;
 use tool_provider::grpc::pb::tool::v1::tool_event::Event;
 use tool_provider::grpc::pb::tool::v1::tool_service_client::ToolServiceClient;
@@ -101,6 +103,18 @@ impl Observer {
                 .collect(),
             hook_points: answer.supported_hook_points,
         })
+    }
+
+    /// Calls DispatchHook of the hook service.
+    ///
+    /// # Errors
+    /// [`Refusal`].
+    pub(crate) async fn dispatch_hook(
+        &mut self,
+        request: hook::DispatchHookRequest,
+    ) -> Result<hook::DispatchHookResponse, Refusal> {
+        let mut client = HookSubscriberServiceClient::new(self.channel.clone());
+        Ok(client.dispatch_hook(request).await?.into_inner())
     }
 
     /// Calls Configure.

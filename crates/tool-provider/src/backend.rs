@@ -33,12 +33,30 @@ pub trait Backend: Send + Sync + 'static {
     /// keep what it starts away from there.
     fn listens_in(&self, _directory: &Path) {}
 
+    /// Which of a host's hooks it wants to be called for.
+    fn hooks(&self) -> Hooks {
+        Hooks::None
+    }
+
+    /// A session of the host has ended. Only where [`Backend::hooks`] wants that, and only where the
+    /// host's operator subscribed the provider. It must not block.
+    fn session_ended(&self, _session_id: &str) {}
+
     /// Builds what calls need from the block that the operator wrote. It may open files and start
     /// processes: it runs on a thread of its own.
     ///
     /// # Errors
     /// [`ConfigureError`] with everything that is wrong; then the old configuration stays.
     fn configure(&self, block: &Payload) -> Result<Configuration<Self::State>, ConfigureError>;
+}
+
+/// The points of a host's session at which a backend wants to be called.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Hooks {
+    /// None.
+    None,
+    /// Its end.
+    SessionEnd,
 }
 
 /// What the calls of one configuration share.

@@ -30,7 +30,7 @@ mod stream;
 mod tool;
 mod workers;
 
-pub use backend::{Backend, Configuration, State};
+pub use backend::{Backend, Configuration, Hooks, State};
 pub use cancel::CancelToken;
 pub use config::ConfigureError;
 pub use error::{Category, ToolError, ToolErrorKind};

@@ -14,7 +14,7 @@ use crate::schema::Property;
 use crate::stream::EventStream;
 use crate::view::View;
 use crate::{
-    Backend, Configuration, Identity, Payload, Secrets, State, ToolError, ToolSpec, Workers,
+    Backend, Configuration, Hooks, Identity, Payload, Secrets, State, ToolError, ToolSpec, Workers,
     dispatch, masking, plain_text, slips, validate,
 };
 
@@ -71,6 +71,17 @@ impl<S: State> Provider<S> {
     /// Passes on to the backend where this process listens.
     pub fn listens_in(&self, directory: &Path) {
         self.backend.listens_in(directory);
+    }
+
+    /// Which of a host's hooks the backend wants to be called for.
+    #[must_use]
+    pub fn hooks(&self) -> Hooks {
+        self.backend.hooks()
+    }
+
+    /// Passes on to the backend that a session of the host has ended.
+    pub fn session_ended(&self, session_id: &str) {
+        self.backend.session_ended(session_id);
     }
 
     /// Who this provider is.

@@ -3,9 +3,12 @@
 use std::time::Instant;
 
 use futures_util::StreamExt as _;
+use prost::Message as _;
 use serde_json::json;
+use tool_provider::grpc::pb::hook::v1::hook_subscriber_service_client::HookSubscriberServiceClient;
+use tool_provider::grpc::pb::hook::v1 as hook;
 
-use super::text;
+use super::{of_another, text};
 use crate::bash::{gone, mark, next_output, running};
 use crate::harness::{Fixture, TEST_TIMEOUT, call};
 use crate::trials::Trial;
@@ -20,6 +23,7 @@ pub(crate) fn trials() -> Vec<Trial> {
         a_configure_ends_them_and_says_so,
         nothing_is_left_when_the_provider_ends_or_is_killed_with_sixteen,
         nothing_is_left_when_the_host_is_killed,
+        the_hosts_session_ends_and_its_sessions_with_it_and_no_others,
         bash_names_session_start_where_it_ended_what_went_on,
     ]
 }
@@ -158,6 +162,32 @@ async fn nothing_is_left_when_the_host_is_killed() {
     // The host's death shows to the provider as the end of its standard input and of the connection.
     drop(fixture);
     gone(&sleep).await;
+}
+
+async fn the_hosts_session_ends_and_its_sessions_with_it_and_no_others() {
+    let mut fixture = Fixture::configured().await;
+    let (sleep, other) = (mark(630), mark(631));
+    let name = sleeper(&mut fixture, &sleep).await;
+    let start = json!({"command": format!("sleep {other}"), "wait_ms": 0});
+    let theirs = fixture.client.invoke_to_end(of_another("session_start", start)).await.unwrap();
+    let theirs = text(&theirs.1.unwrap(), "session").to_owned();
+    let mut hooks = HookSubscriberServiceClient::new(fixture.plugin.channel());
+    let end = hook::SessionEndPayload { session_id: "session-1".to_owned(), status: 1 };
+    let point = hook::hook_payload::Point::SessionEnd(end.encode_to_vec());
+    let payload = Some(hook::HookPayload { point: Some(point) });
+    let request = hook::DispatchHookRequest { payload, mode: 1, subscription_id: None };
+    let answer = hooks.dispatch_hook(request).await.unwrap().into_inner();
+    let ack = hook::dispatch_hook_response::Result::Observe(hook::ObserveAck {});
+    assert_eq!(answer.result, Some(ack));
+    gone(&sleep).await;
+    let read = fixture.session_in(&name, &["killed"]).await;
+    assert!(text(&read, "notice").contains("host's session ended"), "{read:?}");
+    let read = of_another("session_read", json!({"session": theirs}));
+    let read = fixture.client.invoke_to_end(read).await.unwrap().1.unwrap();
+    assert_eq!(text(&read, "state"), "running");
+    assert_eq!(running(&other), 1);
+    fixture.end().await;
+    gone(&other).await;
 }
 
 async fn bash_names_session_start_where_it_ended_what_went_on() {

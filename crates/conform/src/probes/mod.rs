@@ -7,6 +7,7 @@ mod config;
 mod declared;
 mod ends;
 mod faults;
+mod hooks;
 mod launch;
 mod previews;
 mod renders;
@@ -89,6 +90,7 @@ async fn main_session(trial: &mut Trial, session: &Session) -> Option<Life> {
     previews::probe(trial, session, &mut operations).await;
     calls::unconfigured(trial, session, &operations).await;
     let config = config::configure(trial, session, &schema.config).await?;
+    hooks::all(trial, session, &schema.hook_points).await;
     still_there(trial, session, "while it was configured")?;
     if let Err(error) = trial.fixture.adopt() {
         trial.report.stop(format!("the directory cannot be read: {error}"));

@@ -1,6 +1,7 @@
 //! The protocol's ToolService over the provider. Wire types come in here and end here.
 //!
 //! - [`ToolService`] answers the six calls.
+//! - [`HookService`] hears of the end of a host's sessions, for a backend that wants to.
 //! - [`ToolClient`] is the other side, for the command line, tests and examples.
 //! - [`handshake`] has the constants by which a host and its plugins know each other.
 //! - [`HostLog`] carries log entries back to the host.
@@ -12,6 +13,7 @@ mod client;
 mod codec;
 mod convert;
 mod host;
+mod hook_service;
 mod host_log;
 pub mod pb;
 mod persisted;
@@ -26,6 +28,7 @@ pub use client::{
     ToolClient,
 };
 pub use convert::{ConvertError, payload, to_struct};
+pub use hook_service::HookService;
 pub use host::{Callbacks, HostEvent, HostLogEntry, host_callbacks, host_callbacks_keeping};
 pub use host_log::{DialError, HostLog, HostLogLayer, LogRecord};
 pub use persisted::{persisted_call, persisted_result};

@@ -14,4 +14,4 @@ macro_rules! packages {
     };
 }
 
-packages!(common, config, event, kernel, log, render, schema, tool);
+packages!(common, config, event, hook, kernel, log, render, schema, tool);

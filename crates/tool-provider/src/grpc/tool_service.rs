@@ -12,10 +12,10 @@ use tonic::{Request, Response, Status};
 
 use super::call_span::{CallOutcome, CallSpan, Operation, call_span};
 use crate::ToolError;
-use crate::{Call, EventStream, Provider, State, StreamItem};
+use crate::{Call, EventStream, Hooks, Provider, State, StreamItem};
 
 use super::convert::{ConvertError, call, config_schema, payload, tool_event, tool_schema, tree};
-use super::pb::common::v1::{Category, ProducerRef};
+use super::pb::common::v1::{Category, HookPoint, ProducerRef};
 use super::pb::tool::v1::tool_service_server as server;
 use super::pb::tool::v1::{self as wire};
 use super::request_span::{RequestSpan, call_outcome, failure};
@@ -84,7 +84,10 @@ impl<S: State> server::ToolService for ToolService<S> {
             tools: self.provider.schema().iter().map(tool_schema).collect(),
             slash_commands: Vec::new(),
             config_schema: Some(config_schema(&self.provider.keys())),
-            supported_hook_points: Vec::new(),
+            supported_hook_points: match self.provider.hooks() {
+                Hooks::None => Vec::new(),
+                Hooks::SessionEnd => vec![HookPoint::SessionEnd.into()],
+            },
         }))
     }
 
