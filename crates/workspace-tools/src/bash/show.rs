@@ -32,7 +32,7 @@ pub(super) fn preview(
         stdin: arguments.stdin,
         cwd,
     };
-    shown.view(settings, jail, ("timeout", duration(arguments.timeout)))
+    shown.view(settings, jail, ("timeout", &duration(arguments.timeout)))
 }
 
 /// What a person sees of a command that is to be started.
@@ -49,7 +49,7 @@ impl StartShown<'_> {
         self,
         settings: &BashSettings,
         jail: Option<&Jail>,
-        lasts: (&str, String),
+        lasts: (&str, &str),
     ) -> View {
         let mut parts = Vec::new();
         if let Err(error) = &self.cwd {
@@ -60,7 +60,7 @@ impl StartShown<'_> {
         if let Ok(cwd) = self.cwd {
             parts.push(fact("directory", &name::of(&cwd)));
         }
-        parts.push(fact(lasts.0, &lasts.1));
+        parts.push(fact(lasts.0, lasts.1));
         parts.push(fact("network", network(settings.policy.network)));
         parts.push(fact("may write", &writable(settings)));
         match jail {

@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 
 use rustix::fs::OFlags;
 use rustix::pipe::PipeFlags;
-use sandbox::{Command, Jail, Look, Report};
+use sandbox::{Command, ExitStatus, Jail, Look, Report};
 
 use super::channel::Channel;
 use super::input::Input;
@@ -65,7 +65,9 @@ pub struct SessionCommand<'a> {
 }
 
 /// What is to be done once a session has ended, and what is to be told of that.
-pub struct AtEnd(pub Box<dyn FnOnce(&Result<Report, Unreported>) -> Vec<String> + Send>);
+///
+/// It is given how the command ended, if that is known.
+pub struct AtEnd(pub Box<dyn FnOnce(Option<ExitStatus>) -> Vec<String> + Send>);
 
 impl std::fmt::Debug for AtEnd {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
@@ -107,6 +109,8 @@ pub struct Session {
     shared: Arc<Shared>,
     thread: Mutex<Option<JoinHandle<()>>>,
     is_on_terminal: bool,
+    /// The command's end of its input, to know what of it was not read.
+    unread: OwnedFd,
 }
 
 /// What the session's thread and those who use it share.
@@ -147,6 +151,14 @@ struct Orders {
     waiting_input: usize,
 }
 
+impl Orders {
+    /// Takes what is to be done. The text counts as waiting until it is written.
+    fn take(&mut self) -> Self {
+        let waiting_input = self.waiting_input + self.text.len();
+        std::mem::replace(self, Self { waiting_input, ..Self::default() })
+    }
+}
+
 /// How a session stands at one moment.
 #[derive(Clone, Debug)]
 pub struct Standing {
@@ -166,6 +178,9 @@ pub struct Standing {
     pub changes: u64,
     /// Whether a program has the whole screen of its terminal to itself.
     pub is_full_screen: bool,
+    /// Whether it has not read all that was typed. Of a line that is not finished it reads nothing where the
+    /// terminal collects lines, and that does not count.
+    pub has_unread_input: bool,
 }
 
 /// The input was not taken, because the command reads none.
@@ -181,7 +196,8 @@ impl Session {
     /// [`RunError`] when it was not started.
     pub fn start(jail: &Jail, command: SessionCommand<'_>) -> Result<Self, RunError> {
         let pipe = |error: io::Error| RunError::Pipe(error);
-        let Ends { input, output, stdin, stdout } = Ends::make(command.terminal).map_err(pipe)?;
+        let Ends { input, output, stdin, stdout, unread } =
+            Ends::make(command.terminal).map_err(pipe)?;
         let wake = Interrupt::new().map_err(pipe)?;
         let stderr = rustix::io::fcntl_dupfd_cloexec(&stdout, 0).map_err(io::Error::from);
         let running = jail.start(Command {
@@ -224,7 +240,7 @@ impl Session {
         let thread = thread::Builder::new().name("session".to_owned()).stack_size(STACK);
         // A command without a thread is killed with the server that was not run.
         let thread = thread.spawn(move || server.run(at_end)).map_err(pipe)?;
-        Ok(Self { shared, thread: Mutex::new(Some(thread)), is_on_terminal })
+        Ok(Self { shared, thread: Mutex::new(Some(thread)), is_on_terminal, unread })
     }
 
     /// Whether its command runs on a terminal.
@@ -236,8 +252,11 @@ impl Session {
     /// How it stands.
     #[must_use]
     pub fn standing(&self) -> Standing {
+        let unread = rustix::io::ioctl_fionread(&self.unread).unwrap_or(0);
         let state = self.shared.lock();
+        let waiting = state.orders.waiting_input + state.orders.text.len();
         Standing {
+            has_unread_input: unread > 0 || waiting > 0,
             begin: state.record.begin(),
             end: state.record.end(),
             ended: state.ended.clone(),
@@ -399,6 +418,7 @@ struct Ends {
     output: OwnedFd,
     stdin: OwnedFd,
     stdout: OwnedFd,
+    unread: OwnedFd,
 }
 
 impl Ends {
@@ -407,11 +427,13 @@ impl Ends {
         if let Some(size) = terminal {
             let (control, command) = terminal::open(size)?;
             let input = Input::over(copy(&control)?);
-            return Ok(Self { input, output: control, stdin: copy(&command)?, stdout: command });
+            let (stdin, unread) = (copy(&command)?, copy(&command)?);
+            return Ok(Self { input, output: control, stdin, stdout: command, unread });
         }
         let (input, stdin) = Input::new(Vec::new())?;
         let (output, stdout) = rustix::pipe::pipe_with(PipeFlags::CLOEXEC)?;
         rustix::fs::fcntl_setfl(&output, OFlags::RDONLY | OFlags::NONBLOCK)?;
-        Ok(Self { input, output, stdin, stdout })
+        let unread = copy(&stdin)?;
+        Ok(Self { input, output, stdin, stdout, unread })
     }
 }

@@ -107,7 +107,11 @@ pub(crate) fn state(entry: &Entry, standing: &Standing) -> Payload {
     let to = &mut payload;
     fields::SESSION.put(to, entry.name.as_str());
     let state = match &standing.ended {
-        None if standing.look.is_some_and(|look| look.waiting.is_some()) => "waiting_for_input",
+        None if !standing.has_unread_input
+            && standing.look.is_some_and(|look| look.waiting.is_some()) =>
+        {
+            "waiting_for_input"
+        }
         None => "running",
         Some(ended) if ended.stopped.is_some() => "killed",
         Some(_) => "exited",

@@ -11,13 +11,13 @@ use crate::process::session::{Session, Standing, text};
 use tool_provider::{OutputStream, ToolError};
 
 /// For how long nothing may come before a session that waits for input counts as done with what it did.
-const SETTLED: Duration = Duration::from_millis(80);
+const SETTLED: Duration = Duration::from_millis(40);
 
 /// The same for one that does not, or of which that is not known.
 const SILENT: Duration = Duration::from_millis(500);
 
 /// After how much silence it is looked at first; after that ever less often.
-const FIRST_LOOK: Duration = Duration::from_millis(30);
+const FIRST_LOOK: Duration = Duration::from_millis(15);
 const LAST_LOOK: Duration = Duration::from_secs(1);
 
 /// How long the answer to a look may take.
@@ -151,6 +151,7 @@ impl Watch<'_> {
             Until::Settled => {
                 let quiet = self.quiet(standing);
                 let waits = standing.looks > self.looks
+                    && !standing.has_unread_input
                     && standing.look.is_some_and(|look| look.waiting.is_some());
                 (waits && quiet >= SETTLED) || (standing.end > self.begin && quiet >= SILENT)
             }

@@ -65,14 +65,14 @@ impl Server {
         let end = self.serve();
         self.read_the_rest();
         let stopped = self.stop.map(|stop| (stop.cause, stop.signal));
-        let notices = (at_end.0)(&end);
+        let notices = (at_end.0)(end.as_ref().ok().map(|report| report.status));
         last_words.ended = Some(Ended { end, stopped, notices });
     }
 
     fn serve(&mut self) -> Result<Report, Unreported> {
         loop {
             self.shared.wake.lower();
-            let orders = std::mem::take(&mut self.shared.lock().orders);
+            let orders = self.shared.lock().orders.take();
             self.obey(orders);
             let now = Instant::now();
             let due = match &self.stop {
@@ -128,10 +128,10 @@ impl Server {
 
     fn obey(&mut self, orders: Orders) {
         let Orders { text, close_input, signals, look, stop, .. } = orders;
-        if let Some(input) = &mut self.input
-            && !text.is_empty()
-        {
-            input.push(&text);
+        if !text.is_empty() {
+            if let Some(input) = &mut self.input {
+                input.push(&text);
+            }
             self.feed();
         }
         if close_input {
@@ -151,9 +151,9 @@ impl Server {
     }
 
     fn feed(&mut self) {
-        let Some(input) = &mut self.input else { return };
-        let fed = input.feed();
-        self.shared.lock().orders.waiting_input = input.left();
+        let fed = self.input.as_mut().map_or(Feed::Done, Input::feed);
+        let left = self.input.as_ref().map_or(0, Input::left);
+        self.shared.lock().orders.waiting_input = left;
         if fed == Feed::Done && self.close_input {
             self.input = None;
         }
