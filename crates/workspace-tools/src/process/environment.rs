@@ -249,7 +249,7 @@ impl Environment {
     #[must_use]
     pub fn variables_on_terminal(&self, private: &Private) -> Vec<(OsString, OsString)> {
         let asks = |name: &OsStr| {
-            let unattended = UNATTENDED.iter().any(|(unattended, _)| name == *unattended);
+            let unattended = UNATTENDED.iter().any(|variable| name == variable.name);
             unattended
                 && !self.chosen.contains_key(name)
                 && !UNATTENDED_ON_TERMINAL.iter().any(|kept| name == *kept)
