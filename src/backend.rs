@@ -1,5 +1,6 @@
 //! Opens the roots, builds the jail and makes the tools of a configuration.
 
+use std::ffi::OsStr;
 use std::fmt::Display;
 use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
@@ -18,6 +19,7 @@ use workspace_fs::{
     StateDirectory, StateError, Workspace,
 };
 use workspace_tools::process::outside::{self, NotAProgram};
+use workspace_tools::process::session::{Session, TerminalSize};
 use workspace_tools::process::{Environment, EnvironmentError, Requested, Spool};
 use workspace_tools::{
     Bash, BashSettings, EditFile, Files, Glob, Grep, Overwrite, ReadFile, SessionRead,
@@ -79,7 +81,7 @@ impl WorkspaceBackend {
         config: &Config,
         host_env: HostEnv,
         mut faults: Vec<Fault>,
-    ) -> Result<(Configuration<Files>, Report), ConfigureError> {
+    ) -> Result<Built, ConfigureError> {
         let workspace = Workspace::open(&RootsSpec {
             roots: config.roots.clone(),
             read_only_roots: config.read_only_roots.clone(),
@@ -169,20 +171,20 @@ impl WorkspaceBackend {
             spool.clone(),
             &self.shell_sessions,
         );
-        let sessions = sessions.map_err(|error| {
+        let sessions = Arc::new(sessions.map_err(|error| {
             let problem = format!("cannot start a thread: {error}");
             ConfigureError::single(Fault::machine("", problem))
-        })?;
+        })?);
         let bash = Bash::new(settings, jail.clone(), spool);
         let level = jail.enforcement().level;
         let configuration = Configuration {
             state: Files { workspace: Arc::new(workspace), sessions: self.sessions.clone(), level },
-            tools: tools(config.overwrite, bash, sessions),
+            tools: tools(config.overwrite, bash, &sessions),
             workers: Arc::new(FileWorkers(jail)),
             secrets,
             max_concurrent_calls: config.max_concurrent_calls,
         };
-        Ok((configuration, report))
+        Ok(Built { configuration, sessions, report })
     }
 
     /// Builds a configuration from the block that an operator wrote, and says what it achieved.
@@ -193,15 +195,73 @@ impl WorkspaceBackend {
         &self,
         block: &Payload,
     ) -> Result<(Configuration<Files>, Report), ConfigureError> {
-        let host_env = (self.host_env)().map_err(|error| {
+        let host_env = self.read_host_env()?;
+        self.built(block, host_env).map(|built| (built.configuration, built.report))
+    }
+
+    fn read_host_env(&self) -> Result<HostEnv, ConfigureError> {
+        (self.host_env)().map_err(|error| {
             let problem = format!("cannot determine the working directory: {error}");
             ConfigureError::single(Fault::machine("", problem))
-        })?;
+        })
+    }
+
+    fn built(&self, block: &Payload, host_env: HostEnv) -> Result<Built, ConfigureError> {
         let mut faults = Vec::new();
         let config = Config::read(block, &host_env, &mut faults);
         let built = self.build(&config, host_env, faults);
         built.map_err(|error| error.masked(&secrets_of(&config)))
     }
+
+    /// Builds a configuration and starts a shell for a person in its jail: in the working directory where
+    /// that lies in a root, else in the first root.
+    ///
+    /// # Errors
+    /// [`InteractiveError`].
+    pub fn interactive(
+        &self,
+        block: &Payload,
+        size: TerminalSize,
+    ) -> Result<Interactive, InteractiveError> {
+        let host_env = self.read_host_env()?;
+        let term = host_env.variables.get(OsStr::new("TERM")).cloned();
+        let current = host_env.current_directory.clone();
+        let Built { configuration, sessions, report } = self.built(block, host_env)?;
+        let roots = configuration.state.workspace.roots();
+        let is_inside = |path: &&PathBuf| roots.iter().any(|root| path.starts_with(root.path()));
+        let first = roots.iter().map(|root| root.path().to_owned()).next();
+        let cwd = current.as_ref().filter(is_inside).cloned().or(first).unwrap_or_default();
+        let session = sessions.interactive(size, &cwd, term)?;
+        Ok(Interactive { session: Arc::new(session), report, _configuration: configuration })
+    }
+}
+
+/// What is built of a configuration.
+struct Built {
+    configuration: Configuration<Files>,
+    sessions: Arc<ShellSessions>,
+    report: Report,
+}
+
+/// A shell for a person, and the configuration that it runs under.
+pub struct Interactive {
+    /// The shell.
+    pub session: Arc<Session>,
+    /// What the configuration achieves.
+    pub report: Report,
+    _configuration: Configuration<Files>,
+}
+
+/// Why there is no shell.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum InteractiveError {
+    /// The configuration is wrong, or this machine cannot have it.
+    #[error(transparent)]
+    Configure(#[from] ConfigureError),
+    /// It was not started.
+    #[error("{0}")]
+    Start(#[from] ToolError),
 }
 
 /// What a configuration achieves.
@@ -221,7 +281,8 @@ impl Backend for WorkspaceBackend {
     }
 
     fn tools(&self) -> Vec<Arc<dyn Tool<Files>>> {
-        tools(Overwrite::default(), Bash::unconfigured(), ShellSessions::unconfigured())
+        let sessions = Arc::new(ShellSessions::unconfigured());
+        tools(Overwrite::default(), Bash::unconfigured(), &sessions)
     }
 
     fn not_configured(&self) -> ToolError {
@@ -268,8 +329,11 @@ fn journal(state: Result<StateDirectory, StateError>, jail: &Jail) -> Result<Jou
     Journal::begin(state).map_err(|error| format!("cannot write in {path}: {error}"))
 }
 
-fn tools(overwrite: Overwrite, bash: Bash, sessions: ShellSessions) -> Vec<Arc<dyn Tool<Files>>> {
-    let sessions = Arc::new(sessions);
+fn tools(
+    overwrite: Overwrite,
+    bash: Bash,
+    sessions: &Arc<ShellSessions>,
+) -> Vec<Arc<dyn Tool<Files>>> {
     vec![
         Arc::new(ReadFile::default()),
         Arc::new(WriteFile::new(overwrite)),
@@ -280,7 +344,7 @@ fn tools(overwrite: Overwrite, bash: Bash, sessions: ShellSessions) -> Vec<Arc<d
         Arc::new(SessionStart::new(sessions.clone())),
         Arc::new(SessionRead::new(sessions.clone())),
         Arc::new(SessionWrite::new(sessions.clone())),
-        Arc::new(SessionStop::new(sessions)),
+        Arc::new(SessionStop::new(sessions.clone())),
     ]
 }
 

@@ -71,6 +71,8 @@ pub(crate) enum Command {
     Init(InitOptions),
     /// Show what this machine can enforce, and what that leaves open.
     Doctor(DoctorOptions),
+    /// Open a shell in the jail, as a command of a session sees it.
+    Shell(RootOptions),
     /// Show the HOMEs that are kept for commands, or remove them.
     Home(HomeOptions),
     /// Check any tool provider against the protocol, as a host launches it.
@@ -116,6 +118,7 @@ impl Command {
             #[cfg(feature = "mcp")]
             Command::Mcp(_) => false,
             Command::Init(_)
+            | Command::Shell(_)
             | Command::Serve
             | Command::Completions { .. }
             | Command::Man { .. } => false,

@@ -55,6 +55,14 @@ pub(crate) enum CliError {
     /// There is nobody to ask.
     #[error("nobody can be asked: standard input or standard error is no terminal")]
     NobodyToAsk,
+    /// There is no terminal to open a shell on.
+    #[error(
+        "a shell needs a terminal on standard input and standard output; `call bash` needs none"
+    )]
+    NoTerminal,
+    /// The shell did not start.
+    #[error(transparent)]
+    Interactive(#[from] crate::backend::InteractiveError),
     /// The person said no, or the call would no longer do what was shown.
     #[error("not applied: {reason}")]
     NotApplied {

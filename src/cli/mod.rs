@@ -1,4 +1,4 @@
-//! The commands for a person. All but `init`, `doctor`, `home`, `mcp`, `completions` and `man` launch
+//! The commands for a person. All but `init`, `doctor`, `shell`, `home`, `mcp`, `completions` and `man` launch
 //! this very program as a plugin and ask it through the real handshake, so what a person sees is what a host
 //! gets.
 
@@ -27,6 +27,7 @@ mod paint;
 mod payload;
 mod refusal;
 mod schema;
+mod shell;
 mod tool_args;
 mod words;
 
@@ -64,6 +65,7 @@ fn dispatch(command: Command, color: ColorChoice, output: Output) -> Result<Exit
         Command::Render(options) => block_on(call::render(options, output)),
         Command::Init(options) => init::run(&options, output),
         Command::Doctor(options) => doctor::run(&options, output),
+        Command::Shell(options) => shell::run(&options, output),
         Command::Home(options) => home::run(&options, output),
         Command::Conform { arguments } => Err(checker::exec(color, &arguments)),
         #[cfg(feature = "mcp")]

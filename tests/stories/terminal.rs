@@ -21,6 +21,7 @@ pub(crate) fn trials() -> Vec<Trial> {
         nobody_is_asked_about_a_call_that_would_fail needs [SCRIPT],
         what_was_shown_is_what_is_written_or_nothing needs [SCRIPT],
         a_command_cannot_take_the_terminal_over_and_a_long_one_has_a_line_of_progress needs [SCRIPT],
+        a_shell_in_the_jail_has_the_size_of_the_terminal_and_gives_its_exit_code needs [SCRIPT],
         schema_breaks_no_name_in_a_narrow_terminal needs [SCRIPT],
         what_is_found_is_a_list_without_a_trace_of_progress needs [SCRIPT],
         hits_stand_below_their_file_with_what_was_found_marked needs [SCRIPT],
@@ -223,6 +224,23 @@ fn a_command_cannot_take_the_terminal_over_and_a_long_one_has_a_line_of_progress
     assert_eq!(code, Some(0), "{seen}");
     assert!(seen.contains("\\u{1b}]0;owned\\u{7}"), "{seen}");
     assert!(seen.ends_with("\r\x1b[K"), "the progress line is erased: {seen:?}");
+}
+
+fn a_shell_in_the_jail_has_the_size_of_the_terminal_and_gives_its_exit_code() {
+    let mut terminal = Terminal::start("shell");
+    terminal.wait_for("(jail)");
+    terminal.type_in("stty size; cat a.txt; ls ~/.ssh; echo typed > b.txt\n");
+    terminal.wait_for("20 60");
+    terminal.wait_for("hello");
+    terminal.wait_for("No such file");
+    terminal.type_in("sleep 600\n");
+    terminal.wait_for("sleep 600");
+    terminal.type_in(CTRL_C);
+    terminal.wait_for("(jail)");
+    terminal.type_in("exit 7\n");
+    let (_, code, directory) = terminal.end();
+    assert_eq!(code, Some(7));
+    assert_eq!(std::fs::read_to_string(directory.path().join("b.txt")).unwrap(), "typed\n");
 }
 
 fn schema_breaks_no_name_in_a_narrow_terminal() {

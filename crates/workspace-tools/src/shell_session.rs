@@ -13,6 +13,8 @@ use workspace_fs::text::hidden::one_line;
 
 pub mod fields;
 
+mod interactive;
+
 pub(crate) mod answer;
 pub(crate) mod keys;
 pub(crate) mod regex;

@@ -80,6 +80,22 @@ pub(crate) fn script(command: &str) -> String {
     format!("{guard}{command}")
 }
 
+/// The arguments with which a shell serves a person. It reads no files of HOME, as before a command: an
+/// earlier one may have written them.
+pub(crate) fn interactive(shell: &Path) -> Vec<OsString> {
+    let name = shell.file_name().unwrap_or(shell.as_os_str()).to_owned();
+    let bare: &[&str] = match name.to_str() {
+        Some("bash") => &["--norc", "--noprofile"],
+        _ => &[],
+    };
+    [name]
+        .into_iter()
+        .chain(bare.iter().map(OsString::from))
+        .chain(start_files::without(shell).map(OsStr::to_owned))
+        .chain(["-i".into()])
+        .collect()
+}
+
 /// The arguments with which a shell runs a script.
 pub(crate) fn arguments(shell: &Path, script: impl Into<OsString>) -> Vec<OsString> {
     let name = shell.file_name().unwrap_or(shell.as_os_str()).to_owned();

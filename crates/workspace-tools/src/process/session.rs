@@ -145,6 +145,7 @@ struct Orders {
     text: Vec<u8>,
     close_input: bool,
     signals: Vec<i32>,
+    size: Option<TerminalSize>,
     look: Option<Option<u16>>,
     stop: Option<EndCause>,
     /// How many bytes of input wait already.
@@ -332,6 +333,11 @@ impl Session {
     /// Sends a signal to its command's process group, where it has no terminal to do that.
     pub fn signal(&self, signal: i32) {
         self.shared.order(|orders| orders.signals.push(signal));
+    }
+
+    /// Gives its terminal another size.
+    pub fn resize(&self, size: TerminalSize) {
+        self.shared.order(|orders| orders.size = Some(size));
     }
 
     /// Has it looked at: what it waits for, and whether it listens on `port`.

@@ -30,6 +30,10 @@ impl Emulator {
         std::mem::take(&mut self.parser.callbacks_mut().0)
     }
 
+    pub(crate) fn resize(&mut self, size: TerminalSize) {
+        self.parser.set_size(size.rows, size.columns);
+    }
+
     /// Whether a program has the whole screen to itself.
     pub(crate) fn is_full_screen(&self) -> bool {
         self.parser.screen().alternate_screen()

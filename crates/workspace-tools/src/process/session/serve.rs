@@ -11,7 +11,7 @@ use sandbox::{Report, Running};
 use super::super::channel::{Channel, Readiness};
 use super::super::input::{Feed, Input};
 use super::super::{StopSignal, Unreported};
-use super::{AtEnd, EndCause, Ended, Orders, Shared};
+use super::{AtEnd, EndCause, Ended, Orders, Shared, terminal};
 
 /// Between SIGTERM and SIGKILL when a session is stopped.
 const GRACE: Duration = Duration::from_secs(2);
@@ -127,7 +127,7 @@ impl Server {
     }
 
     fn obey(&mut self, orders: Orders) {
-        let Orders { text, close_input, signals, look, stop, .. } = orders;
+        let Orders { text, close_input, signals, size, look, stop, .. } = orders;
         if !text.is_empty() {
             if let Some(input) = &mut self.input {
                 input.push(&text);
@@ -140,6 +140,15 @@ impl Server {
         }
         for signal in signals {
             let _ = self.running.signal(signal);
+        }
+        if let (Some(size), Some(control)) = (size, self.channel.pipe()) {
+            // A terminal that has ended has no size any more.
+            let _ = terminal::resize(control, size);
+            self.shared.change(|state| {
+                if let Some(screen) = &mut state.screen {
+                    screen.resize(size);
+                }
+            });
         }
         if let Some(port) = look {
             // A supervisor that is gone shows in the report.

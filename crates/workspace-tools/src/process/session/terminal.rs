@@ -2,7 +2,7 @@
 
 use std::io;
 use std::num::NonZeroU16;
-use std::os::fd::OwnedFd;
+use std::os::fd::{AsFd, OwnedFd};
 
 use rustix::fs::OFlags;
 use rustix::pty::{OpenptFlags, ioctl_tiocgptpeer, openpt, unlockpt};
@@ -45,6 +45,6 @@ pub(crate) fn open(size: TerminalSize) -> io::Result<(OwnedFd, OwnedFd)> {
 }
 
 /// Gives the terminal another size, of which its foreground group is told.
-pub(crate) fn resize(control: &OwnedFd, size: TerminalSize) -> io::Result<()> {
+pub(crate) fn resize(control: impl AsFd, size: TerminalSize) -> io::Result<()> {
     Ok(tcsetwinsize(control, size.window())?)
 }
