@@ -44,7 +44,7 @@ pub(super) fn run(options: &RootOptions, output: Output) -> Result<ExitCode, Cli
     let shell = WorkspaceBackend::of_this_process().interactive(&block, size)?;
     let level = shell.report.enforcement.level;
     output.note("jail", Ink::Green, &format!("{level}; leave with exit or Ctrl-D"));
-    let session = shell.session.clone();
+    let session = shell.session;
     // Nobody else uses it, and it does not end for want of use.
     let _in_use = session.in_use();
     follow_size(&session).map_err(|source| CliError::Io { what: "wait for signals", source })?;
