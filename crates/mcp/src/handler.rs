@@ -59,6 +59,7 @@ impl Listed {
 pub(crate) struct AskOnce {
     pub(crate) asks: mpsc::Sender<Peer<RoleServer>>,
     pub(crate) asked: AtomicBool,
+    pub(crate) readiness: watch::Sender<Readiness>,
 }
 
 impl AskOnce {
@@ -71,6 +72,8 @@ impl AskOnce {
 
     /// Has the client asked once more.
     fn ask_again(&self, peer: &Peer<RoleServer>) {
+        // Calls that come from now on mean the new ones.
+        self.readiness.send_replace(Readiness::Waiting);
         // Where one waits already, it will get the newest answer.
         let _ = self.asks.try_send(peer.clone());
     }

@@ -62,7 +62,10 @@ impl<S: State> Keeper<S> {
                 }
             };
             configured(&peer).await;
-            self.readiness.send_replace(readiness);
+            // Where the client is to be asked once more already, this answer is old.
+            if self.asked.is_empty() {
+                self.readiness.send_replace(readiness);
+            }
         }
     }
 

@@ -89,8 +89,8 @@ pub async fn serve<S: State>(
         Roots::Given(block) => (None, Some(block)),
         Roots::Asked(block_of) => {
             let (asks, asked) = mpsc::channel(1);
-            let readiness = readiness.clone();
-            let keeper = Keeper { provider: provider.clone(), block_of, readiness, asked };
+            let (provider, readiness) = (provider.clone(), readiness.clone());
+            let keeper = Keeper { provider, block_of, readiness: readiness.clone(), asked };
             let configured = configured.clone();
             tokio::spawn(keeper.run(async move |peer: &Peer<RoleServer>| {
                 // A client without a handshake is told on its subscription alone.
@@ -99,7 +99,7 @@ pub async fn serve<S: State>(
                     let _ = peer.notify_tool_list_changed().await;
                 }
             }));
-            (Some(AskOnce { asks, asked: AtomicBool::new(false) }), None)
+            (Some(AskOnce { asks, asked: AtomicBool::new(false), readiness }), None)
         }
     };
     // Over when the configuration is not accepted.
