@@ -51,18 +51,19 @@ pub enum Lifetime {
 }
 
 impl Home {
-    pub(crate) fn new(
-        path: PathBuf,
-        shown: Vec<PathBuf>,
-        grants: &Grants,
-        dirs: &PrivateDirs,
-    ) -> Self {
+    pub(crate) fn new(path: PathBuf, shown: Vec<PathBuf>, dirs: &PrivateDirs) -> Self {
         let (lifetime, sharing) = match dirs.kept() {
             Some(kept) => (Lifetime::Kept, kept.sharing),
             None => (Lifetime::Jail, Sharing::First),
         };
-        let overlays = overlay::make(grants, dirs);
-        Self { path, at: dirs.home(), lifetime, sharing, shown, overlays }
+        Self { path, at: dirs.home(), lifetime, sharing, shown, overlays: Vec::new() }
+    }
+
+    /// Makes the overlays in HOME, `top`. They may be thousands of entries, so it is left until a jail
+    /// that commands run in has this HOME.
+    pub(crate) fn add_overlays(&mut self, grants: &Grants, top: &TopOfHome) {
+        let handle = top.handle.lock().unwrap_or_else(PoisonError::into_inner);
+        self.overlays = overlay::make(grants, &handle);
     }
 }
 

@@ -316,7 +316,7 @@ fn start(policy: &Policy, grants: &Grants, confinement: Confinement) -> Result<S
         (_, Namespaces::Auto) => {
             let Directories { dirs, home } =
                 Directories::make(&base, policy, grants, Some(Means::Namespaces))?;
-            let (mut plan, private) = in_namespaces(policy, grants, confinement, &dirs)?;
+            let (mut plan, mut private) = in_namespaces(policy, grants, confinement, &dirs)?;
             if let Some(path) = sockets(policy) {
                 let hidden = own_sockets::hidden(grants, &path).map_err(|granted| {
                     JailError::SocketsInReach { granted: granted.to_owned(), path: path.clone() }
@@ -327,6 +327,7 @@ fn start(policy: &Policy, grants: &Grants, confinement: Confinement) -> Result<S
             let throw_away = plans::in_layers(policy, grants, &plan);
             match Spawners::start(program, &plan, throw_away, dirs, &policy.protected) {
                 Ok((spawner, ready)) => {
+                    home.add_overlays(&mut private, grants);
                     let started = isolated(spawner, ready, &plan, private);
                     return Ok(Started { home, ..started });
                 }
@@ -349,8 +350,9 @@ fn start(policy: &Policy, grants: &Grants, confinement: Confinement) -> Result<S
     if confinement == Confinement::WithoutLandlock && policy.homes.is_some() {
         home.problem = grants.home.as_ref().map(|_| UNENFORCED.to_owned());
     }
-    let (plan, private) = in_place(policy, grants, confinement, &dirs)?;
+    let (plan, mut private) = in_place(policy, grants, confinement, &dirs)?;
     home.top = home.top.filter(|_| private.home.is_some());
+    home.add_overlays(&mut private, grants);
     let throw_away = plans::without_writing(&plan, &dirs, &private)?;
     let (discarding, discarded) = throw_away.unzip();
     let (spawner, Ready { unfiltered, .. }) =

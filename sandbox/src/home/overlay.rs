@@ -15,8 +15,8 @@ use super::anywhere;
 use crate::beneath;
 use crate::grants::{Grants, is_token};
 use crate::policy::Network;
+use crate::private::enter;
 use crate::private::remove::each;
-use crate::private::{PrivateDirs, enter};
 use crate::rights::Rights;
 
 /// A directory of HOME with links to what a program has in one of the operator's.
@@ -78,8 +78,8 @@ impl Overlay {
 
 /// Makes the overlays that these grants call for. What cannot be made is missing, and programs get it
 /// from the network, or do without.
-pub(super) fn make(grants: &Grants, dirs: &PrivateDirs) -> Vec<Overlay> {
-    let (Some(real), Ok(home)) = (&grants.home, dirs.home_handle()) else { return Vec::new() };
+pub(super) fn make(grants: &Grants, home: &OwnedFd) -> Vec<Overlay> {
+    let Some(real) = &grants.home else { return Vec::new() };
     let mut made = Vec::new();
     let overlays: &[_] = match grants.network {
         Network::Allow => &WITH_NETWORK,
@@ -91,7 +91,7 @@ pub(super) fn make(grants: &Grants, dirs: &PrivateDirs) -> Vec<Overlay> {
             made.push(*overlay);
         }
     }
-    if python(grants, real, &home) {
+    if python(grants, real, home) {
         made.push(Overlay::Python);
     }
     made

@@ -8,7 +8,7 @@ use crate::grants::Grants;
 use crate::home::TopOfHome;
 use crate::kept_home::{self, Means};
 use crate::policy::Policy;
-use crate::private::{PrivateDirs, PrivateError};
+use crate::private::{Private, PrivateDirs, PrivateError};
 
 /// The private directories, and what is known of HOME.
 pub(super) struct Directories {
@@ -24,6 +24,15 @@ pub(super) struct OwnHome {
     pub(super) problem: Option<String>,
     /// Set by the first command.
     pub(super) used: Arc<AtomicBool>,
+}
+
+impl OwnHome {
+    /// Makes the overlays of the HOME that is in `private`.
+    pub(super) fn add_overlays(&self, private: &mut Private, grants: &Grants) {
+        if let (Some(home), Some(top)) = (&mut private.home, &self.top) {
+            home.add_overlays(grants, top);
+        }
+    }
 }
 
 impl Directories {

@@ -95,7 +95,7 @@ pub(super) fn in_namespaces(
     plan.masks = masks::of_proc();
     plan.grants = ordered(plan.grants);
     let shown = |home: &PathBuf| home::mounted(grants, home);
-    let home = grants.home.as_ref().map(|home| Home::new(home.clone(), shown(home), grants, dirs));
+    let home = grants.home.as_ref().map(|home| Home::new(home.clone(), shown(home), dirs));
     let private = Private { tmp, cache, home, spool: dirs.spool() };
     Ok((plan, private))
 }
@@ -121,7 +121,7 @@ pub(super) fn in_place(
         }
         plan.grants.push(own(&dirs.home(), Rights::ReadWrite));
         let shown = links.iter().map(|link| dirs.home().join(link)).collect();
-        home = Some(Home::new(dirs.home(), shown, grants, dirs));
+        home = Some(Home::new(dirs.home(), shown, dirs));
     }
     plan.grants.push(own(&dirs.tmp(), Rights::ReadWrite));
     plan.grants.push(own(&dirs.cache(), Rights::ReadWrite));
