@@ -25,6 +25,9 @@ pub(crate) const MOST_OF_SPECS: usize = 2400;
 /// What those of the four session tools may take together.
 pub(crate) const MOST_OF_SESSION_SPECS: usize = 1000;
 
+/// What those of shell_read may take.
+pub(crate) const MOST_OF_SHELL_READ: usize = 420;
+
 /// How many tokens something takes.
 pub(crate) struct Reading {
     /// What it is.
@@ -109,11 +112,16 @@ impl Measure<'_> {
                 "name": tool.name, "description": tool.description, "input_schema": tool.input_schema,
             });
             let tokens = self.count(&shown.to_string());
-            match tool.name.starts_with("session_") {
-                true => of_sessions += tokens,
-                false => all += tokens,
+            let name = format!("description and schema of `{}`", tool.name);
+            match tool.name.as_str() {
+                "shell_read" => {
+                    self.limited(&name, tokens, MOST_OF_SHELL_READ);
+                    continue;
+                }
+                name if name.starts_with("session_") => of_sessions += tokens,
+                _ => all += tokens,
             }
-            self.add(format!("description and schema of `{}`", tool.name), tokens, None);
+            self.add(name, tokens, None);
         }
         self.limited("all descriptions and schemas", all, MOST_OF_SPECS);
         self.limited("all of the session tools", of_sessions, MOST_OF_SESSION_SPECS);

@@ -18,7 +18,7 @@ use std::process::{ExitCode, Stdio};
 use std::time::{Duration, Instant};
 
 use measurement::{Goal, Measurement};
-use sandbox::{Command, Jail, Level, Namespaces, Policy};
+use sandbox::{Command, Jail, Level, Namespaces, Policy, Surroundings};
 
 const SHELL: &str = "/bin/bash";
 const TOUCHED: usize = 2 << 30;
@@ -86,9 +86,11 @@ fn calls(title: &str, root: &Path, runs: usize) -> Result<(), Box<dyn Error>> {
     let mut variants: Vec<Variant<'_>> = vec![
         ("bare".to_owned(), Box::new(|| bare(std::process::Command::new(SHELL), root))),
         (kernel.enforcement().level.to_string(), Box::new(|| jailed(&kernel, root))),
+        (read_only(&kernel), Box::new(|| discarded(&kernel, root))),
     ];
     if full.enforcement().level > kernel.enforcement().level {
         variants.push((full.enforcement().level.to_string(), Box::new(|| jailed(&full, root))));
+        variants.push((read_only(&full), Box::new(|| discarded(&full, root))));
     }
     if let Some(bwrap) = installed("bwrap") {
         variants.push((BWRAP.to_owned(), Box::new(move || bare(wrapped(&bwrap, root), root))));
@@ -107,6 +109,11 @@ fn calls(title: &str, root: &Path, runs: usize) -> Result<(), Box<dyn Error>> {
     }
     println!("bash -c true, {title}, {runs} runs");
     let bare = median(&mut times[0].clone());
+    let by_name: Vec<(String, Duration)> = variants
+        .iter()
+        .zip(&times)
+        .map(|((name, _), times)| (name.clone(), median(&mut times.clone())))
+        .collect();
     let bwrap = variants.iter().position(|(name, _)| name == BWRAP);
     let bwrap = bwrap.map(|at| median(&mut times[at].clone()));
     for ((name, _), times) in variants.iter().zip(&mut times) {
@@ -122,6 +129,17 @@ fn calls(title: &str, root: &Path, runs: usize) -> Result<(), Box<dyn Error>> {
             let bwrap = bwrap.map(|time| ("bwrap, equal policy", microseconds(time)));
             print("the same, beside bwrap,", bwrap, Goal::None);
         }
+        if let Some((level, most)) = of_read_only(name) {
+            let bash = by_name.iter().find(|(name, _)| *name == level).map(|(_, time)| *time);
+            Measurement {
+                name: &format!("`bash -c true` of shell_read at level {level}, {title}"),
+                value: middle.as_secs_f64() * 1e6,
+                unit: "µs",
+                peer: bash.map(|time| ("bash at that level", time.as_secs_f64() * 1e6)),
+                goal: Goal::RatioAtMost(most),
+            }
+            .print();
+        }
         println!(
             "  {name:<8} {:>7.0} us  p99 {:>7.0} us  {:.2} x",
             middle.as_secs_f64() * 1e6,
@@ -136,6 +154,19 @@ fn calls(title: &str, root: &Path, runs: usize) -> Result<(), Box<dyn Error>> {
 fn most_ratio(name: &str) -> Option<f64> {
     let promised = [(Level::Kernel, 1.3), (Level::Full, 1.35)];
     promised.into_iter().find_map(|(level, most)| (name == level.to_string()).then_some(most))
+}
+
+/// The name of shell_read's variant at a jail's level.
+fn read_only(jail: &Jail) -> String {
+    format!("{READ_ONLY}{}", jail.enforcement().level)
+}
+
+const READ_ONLY: &str = "read ";
+
+/// The level of such a variant, and what was promised of it beside bash.
+fn of_read_only(name: &str) -> Option<(&str, f64)> {
+    let level = name.strip_prefix(READ_ONLY)?;
+    Some((level, if level == Level::Full.to_string() { 1.6 } else { 1.05 }))
 }
 
 /// The median, with the times left in order.
@@ -158,19 +189,34 @@ fn bare(mut command: std::process::Command, root: &Path) -> Result<(), Box<dyn E
 }
 
 fn jailed(jail: &Jail, root: &Path) -> Result<(), Box<dyn Error>> {
+    in_surroundings(Surroundings::Shared, jail, root)
+}
+
+fn discarded(jail: &Jail, root: &Path) -> Result<(), Box<dyn Error>> {
+    in_surroundings(Surroundings::ThrowAway, jail, root)
+}
+
+fn in_surroundings(
+    surroundings: Surroundings,
+    jail: &Jail,
+    root: &Path,
+) -> Result<(), Box<dyn Error>> {
     let null = || File::options().read(true).write(true).open("/dev/null").map(Into::into);
     let report = jail
-        .start(Command {
-            program: SHELL.into(),
-            argv: ["bash", "-c", "true"].map(OsString::from).to_vec(),
-            env: vec![("PATH".into(), "/usr/bin:/bin".into())],
-            cwd: root.to_owned(),
-            stdin: null()?,
-            input: sandbox::Input::Fixed,
-            stdout: null()?,
-            stderr: null()?,
-            limits: None,
-        })?
+        .start_in(
+            surroundings,
+            Command {
+                program: SHELL.into(),
+                argv: ["bash", "-c", "true"].map(OsString::from).to_vec(),
+                env: vec![("PATH".into(), "/usr/bin:/bin".into())],
+                cwd: root.to_owned(),
+                stdin: null()?,
+                input: sandbox::Input::Fixed,
+                stdout: null()?,
+                stderr: null()?,
+                limits: None,
+            },
+        )?
         .wait()?;
     if report.status.shell_code() == 0 { Ok(()) } else { Err(format!("{report:?}").into()) }
 }

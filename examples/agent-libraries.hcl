@@ -29,7 +29,7 @@ agent_profile "default" {
   tools = ["workspace.*"]
 }
 
-# What only reads runs: read_file, grep, glob, session_read.
+# What leaves all as it is runs: read_file, grep, glob, shell_read, session_read.
 policy "workspace_reads" {
   match  = { provider = "workspace", kind = "data_source" }
   action = "allow"

@@ -54,6 +54,9 @@ provider "workspace" {
   bash_max_timeout_ms = 600000
   bash_output_bytes   = 16000
 
+  # What all shell_read calls together may write before it is discarded, in bytes of memory.
+  shell_read_layer_bytes = 2147483648
+
   # Resource limits of each bash call; only open_files has a default.
   limits = {
     # memory_bytes    = 4294967296
@@ -97,7 +100,7 @@ agent_profile "reader" {
   tools = ["workspace.read_file", "workspace.grep", "workspace.glob"]
 }
 
-# What only reads runs: read_file, grep, glob, session_read.
+# What leaves all as it is runs: read_file, grep, glob, shell_read, session_read.
 policy "workspace_reads" {
   match  = { provider = "workspace", kind = "data_source" }
   action = "allow"

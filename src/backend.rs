@@ -23,7 +23,7 @@ use workspace_tools::process::session::{Session, TerminalSize};
 use workspace_tools::process::{Environment, EnvironmentError, Requested, Spool};
 use workspace_tools::{
     Bash, BashSettings, EditFile, Files, Glob, Grep, Overwrite, ReadFile, SessionRead,
-    SessionSettings, SessionStart, SessionStop, SessionTable, SessionWrite, Sessions,
+    SessionSettings, SessionStart, SessionStop, SessionTable, SessionWrite, Sessions, ShellRead,
     ShellSessions, WriteFile,
 };
 
@@ -160,7 +160,8 @@ impl WorkspaceBackend {
                 workspace
             }
         };
-        let report = Report { enforcement: jail.enforcement().clone(), notices };
+        let enforcement = jail.enforcement().clone();
+        let report = Report { enforcement, notices, jail: jail.clone() };
         let secrets = environment.secrets().clone();
         let settings = bash_settings(config, environment, policy, warnings);
         let spool = Arc::new(spool);
@@ -175,11 +176,12 @@ impl WorkspaceBackend {
             let problem = format!("cannot start a thread: {error}");
             ConfigureError::single(Fault::machine("", problem))
         })?);
+        let shell_read = ShellRead::new(settings.clone(), jail.clone(), spool.clone());
         let bash = Bash::new(settings, jail.clone(), spool);
         let level = jail.enforcement().level;
         let configuration = Configuration {
             state: Files { workspace: Arc::new(workspace), sessions: self.sessions.clone(), level },
-            tools: tools(config.overwrite, bash, &sessions),
+            tools: tools(config.overwrite, bash, shell_read, &sessions),
             workers: Arc::new(FileWorkers(jail)),
             secrets,
             max_concurrent_calls: config.max_concurrent_calls,
@@ -271,6 +273,8 @@ pub struct Report {
     pub enforcement: Enforcement,
     /// What an operator should know.
     pub notices: Vec<String>,
+    /// The jail itself.
+    pub(crate) jail: Arc<Jail>,
 }
 
 impl Backend for WorkspaceBackend {
@@ -282,7 +286,8 @@ impl Backend for WorkspaceBackend {
 
     fn tools(&self) -> Vec<Arc<dyn Tool<Files>>> {
         let sessions = Arc::new(ShellSessions::unconfigured());
-        tools(Overwrite::default(), Bash::unconfigured(), &sessions)
+        let shell_read = ShellRead::unconfigured();
+        tools(Overwrite::default(), Bash::unconfigured(), shell_read, &sessions)
     }
 
     fn not_configured(&self) -> ToolError {
@@ -332,6 +337,7 @@ fn journal(state: Result<StateDirectory, StateError>, jail: &Jail) -> Result<Jou
 fn tools(
     overwrite: Overwrite,
     bash: Bash,
+    shell_read: ShellRead,
     sessions: &Arc<ShellSessions>,
 ) -> Vec<Arc<dyn Tool<Files>>> {
     vec![
@@ -341,6 +347,7 @@ fn tools(
         Arc::new(Grep::default()),
         Arc::new(Glob::default()),
         Arc::new(bash),
+        Arc::new(shell_read),
         Arc::new(SessionStart::new(sessions.clone())),
         Arc::new(SessionRead::new(sessions.clone())),
         Arc::new(SessionWrite::new(sessions.clone())),
@@ -400,7 +407,7 @@ fn no_worker(refusal: SubmitError) -> ToolError {
 impl Report {
     fn log(&self) {
         let joined = |sentences: &[String]| (!sentences.is_empty()).then(|| sentences.join(" "));
-        let Self { enforcement, notices } = self;
+        let Self { enforcement, notices, .. } = self;
         tracing::info!(
             jail = %enforcement.level,
             landlock_abi = enforcement.landlock_abi,
@@ -516,6 +523,7 @@ fn policy(config: &Config, workspace: &Workspace) -> Policy {
         mode: config.sandbox,
         network: config.network,
         limits: config.limits,
+        layer_bytes: Some(config.layer_bytes),
         file_workers: config.max_concurrent_calls + PREVIEWS,
         // The unit tests' program is the test harness's: it cannot be its own spawner.
         commands: if cfg!(test) { Commands::Never } else { Commands::Spawned },

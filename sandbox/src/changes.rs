@@ -5,6 +5,7 @@ use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
 
 use rustix::fs::{AtFlags, FileType, Mode, OFlags, Stat, fgetxattr, openat, readlinkat, statat};
 use rustix::io::Errno;
@@ -20,7 +21,7 @@ pub struct Changes {
     /// time in the order of their paths. A directory that was created or deleted is one change, with all
     /// that it held.
     pub first: Vec<Change>,
-    /// How many there were.
+    /// How many there were; of very many, after two seconds of looking, at least.
     pub count: u64,
     /// Directories and files that are writable for other commands and could get no layer: they were
     /// read-only.
@@ -65,6 +66,9 @@ const MOST: usize = 50;
 /// The most bytes of their paths: a report is one packet.
 const MOST_BYTES: usize = 12 * 1024;
 
+/// How long to look: somebody waits for the answer.
+const LONGEST: Duration = Duration::from_secs(2);
+
 /// How deep to look. A directory beyond counts as changed.
 const DEEPEST: usize = 100;
 
@@ -87,6 +91,7 @@ pub(crate) struct Comparison {
     found: Vec<Change>,
     /// How many more bytes to compare.
     compare: u64,
+    until: Instant,
 }
 
 /// Both sides of one directory. The lower one is as it would be without the layer.
@@ -99,7 +104,12 @@ struct Sides<'a> {
 
 impl Default for Comparison {
     fn default() -> Self {
-        Self { changes: Changes::default(), found: Vec::new(), compare: MOST_COMPARED }
+        Self {
+            changes: Changes::default(),
+            found: Vec::new(),
+            compare: MOST_COMPARED,
+            until: Instant::now() + LONGEST,
+        }
     }
 }
 
@@ -144,6 +154,9 @@ impl Comparison {
     }
 
     fn entry(&mut self, sides: &Sides<'_>, name: &CStr) {
+        if Instant::now() > self.until {
+            return;
+        }
         let path = sides.path.join(OsStr::from_bytes(name.to_bytes()));
         let Ok(upper) = statat(sides.upper, name, AtFlags::SYMLINK_NOFOLLOW) else { return };
         let lower = statat(sides.lower, name, AtFlags::SYMLINK_NOFOLLOW).ok();

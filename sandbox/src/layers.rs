@@ -27,7 +27,7 @@ use rustix::mount::{
 
 use crate::beneath::{self, kind};
 use crate::changes::{Changes, Comparison, space_of};
-use crate::grants::PROC;
+use crate::grants::{PROC, SHARED_MEMORY, TERMINALS};
 use crate::namespaces::{attach, of_itself};
 use crate::plan::Plan;
 use crate::private::{random, remove};
@@ -135,6 +135,8 @@ enum Use {
     Machine,
     /// To take what is written in a private directory.
     Private,
+    /// To take what is shared as memory, so that it counts as the layers do.
+    Memory,
     /// To cut off sockets and named pipes in a directory that may only be read: a program outside that
     /// serves them is not reached through a layer.
     Sealed,
@@ -158,8 +160,8 @@ impl Layers {
     }
 
     fn add(&mut self, plan: &Plan, Mount { path, access }: Mount) -> io::Result<()> {
-        let own = [PROC, "/dev", LAYERS].iter().any(|own| path.starts_with(own));
-        if own || path == Path::new("/") {
+        let is_own = [PROC, TERMINALS, LAYERS].iter().any(|own| path.starts_with(own));
+        if is_own || path == Path::new("/") {
             return Ok(());
         }
         let handle = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
@@ -172,6 +174,7 @@ impl Layers {
             .iter()
             .any(|step| !matches!(step.mounted, Mounted::Again(_)) && path.starts_with(&step.path));
         let use_ = match access {
+            Access::Write if path == Path::new(SHARED_MEMORY) => Some(Use::Memory),
             Access::Write if is_private => Some(Use::Private),
             Access::Write => Some(Use::Machine),
             Access::Read if plan.sealed.contains(&path) => Some(Use::Sealed),
@@ -190,7 +193,9 @@ impl Layers {
                     None => self.layer(lower, use_)?,
                 }
             }
-            Some(Use::Machine | Use::Private) => Mounted::ReadOnly(read_only(&lower)?),
+            Some(Use::Machine | Use::Private | Use::Memory) => {
+                Mounted::ReadOnly(read_only(&lower)?)
+            }
             _ if hidden => Mounted::Again(of_itself(&lower, Depth::One)?),
             _ => return Ok(()),
         };

@@ -104,13 +104,10 @@ pub(crate) fn part(surroundings: Surroundings) -> Result<(), Failure> {
         flags |= CLONE_NEWNET;
     }
     sys::unshare(flags).map_err(failed("namespaces of its own"))?;
-    let mount = |kind: &str, path: &str, flags, options: &CStr| {
-        rustix::mount::mount(kind, path, kind, flags, options)
-            .map_err(|error| failed(&format!("a {kind} on {path}"))(error.into()))
-    };
-    mount("devpts", TERMINALS, OWN_TERMINALS.0, OWN_TERMINALS.1)?;
+    let (flags, options) = OWN_TERMINALS;
+    rustix::mount::mount("devpts", TERMINALS, "devpts", flags, options)
+        .map_err(os("terminals of its own"))?;
     if is_thrown_away {
-        mount("tmpfs", SHARED_MEMORY, OWN_MEMORY.0, OWN_MEMORY.1)?;
         sys::loopback_up().map_err(failed("the loopback interface"))?;
     }
     Ok(())

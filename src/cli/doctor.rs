@@ -2,6 +2,7 @@
 //! load.
 
 mod levels;
+mod shell_read;
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -19,6 +20,7 @@ use crate::backend::Report;
 use crate::identity;
 use crate::plugin::log_level;
 use levels::Levels;
+use shell_read::ShellRead;
 use tool_provider::Payload;
 use tool_provider::config::FaultKind;
 use tool_provider::view::{ListOrder, Style, View};
@@ -64,6 +66,8 @@ struct Diagnosis {
     /// What the settings of `sandbox` achieve.
     levels: Levels,
     shell: Option<PathBuf>,
+    /// What shell_read keeps from staying.
+    shell_read: Option<ShellRead>,
     git: Option<PathBuf>,
     /// The host's file, where there is one.
     file: Option<AgentFile>,
@@ -73,6 +77,11 @@ impl Diagnosis {
     fn of(config: &Payload) -> Self {
         let wanted = config.get("shell").and_then(Value::as_str).map(PathBuf::from);
         let usual = || ["/bin/bash", "/bin/sh"].map(PathBuf::from).to_vec();
+        let levels = Levels::of(config);
+        let shell = wanted
+            .map_or_else(usual, |shell| vec![shell])
+            .into_iter()
+            .find(|path| is_program(path));
         Self {
             paths: PATHS
                 .iter()
@@ -83,11 +92,12 @@ impl Diagnosis {
                 _ => Chosen::Jail,
             },
             log_problem: log_level().err(),
-            levels: Levels::of(config),
-            shell: wanted
-                .map_or_else(usual, |shell| vec![shell])
-                .into_iter()
-                .find(|path| is_program(path)),
+            shell_read: levels
+                .report()
+                .zip(shell.as_deref())
+                .map(|(report, shell)| ShellRead::try_it(&report.jail, shell)),
+            levels,
+            shell,
             git: on_path("git"),
             file: None,
         }
@@ -120,6 +130,7 @@ impl Diagnosis {
         if let Some(report) = self.report() {
             nodes.extend(achieved(report));
         }
+        nodes.extend(self.shell_read.iter().flat_map(ShellRead::view));
         nodes.push(program("shell", self.shell.as_deref(), Style::Error));
         nodes.push(program("git", self.git.as_deref(), Style::Warning));
         for (key, paths) in &self.paths {
@@ -154,7 +165,10 @@ impl Diagnosis {
             json["log"] = problem.as_str().into();
         }
         self.levels.json(&mut json);
-        if let Some(Report { enforcement, notices }) = self.report() {
+        if let Some(shell_read) = &self.shell_read {
+            json["shell_read"] = shell_read.json();
+        }
+        if let Some(Report { enforcement, notices, .. }) = self.report() {
             json["level"] = enforcement.level.name().into();
             json["landlock_abi"] = enforcement.landlock_abi.into();
             json["left_open"] = enforcement.left_open.clone().into();

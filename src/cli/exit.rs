@@ -70,7 +70,7 @@ pub(crate) fn of_error(error: &CliError) -> ExitCode {
 #[must_use]
 pub fn table() -> Vec<(String, String)> {
     let mut rows: Vec<(u8, String)> = vec![
-        (0, "Success. A command that bash ran, too, ended with 0.".to_owned()),
+        (0, "Success. A command that bash or shell_read ran, too, ended with 0.".to_owned()),
         (
             FAILED,
             "Something around the call failed, not the call itself: the plugin does not start, the \
@@ -96,7 +96,7 @@ pub fn table() -> Vec<(String, String)> {
         rows.into_iter().map(|(code, meaning)| (code.to_string(), meaning)).collect();
     rows.push((
         "n".to_owned(),
-        "The exit code of the command that bash ran; 128 + n when signal n ended it. Where it has \
+        "The exit code of the command that bash or shell_read ran; 128 + n when signal n ended it. Where it has \
          to distinguish it from the codes above, use --json."
             .to_owned(),
     ));

@@ -14,6 +14,7 @@ use super::output::Output;
 use super::paint::{Hits, Ink, StyleFilter};
 use tool_provider::grpc::{ClientError, Failure, InvokeItem, ToolClient};
 use tool_provider::{Call, Event, Payload};
+use workspace_tools::bash::shell_read_spec;
 use workspace_tools::bash::spec::{EXIT_CODE, SIGNAL};
 use workspace_tools::field::{FILE, NOTICE};
 use workspace_tools::grep::spec::NEXT_OFFSET;
@@ -171,6 +172,9 @@ impl Shown {
         if let Some(next) = NEXT_OFFSET.get(result) {
             let more = format!("there is more; --offset {next} goes on, --limit lists more");
             self.output.note("note", Ink::Cyan, &more);
+        }
+        if let Some(changes) = shell_read_spec::in_a_line(result) {
+            self.output.note("discarded", Ink::Cyan, &changes);
         }
         if let Some(notice) = NOTICE.get(result) {
             self.output.note("note", Ink::Cyan, notice);

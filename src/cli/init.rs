@@ -88,7 +88,7 @@ agent_profile "default" {{
   tools = ["{LOCAL_NAME}.*"]
 }}
 
-# What only reads runs: read_file, grep, glob, session_read.
+# What leaves all as it is runs: read_file, grep, glob, shell_read, session_read.
 policy "{LOCAL_NAME}_reads" {{
   match  = {{ provider = "{LOCAL_NAME}", kind = "data_source" }}
   action = "allow"

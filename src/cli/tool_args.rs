@@ -156,7 +156,8 @@ fn tool_command(spec: &ToolSpec) -> Command {
                 .to_owned(),
         ),
     };
-    let help = if spec.name == words::TOOL { format!("{help}. {}", words::RULE) } else { help };
+    let help =
+        if words::TOOLS.contains(&spec.name) { format!("{help}. {}", words::RULE) } else { help };
     command = command.arg(Arg::new(BARE).value_name(value).help(help));
     if has_path(spec) {
         command = command.arg(Arg::new(BARE_PATH).value_name("PATH").help("What --path is"));

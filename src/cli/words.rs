@@ -1,4 +1,4 @@
-//! A command for bash that is written as words: `call bash ls -la`.
+//! A command for bash or shell_read that is written as words: `call bash ls -la`.
 //!
 //! The command has options of its own, which the parser of the line cannot tell from this program's. So
 //! its words become one argument before the line is parsed.
@@ -10,8 +10,8 @@ use clap::Command;
 
 use super::tool_args::is_json;
 
-/// The tool whose argument is a command.
-pub(super) const TOOL: &str = "bash";
+/// The tools whose argument is a command.
+pub(super) const TOOLS: [&str; 2] = ["bash", "shell_read"];
 
 /// How the words are told apart from this program's options, for the help.
 pub(super) const RULE: &str = "Words are run as they are given: in call bash ls -la everything from \
@@ -36,14 +36,14 @@ pub(super) fn joined(arguments: Vec<OsString>) -> Vec<OsString> {
 fn split(arguments: &[OsString]) -> Option<(usize, Vec<&str>)> {
     let texts: Vec<&str> =
         arguments.iter().map(|argument| argument.to_str()).collect::<Option<_>>()?;
-    if !texts.contains(&TOOL) {
+    if !TOOLS.iter().any(|tool| texts.contains(tool)) {
         return None;
     }
     let mut root = super::command();
     root.build();
     let mut level = &root;
     let mut at = behind_options(level, &texts, 1);
-    while level.get_name() != TOOL {
+    while !TOOLS.contains(&level.get_name()) {
         level = level.find_subcommand(texts.get(at)?)?;
         at = behind_options(level, &texts, at + 1);
     }
@@ -113,7 +113,7 @@ mod tests {
 
     #[test]
     fn words_of_a_command_become_one_argument() {
-        let cases: [(&[&str], &[&str]); 9] = [
+        let cases: [(&[&str], &[&str]); 10] = [
             (&["call", "bash", "ls", "-la"], &["call", "bash", "--", "ls -la"]),
             (
                 &["call", "--json", "--root", "bash", "bash", "--stdin", "x", "cat", "-v", "-"],
@@ -128,6 +128,7 @@ mod tests {
             (&["call", "bash", "ls", "--", "-l"], &["call", "bash", "--", "ls -- -l"]),
             (&["call", "bash", "--", "ls", "--json"], &["call", "bash", "--", "ls --json"]),
             (&["call", "bash", "--", "@a", "{"], &["call", "bash", "--", "'@a' '{'"]),
+            (&["call", "shell_read", "ls", "-la"], &["call", "shell_read", "--", "ls -la"]),
             (&["call", "bash", "FOO=1", "env"], &["call", "bash", "--", "FOO=1 env"]),
         ];
         for (given, expected) in cases {

@@ -84,6 +84,7 @@ impl Config {
             bash_timeout,
             bash_max_timeout,
             bash_output_bytes: values.whole("bash_output_bytes").map_or(0, size),
+            layer_bytes: values.whole("shell_read_layer_bytes").unwrap_or(sandbox::LAYER_BYTES),
             limits: sandbox::Limits {
                 memory_bytes: values.whole("limits.memory_bytes"),
                 processes: values.whole("limits.processes"),

@@ -49,6 +49,8 @@ pub struct Config {
     pub bash_max_timeout: Duration,
     /// How much of a command's output its result keeps, in bytes.
     pub bash_output_bytes: usize,
+    /// How much all commands whose effects are discarded may write together, in bytes.
+    pub layer_bytes: u64,
     /// Resource limits of each command.
     pub limits: sandbox::Limits,
     /// How many calls may run at once.

@@ -114,6 +114,13 @@ pub fn properties() -> Vec<Property> {
             "How much of a command's output its result keeps, head and tail, in bytes.",
         ),
         Property::with_default(
+            "shell_read_layer_bytes",
+            Kind::Range { min: 1 << 20, max: 1 << 40 },
+            "2147483648",
+            "How much all shell_read calls together may write before it is discarded, in bytes. It is held in \
+             memory, and never more than half of that.",
+        ),
+        Property::with_default(
             "limits",
             Kind::Object(limits()),
             "{}",

@@ -33,6 +33,7 @@ fn only_roots_are_needed_and_null_means_left_out() {
     assert_eq!(config.bash_timeout, Duration::from_secs(120));
     assert_eq!(config.bash_max_timeout, Duration::from_secs(600));
     assert_eq!((config.bash_output_bytes, config.max_concurrent_calls), (16_000, 64));
+    assert_eq!(config.layer_bytes, sandbox::LAYER_BYTES);
     assert_eq!(config.limits.open_files, Some(4096));
     assert_eq!(config.limits.memory_bytes, None);
     assert_eq!(config.overwrite, Overwrite::Always);

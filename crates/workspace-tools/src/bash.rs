@@ -1,11 +1,12 @@
 //! bash: runs a command in a shell, in the jail.
 
+use std::ffi::OsString;
 use std::os::fd::{AsFd, OwnedFd};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use sandbox::{Jail, Policy};
+use sandbox::{Jail, Policy, Surroundings};
 
 use crate::process::{self, Budget, Call, Environment, Finished, Interrupt, Spool, TooLate};
 use crate::{Context, Files};
@@ -20,12 +21,15 @@ mod outcome;
 mod plain;
 pub(crate) mod protect;
 pub(crate) mod shell;
+mod shell_read;
 pub(crate) mod show;
 pub mod spec;
 mod start_files;
 
 use arguments::Arguments;
 use outcome::RunReport;
+pub use shell_read::ShellRead;
+pub use shell_read::spec as shell_read_spec;
 
 const NAME: &str = "bash";
 
@@ -69,6 +73,11 @@ struct Ready {
 }
 
 impl Ready {
+    /// Opens /dev/null, so not to be called on one of the jail's own threads.
+    fn new(warnings: Vec<String>, jail: Arc<Jail>, spool: Arc<Spool>) -> Self {
+        Self { jail, spool, null: process::open_null(), warnings: Mutex::new(warnings) }
+    }
+
     fn take_warnings(&self) -> Vec<String> {
         std::mem::take(&mut *self.warnings.lock().unwrap_or_else(PoisonError::into_inner))
     }
@@ -95,9 +104,8 @@ impl Bash {
     /// jail's own threads.
     #[must_use]
     pub fn new(settings: BashSettings, jail: Arc<Jail>, spool: Arc<Spool>) -> Self {
-        let warnings = Mutex::new(settings.warnings.clone());
-        let ready = Ready { jail, spool, null: process::open_null(), warnings };
-        Self { spec: spec::spec(), settings, ready: Some(ready) }
+        let ready = Some(Ready::new(settings.warnings.clone(), jail, spool));
+        Self { spec: spec::spec(), settings, ready }
     }
 
     /// The tool before any configuration.
@@ -115,22 +123,16 @@ impl Tool<Files> for Bash {
 
     fn run(&self, arguments: &Payload, context: &Context<'_>) -> Result<Payload, ToolError> {
         let arguments = Arguments::parse(arguments, &self.settings)?;
-        let ready = self
-            .ready
-            .as_ref()
-            .ok_or_else(|| ToolError::permission_denied("not configured: no roots"))?;
+        let ready = configured(self.ready.as_ref())?;
         let cwd = directory::working_directory(context, arguments.cwd)?;
-        let interrupt = Interrupt::new()
-            .map_err(|error| ToolError::from_io("watch for a cancel", "", error))?;
-        context.cancel.on_cancel({
-            let interrupt = interrupt.clone();
-            move || interrupt.raise()
-        });
-        let budget =
-            Budget::new(Instant::now(), arguments.timeout, context.deadline).map_err(too_late)?;
+        let interrupt = interrupt(context)?;
+        let budget = budget(Instant::now(), &arguments, context)?;
         // From here on the call reports what happened, whatever comes in between.
         context.begin_commit()?;
-        let start = Start { settings: &self.settings, ready, cwd: &cwd, budget };
+        let environment = self.settings.environment.variables(ready.jail.private());
+        let surroundings = Surroundings::Shared;
+        let start =
+            Start { settings: &self.settings, ready, cwd: &cwd, budget, surroundings, environment };
         let guarded = protect::Guarded::begin(context, &ready.jail, &cwd);
         let home = home::Before::look(&ready.jail);
         let (finished, shell) = start.run(&arguments, &interrupt, context)?;
@@ -143,6 +145,7 @@ impl Tool<Files> for Bash {
             shell,
             budget,
             finished,
+            surroundings,
             protected,
             warnings: ready.take_warnings().into_iter().chain(home.notice()).collect(),
         };
@@ -161,12 +164,35 @@ impl Tool<Files> for Bash {
     }
 
     fn render_result(&self, payload: &Payload) -> View {
-        show::result(payload)
+        show::result(NAME, payload, None)
     }
 
     fn bare_fields(&self) -> &'static [&'static str] {
         &[spec::OUTPUT.name]
     }
+}
+
+fn configured(ready: Option<&Ready>) -> Result<&Ready, ToolError> {
+    ready.ok_or_else(|| ToolError::permission_denied("not configured: no roots"))
+}
+
+/// What a cancel of the call raises.
+fn interrupt(context: &Context<'_>) -> Result<Interrupt, ToolError> {
+    let interrupt =
+        Interrupt::new().map_err(|error| ToolError::from_io("watch for a cancel", "", error))?;
+    context.cancel.on_cancel({
+        let interrupt = interrupt.clone();
+        move || interrupt.raise()
+    });
+    Ok(interrupt)
+}
+
+fn budget(
+    now: Instant,
+    arguments: &Arguments<'_>,
+    context: &Context<'_>,
+) -> Result<Budget, ToolError> {
+    Budget::new(now, arguments.timeout, context.deadline).map_err(too_late)
 }
 
 fn too_late(late: TooLate) -> ToolError {
@@ -182,6 +208,8 @@ struct Start<'a> {
     ready: &'a Ready,
     cwd: &'a Path,
     budget: Budget,
+    surroundings: Surroundings,
+    environment: Vec<(OsString, OsString)>,
 }
 
 impl<'a> Start<'a> {
@@ -209,7 +237,8 @@ impl<'a> Start<'a> {
         Call {
             program: shell,
             argv: shell::arguments(shell, script),
-            env: environment.variables(self.ready.jail.private()),
+            env: self.environment.clone(),
+            surroundings: self.surroundings,
             cwd: self.cwd.to_owned(),
             stdin,
             null: self.ready.null.as_ref().map(AsFd::as_fd),

@@ -2,7 +2,7 @@
 //! (arguments, schema, run, preview, render), and the few types that they share.
 //!
 //! - [`ReadFile`], [`WriteFile`], [`EditFile`], [`Grep`], [`Glob`] work on the roots of [`Files`].
-//! - [`Bash`] runs a command in the jail, by means of [`process`].
+//! - [`Bash`] runs a command in the jail, by means of [`process`]; [`ShellRead`] discards what it does.
 //! - [`SessionStart`], [`SessionRead`], [`SessionWrite`] and [`SessionStop`] run one that outlives its
 //!   call, by means of [`process::session`].
 //!
@@ -33,7 +33,7 @@ mod prefix;
 mod sessions;
 mod wildcards;
 
-pub use bash::{Bash, BashSettings};
+pub use bash::{Bash, BashSettings, ShellRead};
 pub use edit_file::EditFile;
 pub use files::Files;
 pub use glob::Glob;
@@ -72,6 +72,7 @@ mod tests {
     fn a_name_in_a_table_of_slips_means_one_argument_and_is_none_itself() {
         for spec in [
             crate::bash::spec::spec(),
+            crate::bash::shell_read_spec::spec(),
             crate::edit_file::spec::spec(),
             crate::glob::spec::spec(),
             crate::grep::spec::spec(),

@@ -15,7 +15,7 @@ use tool_provider::{
 };
 use workspace_fs::{Protection, RootsSpec, StateDirectory, Workspace};
 use workspace_tools::process::Spool;
-use workspace_tools::{Bash, BashSettings, Context, Files};
+use workspace_tools::{Bash, BashSettings, Context, Files, ShellRead};
 
 /// Long enough for anything that is not stuck, on a loaded machine too.
 pub(crate) const TEST_TIMEOUT: Duration = Duration::from_secs(60);
@@ -31,6 +31,7 @@ pub(crate) struct Fixture {
 /// What a call uses, on whatever thread it runs.
 struct Stage {
     bash: Bash,
+    shell_read: ShellRead,
     root: PathBuf,
     files: Files,
     secrets: Secrets,
@@ -104,9 +105,10 @@ impl Fixture {
         let level = jail.enforcement().level;
         let spool = Arc::new(Spool::open(&jail.private().spool).unwrap());
         let secrets = settings.environment.secrets().clone();
+        let shell_read = ShellRead::new(settings.clone(), jail.clone(), spool.clone());
         let bash = Bash::new(settings, jail.clone(), spool);
         let files = Files::new(Arc::new(workspace), level);
-        let stage = Stage { bash, root: root.clone(), files, secrets };
+        let stage = Stage { bash, shell_read, root: root.clone(), files, secrets };
         Self { root, outside, jail, stage: Arc::new(stage), _directories: directories }
     }
 
@@ -174,6 +176,51 @@ impl Fixture {
         };
         self.jail.submit(Box::new(job)).unwrap();
         answered
+    }
+
+    /// Starts a call of shell_read, on a file worker too.
+    pub(crate) fn start_reading(
+        &self,
+        command: &str,
+        sink: Arc<Collector>,
+        cancel: &CancelToken,
+        deadline: Option<Instant>,
+    ) -> Receiver<Outcome> {
+        let (stage, cancel) = (self.stage.clone(), cancel.clone());
+        let Value::Object(arguments) = json!({ "command": command }) else { unreachable!() };
+        let (answer, answered) = channel();
+        let job = move || {
+            let context = Context {
+                state: &stage.files,
+                session_id: "",
+                working_directory: stage.root.to_str(),
+                sink: &*sink,
+                cancel: &cancel,
+                deadline,
+                phase: &Phase::default(),
+                secrets: &stage.secrets,
+            };
+            let outcome = stage.shell_read.run(&arguments, &context);
+            drop((stage, sink, cancel));
+            answer.send(outcome).unwrap();
+        };
+        self.jail.submit(Box::new(job)).unwrap();
+        answered
+    }
+
+    /// Runs a command of shell_read to its end.
+    pub(crate) fn read(&self, command: &str) -> Outcome {
+        self.start_reading(command, Arc::default(), &CancelToken::new(), None).recv().unwrap()
+    }
+
+    /// The same, where it must be a result.
+    pub(crate) fn read_result(&self, command: &str) -> Payload {
+        self.read(command)
+            .unwrap_or_else(|error| panic!("{command}: {error} {:?}", error.details()))
+    }
+
+    pub(crate) fn shell_read(&self) -> &ShellRead {
+        &self.stage.shell_read
     }
 
     /// Runs another tool than bash, on a file worker too.

@@ -8,6 +8,7 @@ mod git;
 mod notices;
 mod protect;
 mod protect_attacks;
+mod read_only;
 mod results;
 mod shows;
 mod streams;
@@ -23,6 +24,7 @@ pub(crate) fn trials() -> Vec<Trial> {
         notices::trials(),
         streams::trials(),
         results::trials(),
+        read_only::trials(),
         directories::trials(),
         git::trials(),
         protect::trials(),

@@ -5,7 +5,7 @@ mod advice;
 mod command;
 mod devices;
 mod java;
-mod network;
+pub(super) mod network;
 mod program;
 mod system_packages;
 
@@ -17,7 +17,7 @@ use sandbox::{
 };
 
 use crate::process::{self, FullOutput, SPOOL_FILE_BYTES, outside};
-use advice::Outside;
+pub(super) use advice::Outside;
 use tool_provider::Secrets;
 use workspace_fs::lexically_clean;
 use workspace_fs::text::name;

@@ -3,9 +3,12 @@
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use sandbox::{Access, ExitStatus, Jail, Level, Subject};
+use sandbox::{Access, Changes, ExitStatus, Jail, Level, Subject, Surroundings};
 use serde_json::Value;
 
+use super::shell_read::notice::{WithoutEffects, of_discarding};
+use super::shell_read::spec::WOULD_CHANGE;
+use super::shell_read::would_change;
 use super::{Arguments, BashSettings, directory, notice, spec};
 use crate::Context;
 use crate::field::NOTICE;
@@ -38,6 +41,7 @@ pub(super) struct RunReport<'a> {
     pub(super) shell: &'a Path,
     pub(super) budget: Budget,
     pub(super) finished: Finished,
+    pub(super) surroundings: Surroundings,
     /// What became of protected places.
     pub(super) protected: super::protect::Protected,
     /// What is to be said of the configuration.
@@ -88,6 +92,8 @@ impl RunReport<'_> {
             }
         }
         spec::FULL_OUTPUT_PATH.put_some(to, self.full_output_path());
+        let changes = self.changes().and_then(|changes| would_change::of(changes, self.cwd));
+        WOULD_CHANGE.put_some(to, changes);
         NOTICE.put_some(to, self.notice(context));
         payload
     }
@@ -107,6 +113,10 @@ impl RunReport<'_> {
             spec::PROCESSES_KILLED.put(to, end.processes_killed);
         }
         report
+    }
+
+    fn changes(&self) -> Option<&Changes> {
+        self.finished.end.as_ref().ok()?.changes.as_ref()
     }
 
     fn full_output_path(&self) -> Option<String> {
@@ -146,12 +156,18 @@ impl RunReport<'_> {
         {
             let git_directory = match end.status {
                 ExitStatus::Exited(0) => None,
+                _ if self.surroundings == Surroundings::ThrowAway => None,
                 _ => directory::git_directory_outside(context, self.cwd).filter(|directory| {
                     self.jail.explain(Subject::Command, Access::Write, directory).is_some()
                 }),
             };
             let mounts = self.mounts();
             let operators_home = outside::home();
+            let without_effects = WithoutEffects(self.jail);
+            let reasons: &dyn notice::Reasons = match self.surroundings {
+                Surroundings::ThrowAway => &without_effects,
+                Surroundings::Shared | Surroundings::OwnTerminals => self.jail,
+            };
             notices.extend(notice::of_end(&notice::Facts {
                 status: end.status,
                 limit: end.limit,
@@ -160,13 +176,21 @@ impl RunReport<'_> {
                 output: &self.finished.output.text,
                 cwd: self.cwd,
                 search_path: self.settings.environment.search_path(),
-                reasons: self.jail,
+                reasons,
                 limits: self.settings.policy.limits,
                 read_only_roots: &self.settings.policy.read_only_roots,
                 mounts: &mounts,
                 home: operators_home.as_deref(),
                 git_directory: git_directory.as_deref(),
             }));
+            if self.surroundings == Surroundings::ThrowAway {
+                notices.extend(of_discarding(
+                    end.changes.as_ref(),
+                    self.arguments.command,
+                    &self.finished.output.text,
+                    end.status != ExitStatus::Exited(0),
+                ));
+            }
             notices.extend(notice::of_leftovers(
                 end.processes_killed,
                 end.left_running(),

@@ -143,6 +143,13 @@ fn failure(cwd: &Path, error: RunError) -> ToolError {
         RunError::Start(StartError::HandOver(source)) => {
             ToolError::from_io("hand the command to the jail", &cwd, source)
         }
+        RunError::Start(failed @ StartError::Surroundings(_)) => {
+            ToolError::execution_failed(tool_provider::error::chain(&failed))
+                .with_hint(
+                    "bash may work; `provider-workspace doctor` tells the operator what this machine grants",
+                )
+                .with_source(failed)
+        }
         RunError::Start(gone @ StartError::SpawnerGone(_)) => {
             ToolError::execution_failed(gone.to_string())
                 .with_hint("configuring the provider again makes a new jail")

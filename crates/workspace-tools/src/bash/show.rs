@@ -99,14 +99,25 @@ pub(crate) fn call(arguments: &Payload) -> View {
     View::Group(parts)
 }
 
+/// A call in one line, for a tool that needs no approval.
+pub(super) fn line(tool: &str, arguments: &Payload) -> View {
+    let command = spec::COMMAND.get(arguments).map(title).unwrap_or_default();
+    let place = spec::CWD.get(arguments).map(|cwd| format!(" in {}", name::shown(cwd)));
+    View::plain(format!("{tool}: {command}{}", place.unwrap_or_default()))
+}
+
+/// The first line of a command.
+fn title(command: &str) -> String {
+    let first = command.lines().find(|line| !line.trim().is_empty()).unwrap_or_default();
+    let more = if command.trim().lines().nth(1).is_some() { " …" } else { "" };
+    format!("{}{more}", shorten(&visible(first), TITLE_BYTES))
+}
+
 /// A result of this or an older version: what is missing is not shown.
-pub(super) fn result(payload: &Payload) -> View {
+/// `changes` stands behind its output.
+pub(super) fn result(tool: &str, payload: &Payload, changes: Option<View>) -> View {
     let (badge, style) = badge(spec::EXIT_CODE.get(payload), spec::SIGNAL.get(payload));
-    let title = spec::COMMAND.get(payload).map(|command| {
-        let first = command.lines().find(|line| !line.trim().is_empty()).unwrap_or_default();
-        let more = if command.trim().lines().nth(1).is_some() { " …" } else { "" };
-        format!("{}{more}", shorten(&visible(first), TITLE_BYTES))
-    });
+    let title = spec::COMMAND.get(payload).map(title);
     let summary = [title.as_deref(), Some(badge.as_str())].into_iter().flatten();
     let summary: Vec<&str> = summary.filter(|text| !text.is_empty()).collect();
 
@@ -138,11 +149,12 @@ pub(super) fn result(payload: &Payload) -> View {
     if !facts.is_empty() {
         children.push(View::text(facts.join(" · "), Style::Dim));
     }
+    children.extend(changes);
     if let Some(notice) = NOTICE.get(payload) {
         children.push(View::text(visible(notice), Style::Warning));
     }
     View::Collapsible {
-        summary: if summary.is_empty() { super::NAME.to_owned() } else { summary.join(" — ") },
+        summary: if summary.is_empty() { tool.to_owned() } else { summary.join(" — ") },
         children,
         initially: if style == Style::Error { Fold::Open } else { Fold::Closed },
     }

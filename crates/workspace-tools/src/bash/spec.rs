@@ -7,7 +7,7 @@ use crate::field::{self, Field, Flag, NOTICE, Text, Whole, flag, text, whole};
 use tool_provider::{Concurrency, RiskClass, Slips, ToolKind, ToolSpec};
 
 /// A host's deadline beyond our longest timeout: SIGTERM's grace, killing, reaping, reporting.
-const AFTER_TIMEOUT: Duration = Duration::from_secs(15);
+pub(super) const AFTER_TIMEOUT: Duration = Duration::from_secs(15);
 
 pub const COMMAND: Field<Text> =
     text("command", "What the shell runs; several lines and here-documents are fine.").required();
@@ -60,7 +60,7 @@ pub const LONGEST_TIMEOUT: Duration = Duration::from_secs(60 * 60);
 
 const SECONDS: &str = "give timeout_ms, in milliseconds: 60000 is a minute";
 
-const SLIPS: Slips = Slips {
+pub(super) const SLIPS: Slips = Slips {
     names: &[
         ("command", &["cmd", "script", "code", "commandline"]),
         ("cwd", &["dir", "directory", "folder", "workdir", "workingdirectory"]),

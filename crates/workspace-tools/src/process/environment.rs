@@ -118,6 +118,8 @@ pub struct Requested<'a> {
 pub struct Environment {
     inherited: BTreeMap<OsString, OsString>,
     chosen: BTreeMap<OsString, OsString>,
+    /// Those of the chosen ones whose values the operator wrote.
+    plain: BTreeMap<OsString, OsString>,
     secrets: Secrets,
 }
 
@@ -178,7 +180,7 @@ impl Environment {
     ) -> Result<Self, Vec<EnvironmentError>> {
         let own: BTreeMap<OsString, OsString> = own.into_iter().collect();
         let mut faults = Vec::new();
-        let mut chosen = BTreeMap::new();
+        let (mut chosen, mut plain) = (BTreeMap::new(), BTreeMap::new());
         let mut secrets = Vec::new();
 
         for name in requested.env_passthrough {
@@ -203,8 +205,9 @@ impl Environment {
                 let reason = "has a value with a NUL byte";
                 faults.push(EnvironmentError::Malformed { key: "env", name: name.clone(), reason });
             }
-            chosen.insert(name.into(), value.into());
+            plain.insert(name.into(), value.into());
         }
+        chosen.extend(plain.clone());
         if !faults.is_empty() {
             return Err(faults);
         }
@@ -213,7 +216,7 @@ impl Environment {
             FALLBACKS.iter().map(|&(name, value)| (name.into(), value.into())).collect();
         inherited.extend(own.into_iter().filter(|(name, _)| is_inherited(name)));
         inherited.extend(UNATTENDED.iter().map(|set| (set.name.into(), set.value.into())));
-        Ok(Self { inherited, chosen, secrets: Secrets::new(secrets) })
+        Ok(Self { inherited, chosen, plain, secrets: Secrets::new(secrets) })
     }
 
     /// The values that must not be shown.
@@ -233,13 +236,28 @@ impl Environment {
     /// wins over everything else.
     #[must_use]
     pub fn variables(&self, private: &Private) -> Vec<(OsString, OsString)> {
+        self.with(&self.chosen, private)
+    }
+
+    /// The same without what is taken over from our own environment because the operator named it: for a
+    /// command that nobody approves.
+    #[must_use]
+    pub fn plain_variables(&self, private: &Private) -> Vec<(OsString, OsString)> {
+        self.with(&self.plain, private)
+    }
+
+    fn with(
+        &self,
+        chosen: &BTreeMap<OsString, OsString>,
+        private: &Private,
+    ) -> Vec<(OsString, OsString)> {
         let mut variables = self.inherited.clone();
         variables.insert("TMPDIR".into(), private.tmp.clone().into());
         variables.insert("XDG_CACHE_HOME".into(), private.cache.clone().into());
         if let Some(home) = &private.home {
             home::add(&mut variables, home, &private.tmp);
         }
-        variables.extend(self.chosen.clone());
+        variables.extend(chosen.clone());
         variables.into_iter().collect()
     }
 }

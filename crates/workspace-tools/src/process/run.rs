@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use rustix::fs::{Mode, OFlags};
 use rustix::pipe::PipeFlags;
-use sandbox::{Command, Jail, Limits, LostCall, ProcessId, Report, StartError};
+use sandbox::{Command, Jail, Limits, LostCall, ProcessId, Report, StartError, Surroundings};
 
 use super::channel::Channel;
 use super::input::Input;
@@ -38,6 +38,8 @@ pub struct Call<'a> {
     /// /dev/null for a command that reads nothing. The threads that run calls may be confined to
     /// the roots, so it comes from outside; without it such a command reads from a pipe's end.
     pub null: Option<BorrowedFd<'a>>,
+    /// What it has around it that others do not share.
+    pub surroundings: Surroundings,
     /// Limits in place of the policy's.
     pub limits: Option<Limits>,
     /// How long it may run.
@@ -163,7 +165,7 @@ pub fn run(jail: &Jail, call: Call<'_>, sink: &dyn EventSink) -> Result<Finished
     let (stdout, stdout_end) = Channel::new(OutputStream::Stdout, call.secrets).map_err(pipe)?;
     let (stderr, stderr_end) = Channel::new(OutputStream::Stderr, call.secrets).map_err(pipe)?;
     let started = Instant::now();
-    let running = jail.start(Command {
+    let command = Command {
         program: call.program.to_owned(),
         argv: call.argv,
         env: call.env,
@@ -173,7 +175,8 @@ pub fn run(jail: &Jail, call: Call<'_>, sink: &dyn EventSink) -> Result<Finished
         stdout: stdout_end,
         stderr: stderr_end,
         limits: call.limits,
-    })?;
+    };
+    let running = jail.start_in(call.surroundings, command)?;
     // A sink that is closed shows at the next piece of output, or cancels the call.
     let _ = sink.emit_until(started_as(running.pid()), Some(Instant::now() + FIRST));
     let channels = [stdout, stderr];

@@ -73,7 +73,7 @@ const LOCAL: [&str; 5] = ["localhost", "127.0.0.1", "[::1]", " ::1", "to 0.0.0.0
 const MOST_LINES: usize = 2000;
 
 /// Whether the output of `command` reports that there is no network.
-pub(super) fn is_missed(command: &str, output: &str) -> bool {
+pub(in super::super) fn is_missed(command: &str, output: &str) -> bool {
     // An index that is known to have versions was reached.
     let index_answered = output.contains("(from versions: ")
         && !output.contains("(from versions: none)")

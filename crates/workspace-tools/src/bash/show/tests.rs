@@ -2,6 +2,10 @@ use serde_json::{Value, json};
 
 use super::*;
 
+fn result(payload: &Payload) -> View {
+    super::result("bash", payload, None)
+}
+
 fn payload(value: &Value) -> Payload {
     value.as_object().unwrap().clone()
 }
