@@ -25,6 +25,15 @@ pub(super) enum Sort {
     Size,
 }
 
+/// What is asked of each file that is found.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Asked {
+    /// Its kind, which its directory knows.
+    Kind,
+    /// Its size and the time of its last change too, which takes a system call.
+    Status,
+}
+
 /// Which part of the list a result holds.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Page {
@@ -48,6 +57,7 @@ pub(super) struct Search<'a> {
     pub(super) kinds: Kinds,
     pub(super) page: Page,
     pub(super) sort: Sort,
+    pub(super) asked: Asked,
 }
 
 impl Search<'_> {
@@ -71,7 +81,7 @@ impl Search<'_> {
             }
         };
         let prefix = Prefix::of(text);
-        let visitor = Matches { glob: self.glob, kinds: self.kinds };
+        let visitor = Matches { glob: self.glob, kinds: self.kinds, asked: self.asked };
         let want = match self.sort {
             Sort::Path => self.page.end().saturating_add(1),
             Sort::Modified | Sort::Size => usize::MAX,
@@ -116,6 +126,7 @@ impl Search<'_> {
 struct Matches<'a> {
     glob: &'a PathGlob,
     kinds: Kinds,
+    asked: Asked,
 }
 
 /// A match.
@@ -149,14 +160,18 @@ impl Visit for Matches<'_> {
                 return VisitResult::nothing();
             }
         }
-        let found = match entry.stat() {
-            Ok(stat) => {
-                let size = (stat.kind == FileKind::Regular).then_some(stat.size);
-                Match { kind: stat.kind, size, modified: Some(stat.modified_ns) }
-            }
-            // Gone since.
-            Err(Errno::NOENT) => return VisitResult::nothing(),
-            Err(_) => Match { kind: entry.kind(), size: None, modified: None },
+        let only_kind = Match { kind: entry.kind(), size: None, modified: None };
+        let found = match self.asked {
+            Asked::Kind => only_kind,
+            Asked::Status => match entry.stat() {
+                Ok(stat) => {
+                    let size = (stat.kind == FileKind::Regular).then_some(stat.size);
+                    Match { kind: stat.kind, size, modified: Some(stat.modified_ns) }
+                }
+                // Gone since.
+                Err(Errno::NOENT) => return VisitResult::nothing(),
+                Err(_) => only_kind,
+            },
         };
         VisitResult { found: Some(found), hits: 1, weight: size_of::<Match>(), skip: None }
     }
