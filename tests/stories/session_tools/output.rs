@@ -145,7 +145,8 @@ async fn two_gibibytes_without_a_reader_take_little_memory() {
     assert!(ended["next"].as_u64().unwrap() > 2 << 30);
     let peak = fixture.status("VmHWM");
     eprintln!("2 GiB without a reader: {before} KiB before, {peak} KiB at the peak");
-    assert!(peak <= 20 * 1024, "{peak} KiB, {before} before");
+    // A build for debugging is large before it does anything.
+    assert!(peak <= before.max(12 * 1024) + 8 * 1024, "{peak} KiB, {before} before");
     fixture.end().await;
 }
 

@@ -11,6 +11,7 @@ pub(crate) fn trials() -> Vec<Trial> {
     trials![
         a_web_server_is_started_asked_by_bash_and_stopped needs [Need::Program("python3"), Need::FullJail],
         a_port_of_another_session_is_not_taken_for_ones_own needs [Need::Program("python3"), Need::FullJail],
+        where_commands_have_no_sockets_that_is_said_at_the_start,
         a_server_that_dies_at_once_is_an_answer_with_its_output,
         a_watcher_reports_what_an_edit_changed,
         an_interpreter_on_pipes_answers_what_is_typed needs [Need::Program("python3")],
@@ -55,6 +56,27 @@ async fn a_port_of_another_session_is_not_taken_for_ones_own() {
     let second = json!({"command": "echo up; sleep 60", "ready": "8123", "wait_ms": 500});
     let second = fixture.session("session_start", second).await;
     assert_eq!(second["ready"], false, "{second:?}");
+    fixture.end().await;
+}
+
+/// Without namespaces, and with the network denied.
+async fn where_commands_have_no_sockets_that_is_said_at_the_start() {
+    let mut fixture = Fixture::configured().await;
+    let start = json!({"command": "sleep 60", "ready": "8124", "wait_ms": 100});
+    let (_, by_port) = fixture.call("session_start", start).await;
+    let by_text = json!({"command": "echo up; sleep 60", "ready": "up", "wait_ms": 20000});
+    let by_text = fixture.session("session_start", by_text).await;
+    assert_eq!(by_text["ready"], true);
+    match by_port {
+        Ok(by_port) => {
+            assert_eq!((&by_port["ready"], by_text.get("notice")), (&json!(false), None));
+        }
+        Err(refused) => {
+            assert_eq!(refused.category, "permission_denied");
+            assert!(refused.message.contains("no sockets"), "{refused}");
+            assert!(text(&by_text, "notice").contains("no sockets"), "{by_text:?}");
+        }
+    }
     fixture.end().await;
 }
 
