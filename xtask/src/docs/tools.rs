@@ -126,7 +126,9 @@ mod tests {
 
     #[test]
     fn every_tool_has_something_to_try() {
-        for spec in provider().schema() {
+        // By hand a session ends with the call that starts it.
+        let is_by_hand = |name: &str| !name.starts_with("session_");
+        for spec in provider().schema().into_iter().filter(|spec| is_by_hand(spec.name)) {
             assert!(EXAMPLES.iter().any(|(tool, _)| *tool == spec.name), "{}", spec.name);
         }
     }
