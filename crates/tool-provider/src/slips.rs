@@ -17,6 +17,8 @@ pub struct Slips {
     pub names: &'static [(&'static str, &'static [&'static str])],
     /// For each argument with a list of words, other words that mean one of them, as given and as meant.
     pub words: &'static [(&'static str, &'static [(&'static str, &'static str)])],
+    /// Arguments whose text may be given as a number, or as a list of texts, which are joined by blanks.
+    pub texts: &'static [&'static str],
     /// Names that mean something else than any argument, and what to give instead: the end of the
     /// sentence "unknown argument x; ".
     pub remedies: &'static [(&'static str, &'static str)],
@@ -114,6 +116,7 @@ impl Correction<'_> {
             (Kind::String(words), Some(given)) if !words.contains(&given) => {
                 self.slips.word(name, given).map(Value::from)
             }
+            (Kind::String(_), None) if self.slips.texts.contains(&name) => as_text(value),
             _ => None,
         };
         if let Some(meant) = word.or_else(|| meant(&schema.kind, value)) {
@@ -129,6 +132,18 @@ impl Correction<'_> {
             }
             _ => {}
         }
+    }
+}
+
+/// The text that a number or a list of texts spells.
+fn as_text(value: &Value) -> Option<Value> {
+    match value {
+        Value::Number(number) => Some(number.to_string().into()),
+        Value::Array(items) => {
+            let words: Option<Vec<&str>> = items.iter().map(Value::as_str).collect();
+            words.map(|words| words.join(" ").into())
+        }
+        _ => None,
     }
 }
 
@@ -180,6 +195,7 @@ mod tests {
             ("edits", &["changes"]),
         ],
         words: &[("mode", &[("fileswithmatches", "files")])],
+        texts: &["keys"],
         remedies: &[("endline", "give limit, how many lines")],
     };
 
@@ -198,6 +214,7 @@ mod tests {
             Property::optional("edits", Kind::Array(Box::new(edit)), ""),
             Property::optional("globs", texts, ""),
             Property::optional("env", Kind::StringMap, ""),
+            Property::optional("keys", Kind::String(&[]), ""),
         ]);
         ToolSpec { slips: SLIPS, ..sample::spec("t", input) }
     }
@@ -225,6 +242,8 @@ mod tests {
             (json!({"globs": "[\"*.rs\", \"a\"]"}), json!({"globs": ["*.rs", "a"]})),
             (json!({"globs": "[ab].rs"}), json!({"globs": ["[ab].rs"]})),
             (json!({"env": "{\"A\": \"1\"}"}), json!({"env": {"A": "1"}})),
+            (json!({"keys": 3000}), json!({"keys": "3000"})),
+            (json!({"keys": ["Esc", ":wq"]}), json!({"keys": "Esc :wq"})),
         ] {
             assert_eq!(right(given.clone()), meant, "{given}");
         }
@@ -237,6 +256,7 @@ mod tests {
             json!({"path": "a", "file": "a"}),
             json!({"path": null}),
             json!({"path": 5, "limit": "five", "share": "NaN"}),
+            json!({"keys": [1, "Esc"]}),
             json!({"limit": "5.5", "edits": "no list", "env": "A=1"}),
             json!({"path": "[\"a\"]", "edits": [{"old": "null", "all": "yes"}]}),
             json!({"end_line": 5, "zzz": 1, "mode": "lines"}),

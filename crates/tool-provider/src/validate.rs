@@ -230,7 +230,7 @@ mod tests {
     use proptest::prelude::*;
     use serde_json::json;
 
-    const NO_SLIPS: Slips = Slips { names: &[], words: &[], remedies: &[] };
+    const NO_SLIPS: Slips = Slips { names: &[], words: &[], texts: &[], remedies: &[] };
 
     fn schema() -> Schema {
         let edit = Schema::object(vec![

@@ -4,9 +4,9 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
-use crate::shell_session::answer::{Shown, answer, state};
-use crate::shell_session::watch::{Met, Until, look, watch};
-use crate::shell_session::{ShellSessions, deadline, fields, regex, show, wait};
+use crate::shell_session::answer::{Shown, add_notice, answer, state};
+use crate::shell_session::watch::{Asks, Met, Until, Wanted, look, watch};
+use crate::shell_session::{Entry, ShellSessions, deadline, fields, regex, show, wait};
 use crate::{Context, Files};
 use tool_provider::view::View;
 use tool_provider::{Payload, Tool, ToolError, ToolSpec};
@@ -20,6 +20,9 @@ const LAST_BYTES: u64 = 8 * 1024;
 
 /// How long a call waits for a pattern that does not say how long.
 const WAIT_FOR_PATTERN_MS: u64 = 10_000;
+
+/// What is said where until could not look at all that it was asked to.
+const UNSEEN: &str = "until sees the last 1 MiB only: grep full_output_path for what came before";
 
 /// The tool.
 pub struct SessionRead {
@@ -44,7 +47,7 @@ impl Tool<Files> for SessionRead {
         let shared = &*self.shared;
         let until = spec::UNTIL.get(arguments);
         let pattern = until.map(|until| regex::compile(spec::UNTIL.name, until)).transpose()?;
-        let wait = wait(arguments, if pattern.is_some() { WAIT_FOR_PATTERN_MS } else { 0 })?;
+        let wait = wait(arguments, if pattern.is_some() { WAIT_FOR_PATTERN_MS } else { 0 });
         let Some(name) = fields::SESSION.get(arguments) else { return self.list(context) };
         let entry = shared.find(context, name)?;
         let session = &entry.session;
@@ -59,10 +62,15 @@ impl Tool<Files> for SessionRead {
                  call, or leave it out"
             )));
         }
-        let begin = from.unwrap_or(end.saturating_sub(LAST_BYTES));
         let waits_for_pattern = pattern.is_some();
         let until = match pattern {
-            Some(pattern) => Until::Matches(pattern, begin),
+            // Without a place only what is new counts.
+            Some(pattern) => Until::Matches(Wanted {
+                pattern,
+                from: from.unwrap_or(end),
+                echo: None,
+                asks: Asks::GoOn,
+            }),
             // There is something to show.
             None if from.is_some_and(|from| from < end) => Until::Time,
             None => Until::Settled,
@@ -73,23 +81,28 @@ impl Tool<Files> for SessionRead {
             met = watch(session, context, &until, end, deadline(wait, context))?;
         }
         let asked = spec::SCREEN.get(arguments);
-        let is_full_screen = session.standing().is_full_screen;
         if asked == Some(true) && !session.is_on_terminal() {
             return Err(ToolError::invalid_arguments(format!(
                 "{name} has no terminal, so no screen: start it with tty: true, or leave screen out"
             )));
         }
+        let standing = session.standing();
+        // From where it was when the call began, or where it is now: the later end.
+        let last = standing.end.saturating_sub(LAST_BYTES).max(end.saturating_sub(LAST_BYTES));
         let shown = match (asked, from) {
             (Some(true), _) => Shown::Screen,
-            (None, _) if is_full_screen => Shown::Screen,
+            (None, from) if session.shows_screen(from.unwrap_or(last)) => Shown::Screen,
             (_, Some(from)) => Shown::From(from),
-            // From where it was when the call began, or where it is now: the later end.
-            (_, None) => Shown::Since(session.standing().end.saturating_sub(LAST_BYTES).max(begin)),
+            (_, None) => Shown::End(last),
         };
         let most = shared.bash.output_bytes;
-        let mut payload = answer(&entry, shown, most, shared.settings, context);
+        let mut payload = answer(&entry, shown, met.found(), most, shared.settings, context);
         if waits_for_pattern {
-            spec::MATCHED.put(&mut payload, met == Met::Yes);
+            spec::MATCHED.put(&mut payload, met.found().is_some());
+            let unseen = from.filter(|from| *from < standing.begin && met.found().is_none());
+            if unseen.is_some() {
+                add_notice(&mut payload, UNSEEN);
+            }
         }
         Ok(payload)
     }
@@ -116,14 +129,18 @@ impl Tool<Files> for SessionRead {
 impl SessionRead {
     fn list(&self, context: &Context<'_>) -> Result<Payload, ToolError> {
         let ready = self.shared.ready()?;
-        let listed = ready.sessions.list(context.session_id).into_iter().map(|entry| {
-            let mut item = state(&entry, &look(&entry.session));
-            item.remove(fields::SIGNAL.name);
-            fields::COMMAND.put(&mut item, entry.command);
-            Value::Object(item)
-        });
+        let mut entries = ready.sessions.list(context.session_id);
+        entries.sort_by_key(|entry| entry.session.standing().ended.is_some());
+        let line = |entry: Entry| {
+            let state = state(&entry, &look(&entry.session));
+            let code = fields::EXIT_CODE.get(&state);
+            let code = code.map_or_else(String::new, |code| format!(" ({code})"));
+            let stands = fields::STATE.get(&state).unwrap_or_default();
+            Value::from(format!("{}: {stands}{code}: {}", entry.name, entry.command))
+        };
+        let listed: Vec<Value> = entries.into_iter().map(line).collect();
         let mut payload = Payload::new();
-        fields::SESSIONS.put(&mut payload, listed.collect::<Vec<_>>());
+        fields::SESSIONS.put(&mut payload, listed);
         Ok(payload)
     }
 }

@@ -9,13 +9,12 @@ use sandbox::Level;
 
 use crate::bash::protect::Guarded;
 use crate::bash::{directory, shell};
-use crate::field::NOTICE;
 use crate::process::session::{AtEnd, EndCause, Session, SessionCommand, TerminalSize};
-use crate::shell_session::answer::{Shown, answer};
-use crate::shell_session::watch::{Met, Until, watch};
+use crate::shell_session::answer::{Shown, add_notice, answer};
+use crate::shell_session::watch::{Asks, Met, Until, Wanted, watch};
 use crate::shell_session::{Entry, NoPlace, Ready, ShellSessions, regex, show};
 use crate::{Context, Files};
-use tool_provider::shorten::shorten_masked;
+use tool_provider::shorten::{shorten, shorten_masked};
 use tool_provider::view::View;
 use tool_provider::{Payload, Tool, ToolError, ToolSpec};
 use workspace_fs::text::hidden::one_line;
@@ -28,7 +27,7 @@ const NAME: &str = "session_start";
 const WAIT_MS: u64 = 2000;
 
 /// How much of a command the list of sessions shows.
-const COMMAND_BYTES: usize = 200;
+const COMMAND_BYTES: usize = 80;
 
 /// The longest name.
 const MOST_NAME: usize = 40;
@@ -83,7 +82,7 @@ impl<'a> Arguments<'a> {
             name,
             terminal: on_terminal.then_some(size),
             ready: spec::READY.get(payload).map(ready).transpose()?,
-            wait: crate::shell_session::wait(payload, WAIT_MS)?,
+            wait: crate::shell_session::wait(payload, WAIT_MS),
         })
     }
 }
@@ -134,6 +133,7 @@ impl Tool<Files> for SessionStart {
     }
 
     fn run(&self, arguments: &Payload, context: &Context<'_>) -> Result<Payload, ToolError> {
+        let awaited = spec::READY.get(arguments).unwrap_or_default();
         let arguments = Arguments::parse(arguments)?;
         let shared = &*self.shared;
         let shared_ready = shared.ready()?;
@@ -151,7 +151,9 @@ impl Tool<Files> for SessionStart {
         context.cancel.on_cancel(move || woken.nudge());
         let until = match arguments.ready {
             None => Until::Settled,
-            Some(ReadyWhen::Prints(pattern)) => Until::Matches(pattern, 0),
+            Some(ReadyWhen::Prints(pattern)) => {
+                Until::Matches(Wanted { pattern, from: 0, echo: None, asks: Asks::Return })
+            }
             Some(ReadyWhen::Listens(port)) => Until::Listens(port),
         };
         let asked_for_ready = !matches!(until, Until::Settled);
@@ -167,9 +169,13 @@ impl Tool<Files> for SessionStart {
             }
         };
         let most = shared.bash.output_bytes;
-        let mut payload = answer(&entry, Shown::since(session, 0), most, shared.settings, context);
+        let shown = Shown::since(session, 0);
+        let mut payload = answer(&entry, shown, met.found(), most, shared.settings, context);
         if asked_for_ready {
-            spec::IS_READY.put(&mut payload, met == Met::Yes);
+            spec::IS_READY.put(&mut payload, met != Met::No);
+            if met == Met::No {
+                add_notice(&mut payload, &not_ready(awaited, &until));
+            }
         }
         if no_network && session.standing().ended.is_none() {
             add_notice(&mut payload, NO_SOCKETS);
@@ -207,16 +213,16 @@ impl Tool<Files> for SessionStart {
 const NO_SOCKETS: &str =
     "commands have no sockets here (jail level kernel, network denied), so no server can listen";
 
-fn has_no_network(ready: &Ready) -> bool {
-    ready.jail.enforcement().level != Level::Full && ready.jail.explain_network().is_some()
+/// What was awaited in vain.
+fn not_ready(awaited: &str, until: &Until) -> String {
+    match until {
+        Until::Listens(port) => format!("nothing of it listens on port {port}"),
+        _ => format!("its output does not match {}", one_line(&shorten(awaited, COMMAND_BYTES))),
+    }
 }
 
-fn add_notice(payload: &mut Payload, more: &str) {
-    let notice = match NOTICE.get(payload) {
-        Some(notice) => format!("{notice}\n{more}"),
-        None => more.to_owned(),
-    };
-    NOTICE.put(payload, notice);
+fn has_no_network(ready: &Ready) -> bool {
+    ready.jail.enforcement().level != Level::Full && ready.jail.explain_network().is_some()
 }
 
 impl SessionStart {

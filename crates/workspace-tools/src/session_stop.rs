@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use crate::process::StopSignal;
 use crate::process::session::EndCause;
-use crate::shell_session::answer::{Shown, answer};
+use crate::shell_session::answer::{Shown, add_notice, answer};
 use crate::shell_session::{ShellSessions, fields, show};
 use crate::{Context, Files};
 use tool_provider::view::View;
@@ -43,17 +43,21 @@ impl Tool<Files> for SessionStop {
         let session = &entry.session;
         let _in_use = session.in_use();
         context.begin_commit()?;
+        let had_ended = session.standing().ended.is_some();
         session.stop(EndCause::Stopped);
         session.join();
         let from = session.standing().end.saturating_sub(LAST_BYTES);
         let most = shared.bash.output_bytes;
-        let mut payload = answer(&entry, Shown::Since(from), most, shared.settings, context);
+        let mut payload = answer(&entry, Shown::End(from), None, most, shared.settings, context);
         payload.remove(fields::NEXT.name);
-        if let Some(ended) = session.standing().ended {
+        if had_ended {
+            add_notice(&mut payload, "it had ended before");
+        } else if let Some(ended) = session.standing().ended {
             let signal = ended.stopped.map_or(StopSignal::None, |(_, signal)| signal);
             spec::SIGNALS.put(&mut payload, signal.names());
-            if let Ok(report) = &ended.end {
-                spec::PROCESSES_ENDED.put(&mut payload, report.processes_killed);
+            let ended = ended.end.as_ref().map_or(0, |report| report.processes_killed);
+            if ended > 0 {
+                spec::PROCESSES_ENDED.put(&mut payload, ended);
             }
         }
         Ok(payload)

@@ -7,9 +7,9 @@ use rustix::process::Signal;
 
 use crate::process::session::Session;
 use crate::shell_session::answer::{Shown, answer};
-use crate::shell_session::keys::{Arrows, Press, press};
-use crate::shell_session::watch::{Until, watch};
-use crate::shell_session::{ShellSessions, deadline, fields, show, wait};
+use crate::shell_session::keys::{Arrows, Key, Press, keys};
+use crate::shell_session::watch::{Asks, Met, Until, Wanted, watch};
+use crate::shell_session::{ShellSessions, deadline, fields, regex, show, wait};
 use crate::{Context, Files};
 use tool_provider::view::{Style, View};
 use tool_provider::{Payload, Tool, ToolError, ToolSpec};
@@ -21,6 +21,9 @@ const NAME: &str = "session_write";
 
 /// How long a call waits that says nothing else.
 const WAIT_MS: u64 = 2000;
+
+/// How long a call waits for a pattern that does not say how long.
+const WAIT_FOR_PATTERN_MS: u64 = 10_000;
 
 /// The tool.
 pub struct SessionWrite {
@@ -45,7 +48,9 @@ impl Tool<Files> for SessionWrite {
         let shared = &*self.shared;
         let name = named(arguments)?;
         check(arguments)?;
-        let wait = wait(arguments, WAIT_MS)?;
+        let until = spec::UNTIL.get(arguments);
+        let pattern = until.map(|until| regex::compile(spec::UNTIL.name, until)).transpose()?;
+        let wait = wait(arguments, if pattern.is_some() { WAIT_FOR_PATTERN_MS } else { WAIT_MS });
         let entry = shared.find(context, name)?;
         let session = &entry.session;
         let _in_use = session.in_use();
@@ -60,12 +65,27 @@ impl Tool<Files> for SessionWrite {
         context.begin_commit()?;
         let from = session.standing().end;
         send(typed, session, name)?;
-        if !wait.is_zero() {
-            watch(session, context, &Until::Settled, from, deadline(wait, context))
+        let waits_for_pattern = pattern.is_some();
+        let until = match pattern {
+            Some(pattern) => {
+                let echo = session.is_on_terminal().then(|| typed_text(arguments));
+                Until::Matches(Wanted { pattern, from, echo, asks: Asks::Return })
+            }
+            None if fields::WAIT_MS.get(arguments).is_some() => Until::WaitsForInput,
+            None => Until::Settled,
+        };
+        let mut met = Met::No;
+        if !wait.is_zero() || waits_for_pattern {
+            met = watch(session, context, &until, from, deadline(wait, context))
                 .map_err(|cancelled| cancelled.with_detail("applied", true))?;
         }
         let shown = Shown::since(session, from);
-        Ok(answer(&entry, shown, shared.bash.output_bytes, shared.settings, context))
+        let most = shared.bash.output_bytes;
+        let mut payload = answer(&entry, shown, met.found(), most, shared.settings, context);
+        if waits_for_pattern {
+            spec::MATCHED.put(&mut payload, met.found().is_some());
+        }
+        Ok(payload)
     }
 
     fn preview(&self, arguments: &Payload, _: &Context<'_>) -> Result<View, ToolError> {
@@ -101,16 +121,23 @@ fn check(arguments: &Payload) -> Result<(), ToolError> {
     if spec::TEXT.get(arguments).unwrap_or_default().is_empty() && keys.trim().is_empty() {
         return Err(ToolError::invalid_arguments("nothing to type: give text, keys or both"));
     }
-    let unknown = keys.split_whitespace().find(|key| press(key, Arrows::Usual).is_none());
-    if let Some(unknown) = unknown {
-        return Err(ToolError::invalid_arguments(format!(
-            "keys: there is no key {:?}: there are Enter, Tab, Esc, Space, Backspace, Delete, Up, Down, \
-             Left, Right, Home, End, PageUp, PageDown, F1 to F12, C-c and the like, M-x and the like; \
-             other characters go into text",
-            one_line(unknown)
-        )));
+    if let Some(until) = spec::UNTIL.get(arguments) {
+        regex::compile(spec::UNTIL.name, until)?;
     }
     Ok(())
+}
+
+/// What a terminal echoes of a call.
+fn typed_text(arguments: &Payload) -> String {
+    let mut typed = spec::TEXT.get(arguments).unwrap_or_default().to_owned();
+    for key in keys(spec::KEYS.get(arguments).unwrap_or_default(), Arrows::Usual) {
+        match key {
+            Key::Text(text) => typed.push_str(&text),
+            Key::Press(_, Press::Bytes(bytes)) => typed.push_str(&String::from_utf8_lossy(&bytes)),
+            Key::Press(..) => {}
+        }
+    }
+    typed
 }
 
 /// What a call types, in order.
@@ -135,22 +162,29 @@ fn typed(arguments: &Payload, session: &Session, name: &str) -> Result<Vec<Typed
     let text = spec::TEXT.get(arguments).filter(|text| !text.is_empty());
     let mut typed: Vec<Typed> =
         text.into_iter().map(|text| Typed::Bytes(text.as_bytes().to_vec())).collect();
-    for key in spec::KEYS.get(arguments).unwrap_or_default().split_whitespace() {
-        typed.push(match (press(key, arrows), session.is_on_terminal()) {
+    for key in keys(spec::KEYS.get(arguments).unwrap_or_default(), arrows) {
+        let (name_of_key, press) = match key {
+            Key::Text(text) => {
+                typed.push(Typed::Bytes(text.into_bytes()));
+                continue;
+            }
+            Key::Press(name, press) => (name, press),
+        };
+        typed.push(match (press, session.is_on_terminal()) {
             // A terminal makes a line feed of it, unless a program wants to see the key itself.
-            (Some(Press::Bytes(bytes)), true) if bytes == b"\n" => Typed::Bytes(b"\r".to_vec()),
-            (Some(Press::Bytes(bytes)), _) | (Some(Press::OnlyOnTerminal(bytes)), true) => {
+            (Press::Bytes(bytes), true) if bytes == b"\n" => Typed::Bytes(b"\r".to_vec()),
+            (Press::Bytes(bytes), _) | (Press::OnlyOnTerminal(bytes), true) => {
                 Typed::Bytes(bytes)
             }
-            (Some(Press::Control(byte)), true) => Typed::Bytes(vec![byte]),
-            (Some(Press::Control(3)), false) => Typed::Signal(Signal::INT),
-            (Some(Press::Control(0x1c)), false) => Typed::Signal(Signal::QUIT),
-            (Some(Press::Control(4)), false) => Typed::EndOfInput,
-            (Some(Press::Control(_) | Press::OnlyOnTerminal(_)) | None, _) => {
+            (Press::Control(byte), true) => Typed::Bytes(vec![byte]),
+            (Press::Control(3), false) => Typed::Signal(Signal::INT),
+            (Press::Control(0x1c), false) => Typed::Signal(Signal::QUIT),
+            (Press::Control(4), false) => Typed::EndOfInput,
+            (Press::Control(_) | Press::OnlyOnTerminal(_), _) => {
                 return Err(ToolError::invalid_arguments(format!(
                     "keys: {} means nothing without a terminal, and {name} has none: start it with tty: \
                      true, or use text, Enter, Tab, C-c (interrupt) and C-d (end of input)",
-                    one_line(key)
+                    one_line(&name_of_key)
                 )));
             }
         });

@@ -13,9 +13,11 @@ use workspace_fs::text::hidden::one_line;
 
 pub mod fields;
 
+mod echo;
 mod interactive;
 
 pub(crate) mod answer;
+
 pub(crate) mod keys;
 pub(crate) mod regex;
 pub(crate) mod show;
@@ -42,8 +44,8 @@ impl Default for SessionSettings {
     }
 }
 
-/// The longest `wait_ms` that a call may name.
-pub(crate) const MOST_WAIT_MS: i64 = 120_000;
+/// The longest that a call waits; one that asks for more is answered then.
+pub(crate) const MOST_WAIT_MS: u64 = 120_000;
 
 /// A host's deadline for a call that waits: the longest wait, a start, and an answer.
 pub(crate) const DEADLINE: Duration = Duration::from_secs(135);
@@ -127,18 +129,10 @@ impl Drop for Ready {
     }
 }
 
-/// How long a call waits at most: what it says, or `usual`.
-///
-/// # Errors
-/// `invalid_arguments` for more than is allowed.
-pub(crate) fn wait(arguments: &Payload, usual: u64) -> Result<Duration, ToolError> {
-    match fields::WAIT_MS.get(arguments) {
-        None => Ok(Duration::from_millis(usual)),
-        Some(asked @ 0..=MOST_WAIT_MS) => Ok(Duration::from_millis(asked.unsigned_abs())),
-        Some(asked) => Err(ToolError::invalid_arguments(format!(
-            "wait_ms is {asked}, and the most is {MOST_WAIT_MS}: the session runs on, so call again"
-        ))),
-    }
+/// How long a call waits at most: what it says, or `usual`, and never more than [`MOST_WAIT_MS`].
+pub(crate) fn wait(arguments: &Payload, usual: u64) -> Duration {
+    let asked = fields::WAIT_MS.unsigned(arguments).unwrap_or(usual);
+    Duration::from_millis(asked.min(MOST_WAIT_MS))
 }
 
 /// When a call that waits so long has to answer: in time for the host's deadline.

@@ -24,6 +24,7 @@ pub(crate) fn trials() -> Vec<Trial> {
         nothing_is_left_when_the_host_is_killed,
         the_hosts_session_ends_and_its_sessions_with_it_and_no_others,
         bash_names_session_start_where_it_ended_what_went_on,
+        a_session_whose_command_leaves_something_running_says_so,
     ]
 }
 
@@ -41,9 +42,12 @@ async fn a_stop_ends_everything_that_a_session_started() {
     assert!(running(&sleep) >= 3);
     let stopped = fixture.session("session_stop", json!({"session": name})).await;
     assert_eq!(running(&sleep), 0);
-    assert_eq!((text(&stopped, "state"), text(&stopped, "output")), ("killed", "up\n"));
+    assert_eq!((text(&stopped, "state"), text(&stopped, "output")), ("stopped", "up\n"));
+    assert_eq!((stopped.get("exit_code"), stopped.get("signal")), (None, None), "{stopped:?}");
     let again = fixture.session("session_stop", json!({"session": name})).await;
-    assert_eq!(text(&again, "state"), "killed", "as often as one likes");
+    assert_eq!(text(&again, "state"), "stopped", "as often as one likes");
+    assert!(text(&again, "notice").contains("had ended before"), "{again:?}");
+    assert_eq!(again.get("processes_ended"), None, "{again:?}");
     fixture.end().await;
 }
 
@@ -55,7 +59,6 @@ async fn what_does_not_end_by_itself_is_killed() {
     fixture.session("session_start", start).await;
     let stopped = fixture.session("session_stop", json!({"session": "s"})).await;
     assert_eq!(stopped["signals_sent"], json!(["SIGTERM", "SIGKILL"]));
-    assert_eq!(text(&stopped, "signal"), "SIGKILL");
     assert_eq!(running(&sleep), 0);
     fixture.end().await;
 }
@@ -200,5 +203,18 @@ async fn bash_names_session_start_where_it_ended_what_went_on() {
     let ran = ran.unwrap();
     let notice = text(&ran, "notice");
     assert!(notice.contains("session_start") && notice.contains("\"sleep 629\""), "{notice}");
+    fixture.end().await;
+}
+
+async fn a_session_whose_command_leaves_something_running_says_so() {
+    let mut fixture = Fixture::configured().await;
+    let start = json!({"command": "sleep 632 & echo up", "name": "s", "wait_ms": 20000});
+    fixture.session("session_start", start).await;
+    let started = fixture.session_in("s", &["exited"]).await;
+    let notice = text(&started, "notice");
+    assert!(notice.contains("sleep") && notice.contains("without &"), "{notice}");
+    let alone = json!({"command": "echo up", "name": "alone", "wait_ms": 20000});
+    fixture.session("session_start", alone).await;
+    assert_eq!(fixture.session_in("alone", &["exited"]).await.get("notice"), None);
     fixture.end().await;
 }

@@ -4,6 +4,7 @@ mod ends;
 mod output;
 mod servers;
 mod terminals;
+mod waits;
 
 use std::time::Instant;
 
@@ -14,7 +15,7 @@ use crate::harness::{Fixture, TEST_TIMEOUT, call};
 use crate::trials::Trial;
 
 pub(crate) fn trials() -> Vec<Trial> {
-    [servers::trials(), output::trials(), ends::trials(), terminals::trials()]
+    [servers::trials(), output::trials(), ends::trials(), terminals::trials(), waits::trials()]
         .into_iter()
         .flatten()
         .collect()

@@ -115,7 +115,7 @@ async fn long_output_is_kept_in_memory_and_in_a_file_up_to_their_limits() {
     let mut dropped = 0;
     while from != json!(lines * LINE) {
         let page = fixture.session("session_read", json!({"session": "s", "from": from})).await;
-        dropped += page.get("dropped_bytes").and_then(Value::as_u64).unwrap_or(0);
+        dropped += page.get("left_out_bytes").and_then(Value::as_u64).unwrap_or(0);
         seen.push_str(text(&page, "output"));
         assert_ne!(page["next"], from, "{page:?}");
         from = page["next"].clone();

@@ -39,7 +39,7 @@ async fn a_web_server_is_started_asked_by_bash_and_stopped() {
     assert_eq!(read.get("matched"), Some(&json!(true)), "{read:?}");
 
     let stopped = fixture.session("session_stop", json!({"session": "web"})).await;
-    assert_eq!(text(&stopped, "state"), "killed");
+    assert_eq!(text(&stopped, "state"), "stopped");
     assert_eq!(stopped["signals_sent"], json!(["SIGTERM"]));
     let (_, asked) = fixture.call("bash", json!({"command": ask})).await;
     assert_ne!(asked.unwrap()["exit_code"], 0, "nothing listens any more");
@@ -53,9 +53,13 @@ async fn a_port_of_another_session_is_not_taken_for_ones_own() {
     let mut fixture = Fixture::configured().await;
     let start = json!({"command": SERVER, "ready": "8123", "wait_ms": 20000});
     assert_eq!(fixture.session("session_start", start).await["ready"], true);
-    let second = json!({"command": "echo up; sleep 60", "ready": "8123", "wait_ms": 500});
+    let second = json!({"command": "echo up; sleep 60", "port": 8123, "wait_ms": 500});
     let second = fixture.session("session_start", second).await;
     assert_eq!(second["ready"], false, "{second:?}");
+    assert!(text(&second, "notice").contains("port 8123"), "{second:?}");
+    let asks = json!({"command": "echo up; read x", "ready": "8123", "wait_ms": 120000});
+    let asks = fixture.session("session_start", asks).await;
+    assert_eq!((text(&asks, "state"), &asks["ready"]), ("waiting_for_input", &json!(false)));
     fixture.end().await;
 }
 
@@ -131,12 +135,19 @@ async fn an_interpreter_on_pipes_answers_what_is_typed() {
     assert!(text(&interrupted, "output").contains("KeyboardInterrupt"), "{interrupted:?}");
     let refused = fixture.failure("session_write", json!({"session": "py", "keys": "Up"})).await;
     assert!(refused.message.contains("tty: true"), "{refused}");
-    let unknown = json!({"session": "py", "keys": "Hyper-x"});
-    let unknown = fixture.failure("session_write", unknown).await;
-    assert_eq!(unknown.category, "invalid_arguments");
-    let end = json!({"session": "py", "keys": "C-d", "wait_ms": 20000});
-    fixture.session("session_write", end).await;
-    fixture.session_in("py", &["exited"]).await;
+    let words = json!({"session": "py", "keys": ["6*7", "Enter"], "wait_ms": 20000});
+    let words = fixture.session("session_write", words).await;
+    assert!(text(&words, "output").contains("42"), "{words:?}");
+    let typed = json!({"session": "py", "text": sleeping, "wait_ms": 300});
+    assert_eq!(fixture.session("session_write", typed).await["state"], "running");
+    let both = json!({"session": "py", "keys": "C-c C-d", "wait_ms": 20000});
+    let both = fixture.session("session_write", both).await;
+    assert_eq!(
+        text(&both, "state"),
+        "exited",
+        "interrupted, and at the end of its input: {both:?}"
+    );
+    assert!(text(&both, "output").contains("KeyboardInterrupt"), "{both:?}");
     fixture.end().await;
 }
 
@@ -168,7 +179,7 @@ async fn a_session_belongs_to_the_hosts_session_that_started_it() {
     let listed = fixture.session("session_read", json!({})).await;
     let Some(Value::Array(listed)) = listed.get("sessions") else { panic!("{listed:?}") };
     assert_eq!(listed.len(), 1, "{listed:?}");
-    assert_eq!((&listed[0]["session"], &listed[0]["state"]), (&json!("mine"), &json!("running")));
+    assert_eq!(listed[0], json!(format!("mine: running: sleep {sleep}")));
     let theirs = fixture.client.invoke_to_end(of_another("session_read", json!({}))).await.unwrap();
     assert_eq!(theirs.1.unwrap()["sessions"], json!([]));
     fixture.end().await;

@@ -82,8 +82,8 @@ async fn a_file_is_written_in_vim() {
     let typed = press(&mut fixture, "Ofirst", "Esc").await;
     assert!(text(&typed, "output").starts_with("first\nsecond\n"), "{typed:?}");
     assert!(text(&typed, "cursor").starts_with("1,"), "{typed:?}");
-    press(&mut fixture, ":wq", "Enter").await;
-    let ended = fixture.session_in("t", &["exited"]).await;
+    let ended = press(&mut fixture, "", "Esc :wq Enter").await;
+    assert_eq!((text(&ended, "state"), ended.get("screen")), ("exited", None), "{ended:?}");
     assert_eq!(ended["exit_code"], 0, "{ended:?}");
     assert_eq!(std::fs::read_to_string(fixture.path("file")).unwrap(), "first\nsecond\n");
     fixture.end().await;
@@ -111,6 +111,10 @@ async fn top_shows_itself_until_it_is_told_to_quit() {
     let screen = fixture.session("session_read", look).await;
     assert_eq!((&screen["screen"], &screen["matched"]), (&json!(true), &json!(true)));
     assert!(text(&screen, "output").contains("top"), "{screen:?}");
+    let again = json!({"session": "t", "until": "PID", "wait_ms": 20000});
+    fixture.session("session_read", again).await;
+    let frames = fixture.session("session_read", json!({"session": "t", "from": 0})).await;
+    assert_eq!(frames.get("screen"), Some(&json!(true)), "the last frame: {frames:?}");
     press(&mut fixture, "q", "").await;
     let ended = fixture.session_in("t", &["exited"]).await;
     assert_eq!(ended["exit_code"], 0, "{ended:?}");

@@ -4,6 +4,7 @@
 mod advice;
 mod command;
 mod devices;
+mod foreground;
 mod java;
 pub(super) mod network;
 mod program;
@@ -208,32 +209,43 @@ pub(super) fn of_leftovers(
     command: &str,
     secrets: &Secrets,
 ) -> Option<String> {
-    let names = programs.map(|program| process::program::shown(program, secrets));
-    let names = names.collect::<Vec<_>>().join(", ");
-    let left = match (ended, names.is_empty()) {
-        (0, _) => return None,
-        (1, true) => "1 process that the command left running was".to_owned(),
-        (1, false) => format!("{names}, which the command left running, was"),
-        (many, true) => format!("{many} processes that the command left running were"),
-        (many, false) => format!("{many} processes that the command left running ({names}) were"),
-    };
     Some(format!(
-        "{left} ended, as nothing outlives its call: start, use and stop it in one command, or keep it \
+        "{} ended, as nothing outlives its call: start, use and stop it in one command, or keep it \
          with session_start {}",
-        session(command)
+        leftovers(ended, programs, secrets)?,
+        foreground::session(command)
     ))
 }
 
-/// The longest command that a notice repeats.
-const MOST_REPEATED: usize = 160;
+/// The same of a session whose command has ended.
+pub(crate) fn of_leftovers_of_session(
+    ended: u64,
+    programs: impl Iterator<Item = ProgramName>,
+    secrets: &Secrets,
+) -> Option<String> {
+    let left = leftovers(ended, programs, secrets)?;
+    Some(format!(
+        "{left} ended, as a session ends with its command: start it again with the server in the \
+         foreground, without &"
+    ))
+}
 
-/// The arguments of session_start for what a command left running.
-fn session(command: &str) -> String {
-    let alone = command.trim().trim_end_matches([';', '&']).trim_end();
-    let alone = alone.strip_prefix("nohup ").unwrap_or(alone);
-    match alone.len() <= MOST_REPEATED {
-        true => serde_json::json!({"command": alone}).to_string(),
-        false => "with the same command".to_owned(),
+/// The beginning of a sentence that ends with what happened to them.
+fn leftovers(
+    ended: u64,
+    programs: impl Iterator<Item = ProgramName>,
+    secrets: &Secrets,
+) -> Option<String> {
+    let names = programs.map(|program| process::program::shown(program, secrets));
+    let names = names.collect::<Vec<_>>().join(", ");
+    match (ended, names.is_empty()) {
+        (0, _) => None,
+        (1, true) => Some("1 process that the command left running was".to_owned()),
+        (1, false) => Some(format!("{names}, which the command left running, was")),
+        (many, true) => Some(format!("{many} processes that the command left running were")),
+        (many, false) => {
+            Some(format!("{many} processes that the command left running ({names}) were"))
+        }
     }
 }
 

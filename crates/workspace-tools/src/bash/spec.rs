@@ -68,6 +68,7 @@ pub(super) const SLIPS: Slips = Slips {
         ("description", &["explanation"]),
     ],
     words: &[],
+    texts: &[],
     remedies: &[
         ("timeout", SECONDS),
         ("timeoutseconds", SECONDS),

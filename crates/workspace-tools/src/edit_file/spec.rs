@@ -50,6 +50,7 @@ const SLIPS: Slips = Slips {
         ("expected_version", &["version"]),
     ],
     words: &[],
+    texts: &[],
     remedies: &[
         ("expectedreplacements", COUNT),
         ("count", COUNT),

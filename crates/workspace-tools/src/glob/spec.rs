@@ -92,6 +92,7 @@ const SLIPS: Slips = Slips {
             ],
         ),
     ],
+    texts: &[],
     remedies: &[
         ("recursive", "**/ in pattern looks in every directory, without it in one"),
         ("exclude", "a pattern finds what it names; to leave something out, name what is wanted"),

@@ -168,6 +168,7 @@ const SLIPS: Slips = Slips {
             ("counts", "count"),
         ],
     )],
+    texts: &[],
     remedies: &[
         ("casesensitive", "case matters unless ignore_case is true"),
         ("exclude", "give glob with a leading !, such as !*.min.js"),

@@ -38,6 +38,9 @@ pub use text::Part;
 /// How much input may wait for a command that does not read it, in bytes.
 pub const MOST_WAITING_INPUT: usize = 64 * 1024;
 
+/// How much of the output is looked at for whether it is painted, in bytes.
+const LARGEST_PICTURES: u64 = 64 * 1024;
+
 /// The stack of the thread that serves a session.
 const STACK: usize = 256 * 1024;
 
@@ -276,16 +279,26 @@ impl Session {
         self.shared.lock().record.bytes(from, most)
     }
 
-    /// The file with all that it printed, where that is more than is in memory.
+    /// The file with all that it printed, which is begun now if it was not needed before.
     #[must_use]
     pub fn full_output(&self) -> Option<FullOutput> {
-        self.shared.lock().record.full()
+        self.shared.lock().record.keep()
     }
 
     /// The screen of its terminal.
     #[must_use]
     pub fn screen(&self) -> Option<ScreenText> {
         self.shared.lock().screen.as_ref().map(Emulator::text)
+    }
+
+    /// Whether what it printed from `from` on is a picture on its terminal: a program has the whole screen, or
+    /// paints it again and again.
+    #[must_use]
+    pub fn shows_screen(&self, from: u64) -> bool {
+        let state = self.shared.lock();
+        let Some(screen) = &state.screen else { return false };
+        let from = from.max(state.record.end().saturating_sub(LARGEST_PICTURES));
+        screen.is_full_screen() || screen.is_repainted(&state.record.bytes(from, usize::MAX))
     }
 
     /// Whether its program asked for the other spelling of arrow keys.

@@ -71,6 +71,7 @@ const SLIPS: Slips = Slips {
         ("line_numbers", &["numbers", "linenums", "showlinenumbers"]),
     ],
     words: &[],
+    texts: &[],
     remedies: &[
         ("endline", "give limit, how many lines to show: offset 10 with limit 5 shows 10 to 14"),
         ("end", "give limit, how many lines to show: offset 10 with limit 5 shows 10 to 14"),

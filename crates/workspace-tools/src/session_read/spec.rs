@@ -7,7 +7,8 @@ use tool_provider::{Concurrency, RiskClass, Slips, ToolKind, ToolSpec};
 
 pub const FROM: Field<Whole> =
     whole("from", 0, "next of an earlier call; left out: the last 8 KiB.");
-pub const UNTIL: Field<Text> = text("until", "A regex in the output from there on to wait for.");
+pub const UNTIL: Field<Text> =
+    text("until", "A regex to wait for in the output behind from; without from, in what is new.");
 pub const SCREEN: Field<Flag> = flag(
     "screen",
     "Shows the terminal's screen as it stands; by default while a full-screen program runs.",
@@ -18,9 +19,10 @@ const SLIPS: Slips = Slips {
     names: &[
         ("session", &["name", "sessionid", "id"]),
         ("from", &["offset", "cursor", "since", "next"]),
-        ("until", &["pattern", "waitfor"]),
+        ("until", &["pattern", "waitfor", "ready"]),
     ],
     words: &[],
+    texts: &["until", "session"],
     remedies: &[("timeout", "give wait_ms"), ("timeoutms", "give wait_ms")],
 };
 

@@ -27,10 +27,11 @@ const SLIPS: Slips = Slips {
         ("columns", &["cols", "width"]),
         ("rows", &["height"]),
         ("name", &["session", "sessionid", "id"]),
-        ("ready", &["readywhen", "waitfor", "port"]),
+        ("ready", &["readywhen", "waitfor", "port", "until", "pattern"]),
         ("description", &["explanation"]),
     ],
     words: &[],
+    texts: &["ready", "name"],
     remedies: &[
         ("timeout", "give wait_ms: how long this call waits"),
         ("timeoutms", "give wait_ms"),
@@ -38,7 +39,8 @@ const SLIPS: Slips = Slips {
 };
 
 pub(crate) fn spec() -> ToolSpec {
-    let wait_ms = fields::WAIT_MS.described("Longest wait for ready, the end or silence; 2000.");
+    let wait_ms = fields::WAIT_MS
+        .described("Longest wait for ready, the end or silence; 2000, at most 120000.");
     ToolSpec {
         name: super::NAME,
         kind: ToolKind::Resource,
@@ -66,6 +68,6 @@ pub(crate) fn spec() -> ToolSpec {
 
 const TEXT: &str = "Starts a shell command that runs on after this call: a server, a watcher, a REPL. \
 Same jail as bash. Returns what it printed so far. session_read shows more, session_write types into it, \
-session_stop ends it; it also ends when nobody uses it for long, and with your session.
+session_stop ends it; it also ends when unused for 30 minutes, and with your session.
 
 Example: {\"command\": \"npm run dev\", \"name\": \"web\", \"ready\": \"3000\", \"wait_ms\": 20000}";

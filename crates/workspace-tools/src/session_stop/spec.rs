@@ -16,6 +16,7 @@ pub(crate) fn spec() -> ToolSpec {
     let slips = Slips {
         names: &[("session", &["name", "sessionid", "id"])],
         words: &[],
+        texts: &[],
         remedies: &[("signal", "it sends SIGTERM, then SIGKILL; session_write sends C-c")],
     };
     ToolSpec {

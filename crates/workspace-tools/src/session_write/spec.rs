@@ -1,7 +1,7 @@
 //! What session_write says of itself.
 #![expect(missing_docs, reason = "the description of a field is its documentation")]
 
-use crate::field::{self, Field, Text, text};
+use crate::field::{self, Field, Flag, Text, flag, text};
 use crate::shell_session::{DEADLINE, fields};
 use tool_provider::{Concurrency, RiskClass, Slips, ToolKind, ToolSpec};
 
@@ -10,26 +10,30 @@ pub const KEYS: Field<Text> = text(
     "keys",
     "Pressed after text, separated by spaces: Enter, Tab, Esc, Up, PageDown, F1, C-c, C-d, M-x.",
 );
+pub const UNTIL: Field<Text> = text("until", "A regex to wait for in what it prints then.");
+pub const MATCHED: Field<Flag> = flag("matched", "Whether until came in time.");
 
 const SLIPS: Slips = Slips {
     names: &[
         ("session", &["name", "sessionid", "id"]),
         ("text", &["input", "data", "chars", "stdin"]),
         ("keys", &["key"]),
+        ("until", &["pattern", "waitfor", "ready"]),
     ],
     words: &[],
+    texts: &["keys", "text", "until", "session"],
     remedies: &[("timeout", "give wait_ms"), ("timeoutms", "give wait_ms")],
 };
 
 pub(crate) fn spec() -> ToolSpec {
-    let wait_ms = fields::WAIT_MS.described("Longest wait for what comes of it; 2000.");
+    let wait_ms = fields::WAIT_MS.described("Waits so long for input to be asked for, the end or until; by default 2000, or for silence.");
     ToolSpec {
         name: super::NAME,
         kind: ToolKind::Resource,
         risk: RiskClass::High,
         description: DESCRIPTION.to_owned(),
-        input: field::schema(&[&fields::SESSION.required(), &TEXT, &KEYS, &wait_ms]),
-        output: fields::result(&[super::NAME], &[]),
+        input: field::schema(&[&fields::SESSION.required(), &TEXT, &KEYS, &UNTIL, &wait_ms]),
+        output: fields::result(&[super::NAME], &[&MATCHED]),
         slips: SLIPS,
         streaming: true,
         concurrency: Concurrency::Safe { key_fields: &["session"] },

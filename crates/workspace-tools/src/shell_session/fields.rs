@@ -1,7 +1,7 @@
 //! The fields that the session tools share.
 #![expect(missing_docs, reason = "the description of a field is its documentation")]
 
-use crate::field::{Field, Flag, List, NOTICE, Text, Whole, flag, list, text, whole};
+use crate::field::{Field, Flag, List, NOTICE, Text, Whole, any_text, flag, list, text, whole};
 use tool_provider::schema::Schema;
 
 pub const SESSION: Field<Text> = text("session", "Its name.");
@@ -9,17 +9,26 @@ pub const WAIT_MS: Field<Whole> = whole("wait_ms", 0, "Longest wait, at most 120
 
 pub const STATE: Field<Text> = text(
     "state",
-    "running; waiting_for_input: its foreground reads input; exited: by itself; killed: ended from outside.",
+    "running; waiting_for_input: its foreground reads input; exited: by itself; stopped: by session_stop; \
+     killed: for another reason.",
 )
-.one_of(&["running", "waiting_for_input", "exited", "killed"]);
+.one_of(&["running", "waiting_for_input", "exited", "stopped", "killed"]);
 pub const OUTPUT: Field<Text> =
     text("output", "What it printed, or its screen, as a terminal shows it; secrets masked.");
 pub const NEXT: Field<Whole> =
     whole("next", 0, "Where the output goes on: from of a later session_read.");
 pub const MORE_BYTES: Field<Whole> =
     whole("more_bytes", 0, "How many bytes there are already from next on.");
-pub const DROPPED_BYTES: Field<Whole> =
-    whole("dropped_bytes", 0, "How many bytes before this output are left out.");
+pub const LEFT_OUT_BYTES: Field<Whole> = whole(
+    "left_out_bytes",
+    0,
+    "How many bytes before this output are left out: full_output_path has them.",
+);
+pub const MATCH_AT: Field<Whole> = whole(
+    "match_at",
+    0,
+    "Where the line with the match begins, for from: the output shown begins there.",
+);
 pub const IS_SCREEN: Field<Flag> = flag("screen", "Whether output is the screen as it stands.");
 pub const CURSOR: Field<Text> = text("cursor", "Row and column of the screen's cursor, from 1.");
 pub const EXIT_CODE: Field<Whole> =
@@ -29,12 +38,8 @@ pub const FULL_OUTPUT_PATH: Field<Text> = text(
     "full_output_path",
     "A file with all of its output (up to 64 MiB), for read_file and grep.",
 );
-pub const SESSIONS: Field<List> = list("sessions", listed, "The sessions that you started.");
-pub const COMMAND: Field<Text> = text("command", "The command.");
-
-fn listed() -> Schema {
-    crate::field::schema(&[&SESSION.required(), &STATE.required(), &COMMAND, &EXIT_CODE])
-}
+pub const SESSIONS: Field<List> =
+    list("sessions", any_text, "Your sessions, those that run first: name, state, command.");
 
 /// The result of a tool that shows one session.
 pub(crate) fn result(
@@ -47,7 +52,8 @@ pub(crate) fn result(
         &OUTPUT as &dyn crate::field::Declared,
         &NEXT,
         &MORE_BYTES,
-        &DROPPED_BYTES,
+        &LEFT_OUT_BYTES,
+        &MATCH_AT,
         &IS_SCREEN,
         &CURSOR,
         &EXIT_CODE,

@@ -11,6 +11,15 @@ pub(crate) enum Press {
     Control(u8),
 }
 
+/// A part of what a call's keys type.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Key {
+    /// A key, as it was named.
+    Press(String, Press),
+    /// Words that name no key: typed as they are.
+    Text(String),
+}
+
 /// How a program wants arrow keys.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Arrows {
@@ -45,11 +54,70 @@ const NAMED: [(&str, &str); 20] = [
 
 const ARROWS: [(&str, u8); 4] = [("up", b'A'), ("down", b'B'), ("right", b'C'), ("left", b'D')];
 
-/// What a key of this name stands for; `None` for one that there is not.
-pub(crate) fn press(name: &str, arrows: Arrows) -> Option<Press> {
+/// What is typed for keys that are named in order, separated by blanks or commas. Words that name no key are
+/// text: several in a row with the blanks between them, unless each is one character, a key of its own.
+pub(crate) fn keys(named: &str, arrows: Arrows) -> Vec<Key> {
+    let mut keys = Vec::new();
+    let mut words: Vec<&str> = Vec::new();
+    let text = |words: &mut Vec<&str>, keys: &mut Vec<Key>| {
+        let are_keys = words.iter().all(|word| word.chars().count() == 1);
+        let text = words.join(if are_keys { "" } else { " " });
+        words.clear();
+        if !text.is_empty() {
+            keys.push(Key::Text(text));
+        }
+    };
+    for word in named.split_whitespace() {
+        let Some(pressed) = pressed(word, arrows) else {
+            words.push(word);
+            continue;
+        };
+        text(&mut words, &mut keys);
+        keys.extend(pressed);
+    }
+    text(&mut words, &mut keys);
+    keys
+}
+
+/// The keys that a word names: one, or several with commas between them.
+fn pressed(word: &str, arrows: Arrows) -> Option<Vec<Key>> {
+    let key = |name: &str| Some(Key::Press(name.to_owned(), press(name, arrows)?));
+    if let Some(key) = key(word) {
+        return Some(vec![key]);
+    }
+    let names = word.strip_suffix(',').unwrap_or(word);
+    names.split(',').map(key).collect()
+}
+
+/// What a key of this name stands for; `None` for one that there is not. Spellings of tmux, of vim and of
+/// browsers are known.
+fn press(given: &str, arrows: Arrows) -> Option<Press> {
+    let bare = given.strip_prefix('<').and_then(|name| name.strip_suffix('>'));
+    let name = bare.unwrap_or(given);
+    if let Some(letter) = name.strip_prefix('^')
+        && letter.chars().count() == 1
+    {
+        return control(letter.chars().next()?).map(Press::Control);
+    }
+    known(name, arrows)
+}
+
+fn known(name: &str, arrows: Arrows) -> Option<Press> {
     let folded = name.to_lowercase();
-    let plain = match folded.as_str() {
-        "enter" | "return" => Some(b'\n'),
+    let folded = match folded.as_str() {
+        "arrowup" | "uparrow" => "up",
+        "arrowdown" | "downarrow" => "down",
+        "arrowleft" | "leftarrow" => "left",
+        "arrowright" | "rightarrow" => "right",
+        "pgup" | "ppage" => "pageup",
+        "pgdn" | "pgdown" | "npage" => "pagedown",
+        "del" | "dc" => "delete",
+        "ins" | "ic" => "insert",
+        "shift+tab" | "shift-tab" => "s-tab",
+        folded => folded,
+    };
+    let plain = match folded {
+        "enter" | "return" | "cr" => Some(b'\n'),
         "tab" => Some(b'\t'),
         "space" => Some(b' '),
         _ => None,
@@ -58,9 +126,9 @@ pub(crate) fn press(name: &str, arrows: Arrows) -> Option<Press> {
         return Some(Press::Bytes(vec![byte]));
     }
     let terminal = |bytes: &[u8]| Some(Press::OnlyOnTerminal(bytes.to_vec()));
-    match folded.as_str() {
+    match folded {
         "esc" | "escape" => return terminal(b"\x1b"),
-        "backspace" | "bspace" => return terminal(b"\x7f"),
+        "backspace" | "bspace" | "bs" => return terminal(b"\x7f"),
         _ => {}
     }
     if let Some((_, letter)) = ARROWS.iter().find(|(arrow, _)| *arrow == folded) {
@@ -74,7 +142,7 @@ pub(crate) fn press(name: &str, arrows: Arrows) -> Option<Press> {
     let mut characters = key.chars();
     let (Some(character), None) = (characters.next(), characters.next()) else { return None };
     match modifier.to_lowercase().as_str() {
-        "c" | "ctrl" | "^" => control(character).map(Press::Control),
+        "c" | "ctrl" | "control" => control(character).map(Press::Control),
         "m" | "alt" | "meta" => {
             let mut bytes = vec![0x1b];
             bytes.extend_from_slice(character.encode_utf8(&mut [0; 4]).as_bytes());
@@ -117,6 +185,12 @@ mod tests {
             ("PageDown", "\u{1b}[6~"),
             ("F5", "\u{1b}[15~"),
             ("S-Tab", "\u{1b}[Z"),
+            ("Shift+Tab", "\u{1b}[Z"),
+            ("^C", "\u{3}"),
+            ("<C-c>", "\u{3}"),
+            ("<CR>", "\n"),
+            ("ArrowUp", "\u{1b}[A"),
+            ("Control+C", "\u{3}"),
         ] {
             assert_eq!(bytes(name), expected.as_bytes(), "{name}");
         }
@@ -124,6 +198,28 @@ mod tests {
         assert_eq!(application, Some(Press::OnlyOnTerminal(b"\x1bOD".to_vec())));
         for name in ["", "x", "C-", "C-xx", "Hyper-x", "enterr", "C-ä"] {
             assert_eq!(press(name, Arrows::Usual), None, "{name}");
+        }
+    }
+
+    #[test]
+    fn words_that_name_no_key_are_text() {
+        let spelt = |named: &str| {
+            let spell = |key| match key {
+                Key::Text(text) => text,
+                Key::Press(name, _) => format!("<{name}>"),
+            };
+            keys(named, Arrows::Usual).into_iter().map(spell).collect::<Vec<_>>().join("|")
+        };
+        for (named, expected) in [
+            ("Esc :wq Enter", "<Esc>|:wq|<Enter>"),
+            ("Esc :w new file Enter", "<Esc>|:w new file|<Enter>"),
+            ("j j d d", "jjdd"),
+            ("Up,Up, Enter", "<Up>|<Up>|<Enter>"),
+            ("C-c C-d", "<C-c>|<C-d>"),
+            ("a,b ^", "a,b ^"),
+            ("", ""),
+        ] {
+            assert_eq!(spelt(named), expected, "{named}");
         }
     }
 }

@@ -2,6 +2,7 @@
 
 use super::fields;
 use crate::bash::show;
+use crate::bash::spec::COMMAND;
 use crate::field::NOTICE;
 use tool_provider::Payload;
 use tool_provider::view::{Fold, Style, View};
@@ -48,8 +49,12 @@ pub(crate) fn result(tool: &str, payload: &Payload) -> View {
 
 fn list(listed: &[serde_json::Value]) -> View {
     let item = |item: &serde_json::Value| {
+        if let Some(line) = item.as_str() {
+            return Some(View::text(visible(line), Style::Normal));
+        }
+        // Of an older version.
         let item = item.as_object()?;
-        let parts = [&fields::SESSION, &fields::STATE, &fields::COMMAND];
+        let parts = [&fields::SESSION, &fields::STATE, &COMMAND];
         let texts: Vec<String> = parts
             .into_iter()
             .filter_map(|field| field.get(item))

@@ -35,6 +35,7 @@ const SLIPS: Slips = Slips {
         ("expected_version", &["version"]),
     ],
     words: &[],
+    texts: &[],
     remedies: &[
         (
             "append",

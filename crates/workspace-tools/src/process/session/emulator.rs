@@ -4,6 +4,10 @@ use vt100::{Callbacks, Parser};
 
 use super::TerminalSize;
 
+/// How a program sends the cursor to the top of the screen.
+const HOME: &[u8] = b"\x1b[H";
+const FIRST: &[u8] = b"\x1b[1;1H";
+
 /// A screen that follows what a command prints.
 pub(crate) struct Emulator {
     parser: Parser<Answers>,
@@ -12,7 +16,7 @@ pub(crate) struct Emulator {
 /// What a screen shows, and where its cursor is.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ScreenText {
-    /// The rows, without the empty ones at the end.
+    /// The rows, without blanks at their ends and without the empty ones at the end.
     pub text: String,
     /// The cursor's row and column, from 1.
     pub cursor: (u16, u16),
@@ -39,6 +43,17 @@ impl Emulator {
         self.parser.screen().alternate_screen()
     }
 
+    /// Whether this output paints the screen from its top more than once, and fits on it since.
+    pub(crate) fn is_repainted(&self, output: &[u8]) -> bool {
+        let mut tops =
+            memchr::memmem::find_iter(output, HOME).chain(memchr::memmem::find_iter(output, FIRST));
+        let Some(first) = tops.next() else { return false };
+        let last = tops.max();
+        let rows = usize::from(self.parser.screen().size().0.get());
+        let lines = memchr::memchr_iter(b'\n', &output[last.unwrap_or(first)..]).count();
+        lines < rows && last.is_some()
+    }
+
     /// Whether arrow keys are spelt in the way of programs that asked for it.
     pub(crate) fn has_application_keys(&self) -> bool {
         self.parser.screen().application_cursor()
@@ -47,7 +62,9 @@ impl Emulator {
     pub(crate) fn text(&self) -> ScreenText {
         let screen = self.parser.screen();
         let (row, column) = screen.cursor_position();
-        let text = screen.contents().trim_end_matches(['\n', ' ']).to_owned();
+        let contents = screen.contents();
+        let lines: Vec<&str> = contents.lines().map(str::trim_end).collect();
+        let text = lines.join("\n").trim_end().to_owned();
         ScreenText { text, cursor: (row + 1, column + 1) }
     }
 }
@@ -108,6 +125,17 @@ mod tests {
         assert_eq!((shown.text.as_str(), shown.cursor), ("\n\n    here", (3, 9)));
         screen.push(b"\x1b[?1049l");
         assert_eq!(screen.text().text, "one\ntwo");
+        screen.push(b"\x1b[H\x1b[2Jpadded   \r\n  \r\nlast  ");
+        assert_eq!(screen.text().text, "padded\n\nlast");
         assert!(screen.push(&b"\x1b[6n".repeat(10_000)).len() < 2 * MOST_ANSWERS);
+    }
+
+    #[test]
+    fn what_is_painted_again_and_again_is_a_picture_and_a_cleared_screen_is_none() {
+        let screen = Emulator::new(TerminalSize::default());
+        assert!(screen.is_repainted(b"\x1b[H one\r\n\x1b[H two\r\n"));
+        assert!(!screen.is_repainted(b"\x1b[H\x1b[2Jone\r\n"));
+        assert!(!screen.is_repainted(&[&b"\x1b[H a\x1b[H"[..], &b"b\r\n".repeat(99)].concat()));
+        assert!(!screen.is_repainted(b"\x1b[31mred"));
     }
 }

@@ -18,6 +18,7 @@ pub(crate) struct Record {
     /// How many bytes came before those.
     begin: u64,
     file: File,
+    is_finished: bool,
 }
 
 #[derive(Debug)]
@@ -30,7 +31,7 @@ enum File {
 
 impl Record {
     pub(crate) fn new(spool: Arc<Spool>) -> Self {
-        Self { recent: VecDeque::new(), begin: 0, file: File::NotNeeded(spool) }
+        Self { recent: VecDeque::new(), begin: 0, file: File::NotNeeded(spool), is_finished: false }
     }
 
     /// Adds a piece that ends at a character.
@@ -51,6 +52,7 @@ impl Record {
 
     /// Nothing comes any more.
     pub(crate) fn finish(&mut self) {
+        self.is_finished = true;
         let finished = match &self.file {
             File::Open(file) => File::Finished(file.so_far()),
             _ => return,
@@ -74,6 +76,15 @@ impl Record {
     pub(crate) fn bytes(&self, from: u64, most: usize) -> Vec<u8> {
         let skipped = usize::try_from(from.saturating_sub(self.begin)).unwrap_or(usize::MAX);
         self.recent.iter().skip(skipped.min(self.recent.len())).take(most).copied().collect()
+    }
+
+    /// The file, begun now where all is still in memory.
+    pub(crate) fn keep(&mut self) -> Option<FullOutput> {
+        self.begin_file();
+        if self.is_finished {
+            self.finish();
+        }
+        self.full()
     }
 
     /// The file, where there is one.

@@ -134,12 +134,13 @@ impl Server {
             }
             self.feed();
         }
+        for signal in signals {
+            let _ = self.running.signal(signal);
+        }
+        // After a signal: an interpreter that is interrupted reads the end, and one that ended gets no signal.
         if close_input {
             self.close_input = true;
             self.feed();
-        }
-        for signal in signals {
-            let _ = self.running.signal(signal);
         }
         if let (Some(size), Some(control)) = (size, self.channel.pipe()) {
             // A terminal that has ended has no size any more.
