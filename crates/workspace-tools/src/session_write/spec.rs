@@ -26,7 +26,9 @@ const SLIPS: Slips = Slips {
 };
 
 pub(crate) fn spec() -> ToolSpec {
-    let wait_ms = fields::WAIT_MS.described("Waits so long for input to be asked for, the end or until; by default 2000, or for silence.");
+    let wait_ms = fields::WAIT_MS.described(
+        "Longest wait, at most 120000: until it waits for input or ends. Left out: 2000, or silence.",
+    );
     ToolSpec {
         name: super::NAME,
         kind: ToolKind::Resource,
