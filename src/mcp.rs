@@ -193,8 +193,8 @@ fn log() -> io::Result<LogFeed> {
 /// The SDK's target.
 const SDK: &str = "rmcp";
 
-/// Over when a signal asks for the end, or the process that launched us is gone: its end of standard
-/// input may be held by another.
+/// Over when a signal asks for the end, nobody reads the answers, or the process that launched us is gone:
+/// its end of standard input may be held by another.
 fn stop() -> io::Result<impl Future<Output = ()>> {
     // A write beyond a file size limit fails instead of killing the process.
     signal_hook::flag::register(SIGXFSZ, Arc::default())?;
@@ -203,6 +203,7 @@ fn stop() -> io::Result<impl Future<Output = ()>> {
         tokio::select! {
             () = signals.recv() => {}
             () = launcher_gone() => {}
+            () = mcp::reader_gone() => {}
         }
     })
 }

@@ -75,18 +75,12 @@ const DEEPEST: usize = 100;
 /// How much content to compare, in all. What is beyond counts as changed.
 const MOST_COMPARED: u64 = 64 << 20;
 
-/// Extended attributes by which the upper directory of a layer covers a lower one entirely, or stands for one
-/// of another name: with and without the right to those of the machine.
-const COVERING: [&CStr; 4] = [
-    c"user.overlay.opaque",
-    c"trusted.overlay.opaque",
-    c"user.overlay.redirect",
-    c"trusted.overlay.redirect",
-];
-
 /// Compares layers with what lies below them.
 pub(crate) struct Comparison {
     changes: Changes,
+    /// Extended attributes by which the upper directory of a layer covers a lower one entirely, or stands for
+    /// one of another name. Others of that kind are a command's own.
+    marks: &'static [&'static CStr],
     /// Those of the layer that is looked at.
     found: Vec<Change>,
     /// How many more bytes to compare.
@@ -102,18 +96,17 @@ struct Sides<'a> {
     depth: usize,
 }
 
-impl Default for Comparison {
-    fn default() -> Self {
+impl Comparison {
+    pub(crate) fn new(marks: &'static [&'static CStr]) -> Self {
         Self {
             changes: Changes::default(),
+            marks,
             found: Vec::new(),
             compare: MOST_COMPARED,
             until: Instant::now() + LONGEST,
         }
     }
-}
 
-impl Comparison {
     /// Adds what was changed in one layer, whose top commands have at `path`.
     pub(crate) fn add(&mut self, upper: &OwnedFd, lower: &OwnedFd, path: &Path) {
         self.directory(&Sides { upper, lower, path, depth: 0 });
@@ -173,7 +166,7 @@ impl Comparison {
         match (kind(&upper), kind(&lower)) {
             (FileType::Directory, FileType::Directory) => {
                 let opened = both(sides, name, OFlags::DIRECTORY);
-                let merged = opened.filter(|(upper, _)| !covers(upper));
+                let merged = opened.filter(|(upper, _)| !covers(upper, self.marks));
                 if merged.is_none() || !same_owner(&upper, &lower) || sides.depth >= DEEPEST {
                     self.record(path.clone(), ChangeKind::Changed);
                 }
@@ -234,8 +227,8 @@ fn both(sides: &Sides<'_>, name: &CStr, with: OFlags) -> Option<(OwnedFd, OwnedF
     Some((open(sides.upper)?, open(sides.lower)?))
 }
 
-fn covers(directory: &OwnedFd) -> bool {
-    COVERING.iter().any(|name| match fgetxattr(directory, *name, &mut [0_u8; 1]) {
+fn covers(directory: &OwnedFd, marks: &[&CStr]) -> bool {
+    marks.iter().any(|name| match fgetxattr(directory, *name, &mut [0_u8; 1]) {
         // A value that is longer is one too.
         Ok(_) | Err(Errno::RANGE) => true,
         Err(_) => false,

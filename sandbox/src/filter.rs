@@ -17,6 +17,7 @@ use crate::policy::Network;
 
 mod metadata;
 mod modes;
+mod requests;
 
 /// Which sockets a command may make.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -147,14 +148,11 @@ fn refused(context: FilterContext) -> Result<Rules, seccompiler::BackendError> {
     rules
         .insert(libc::SYS_unshare, with_any(&mut NAMESPACES.iter().filter(|flag| !own_ipc(flag)))?);
     rules.insert(libc::SYS_clone, with_any(&mut NAMESPACES.iter())?);
-    let mut requests = vec![libc::TIOCSTI as u32, libc::TIOCLINUX as u32];
     if context.processes == Processes::Shared {
-        // Where no mount does it, these protect files that commands may only read.
-        requests.extend(ATTRIBUTE_REQUESTS);
+        // Where no mount does it, this protects files that commands may only read.
         rules.insert(FILE_SETATTR, Vec::new());
     }
-    let requests = requests.into_iter().map(|request| all(vec![is(1, request.into())?]));
-    rules.insert(libc::SYS_ioctl, requests.collect::<Result<_, _>>()?);
+    requests::refuse(&mut rules, context.processes)?;
     // A lease on a file that may only be read makes others wait who open it.
     let leases = LEASES.into_iter().map(|request| all(vec![is(1, request)?]));
     rules.insert(libc::SYS_fcntl, leases.collect::<Result<_, _>>()?);
@@ -296,24 +294,6 @@ const SHARED_BY_KEY: [c_long; 14] = [
 
 /// Sets a file's flags and project (Linux 6.17; not yet among libc's).
 const FILE_SETATTR: c_long = 469;
-
-/// Requests that change a file by a descriptor that is open for reading, so that no right of Landlock's
-/// stops them. Copying and archiving programs use the requests that get these, not those that set
-/// them.
-const ATTRIBUTE_REQUESTS: [u32; 8] = [
-    // FS_IOC_SETFLAGS, as chattr uses it, and the same of 32 bits
-    0x4008_6602,
-    0x4004_6602,
-    // FS_IOC_SETVERSION, the same of 32 bits, and ext4's older numbers of both
-    0x4008_7602,
-    0x4004_7602,
-    0x4008_6604,
-    0x4004_6604,
-    // FS_IOC_FSSETXATTR
-    0x401c_5820,
-    // FS_IOC_ENABLE_VERITY, after which nobody can write the file
-    0x4080_6685,
-];
 
 /// Answered as if the kernel did not have them.
 const ABSENT: [c_long; 4] = [

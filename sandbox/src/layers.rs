@@ -9,6 +9,7 @@
 //! looked up is undefined, and before that nothing is looked up. All else is prepared, with handles: an
 //! overlay on a directory hides what is mounted below, such as another root, or a toolchain in HOME.
 
+use std::ffi::CStr;
 use std::fs;
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
@@ -62,6 +63,14 @@ impl Marks {
             Self::User
         } else {
             Self::None
+        }
+    }
+
+    /// Those of directories that cover what lies below them, or stand for one of another name.
+    fn covering(self) -> &'static [&'static CStr] {
+        match self {
+            Self::Trusted => &[c"trusted.overlay.opaque", c"trusted.overlay.redirect"],
+            Self::User | Self::None => &[c"user.overlay.opaque", c"user.overlay.redirect"],
         }
     }
 }
@@ -320,7 +329,7 @@ impl Layers {
 
     /// What the command changed. All its processes have ended.
     pub(crate) fn changes(&self, read_only: &[usize]) -> Changes {
-        let mut comparison = Comparison::default();
+        let mut comparison = Comparison::new(self.marks.covering());
         for use_ in [Use::Machine, Use::Private] {
             for step in &self.steps {
                 if let Mounted::Layer(layer) = &step.mounted

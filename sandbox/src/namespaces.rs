@@ -120,6 +120,10 @@ const OWN_TERMINALS: (MountFlags, &CStr) =
 /// The same of shared memory.
 const OWN_MEMORY: (MountFlags, &CStr) = (MountFlags::NOSUID.union(MountFlags::NODEV), c"mode=1777");
 
+/// How many bytes of layers there are for each inode in them, and the fewest inodes.
+const BYTES_PER_INODE: u64 = 8192;
+const LEAST_INODES: u64 = 16_384;
+
 /// Builds the new root and makes it the root of this process.
 fn new_root(plan: &Plan) -> Result<Narrowed, Failure> {
     let private = MountPropagationFlags::PRIVATE | MountPropagationFlags::REC;
@@ -305,7 +309,9 @@ impl<'a> Root<'a> {
             self.link(Path::new(link), Path::new(target))?;
         }
         if self.plan.surroundings == Surroundings::ThrowAway {
-            let options = format!("mode=0700,size={}", self.plan.layer_bytes);
+            // Names and extended attributes take memory of their own, which the number of inodes limits.
+            let inodes = (self.plan.layer_bytes / BYTES_PER_INODE).max(LEAST_INODES);
+            let options = format!("mode=0700,size={},nr_inodes={inodes}", self.plan.layer_bytes);
             let options = CString::new(options).map_err(|error| failed("layers")(error.into()))?;
             self.mount("tmpfs", Path::new(LAYERS), OWN_MEMORY.0, &options)?;
         }

@@ -31,4 +31,4 @@ mod weight;
 pub use log::{Log, LogEntry, LogFeed};
 pub use roots::{BlockOf, ClientRoots, Roots};
 pub use server::{ServeError, Settings, Structured, serve};
-pub use stdio::{Input, Output, stdio};
+pub use stdio::{Input, Output, reader_gone, stdio};

@@ -58,6 +58,7 @@ impl<S: State> Keeper<S> {
                 Ok(()) => Readiness::Ready,
                 Err(message) => {
                     tracing::error!("{message}");
+                    self.withdraw().await;
                     Readiness::Refused(message)
                 }
             };
@@ -67,6 +68,13 @@ impl<S: State> Keeper<S> {
                 self.readiness.send_replace(readiness);
             }
         }
+    }
+
+    /// Ends what runs under the directories that are no longer meant.
+    async fn withdraw(&self) {
+        let provider = self.provider.clone();
+        // A fault in there is in the log.
+        let _ = tokio::task::spawn_blocking(move || provider.withdraw()).await;
     }
 
     async fn configure(&self, peer: &Peer<RoleServer>) -> Result<(), String> {

@@ -7,7 +7,7 @@ use std::task::{Context, Poll};
 
 use rustix::fs::{FileType, Mode, OFlags, fcntl_getfl, fcntl_setfl, fstat};
 use rustix::io::fcntl_dupfd_cloexec;
-use tokio::io::{AsyncRead, AsyncWrite, ReadBuf, Stdin, Stdout};
+use tokio::io::{AsyncRead, AsyncWrite, Interest, ReadBuf, Stdin, Stdout};
 use tokio::net::unix::pipe::{Receiver, Sender};
 
 /// Standard input.
@@ -37,6 +37,27 @@ pub fn stdio() -> (Input, Output) {
         .and_then(Sender::from_owned_fd_unchecked)
         .map_or_else(|_| Way::Blocking(tokio::io::stdout()), Way::Polled);
     (Input(input), Output(output))
+}
+
+/// Waits until nobody can read standard output any more: a client may close that and keep the rest. For
+/// ever where it is neither a pipe nor a socket. Needs a runtime.
+pub async fn reader_gone() {
+    if let Some(output) = watched(rustix::stdio::stdout()) {
+        // Without the runtime's help it shows at the next answer.
+        if output.ready(Interest::ERROR).await.is_ok() {
+            return;
+        }
+    }
+    std::future::pending().await
+}
+
+/// A stream of which only the state is asked.
+fn watched(stream: BorrowedFd<'_>) -> Option<Sender> {
+    let kind = FileType::from_raw_mode(fstat(stream).ok()?.st_mode);
+    if !matches!(kind, FileType::Fifo | FileType::Socket) {
+        return None;
+    }
+    Sender::from_owned_fd_unchecked(fcntl_dupfd_cloexec(stream, 3).ok()?).ok()
 }
 
 /// The stream as one that never blocks.

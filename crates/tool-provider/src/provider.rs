@@ -195,7 +195,15 @@ impl<S: State> Provider<S> {
     /// Configure have ended. What the configuration in force holds is torn down here.
     pub async fn shut_down(&self) {
         self.running.shut_down().await;
+        self.withdraw();
+    }
+
+    /// Takes the configuration out of force: calls fail until there is another one. What it holds, such as
+    /// sessions, is torn down here, or with the last call that runs under it. It ends processes, so it must
+    /// not run on a thread that serves others.
+    pub fn withdraw(&self) {
         let last = self.active.write().unwrap_or_else(PoisonError::into_inner).take();
+        // Outside the lock.
         drop(last);
     }
 

@@ -222,9 +222,12 @@ enum Content {
 fn refused(path: &str, error: &EditError, content: Content) -> ToolError {
     let message = format!("cannot edit {}: {error}", name::shown(path));
     let new = match &error.reason {
-        Refusal::NotFound(_) if content == Content::Changed => ToolError::not_found(format!(
-            "{message}\nThe file has changed since this session read it: read it again."
-        )),
+        Refusal::NotFound(_) if content == Content::Changed => {
+            let message = message.strip_suffix(": read the file again").unwrap_or(&message);
+            ToolError::not_found(format!(
+                "{message}\nThe file has changed since this session read it: read it again."
+            ))
+        }
         Refusal::NotFound(_) => ToolError::not_found(message),
         Refusal::NoMemory(_) => change::no_memory("edit", path),
         _ => ToolError::invalid_arguments(message),

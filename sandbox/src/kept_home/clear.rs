@@ -205,10 +205,11 @@ fn is_key(name: &str) -> bool {
     name.len() == 32 && name.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'))
 }
 
-/// Whether a jail has the HOME. If not, none gets it while the order lock is held.
+/// Whether a jail has the HOME. If not, none gets it while the order lock is held, which alone is why the
+/// lock can be given up again: a process that starts at this moment has a copy of its descriptor.
 fn is_locked(lock: &OwnedFd) -> rustix::io::Result<bool> {
     match flock(lock, FlockOperation::NonBlockingLockExclusive) {
-        Ok(()) => Ok(false),
+        Ok(()) => flock(lock, FlockOperation::Unlock).map(|()| false),
         Err(Errno::WOULDBLOCK) => Ok(true),
         Err(error) => Err(error),
     }

@@ -30,6 +30,8 @@ pub(crate) enum Need {
     ProcessLimit,
     /// That strace may trace what it starts.
     Tracing,
+    /// Time: such a story runs with `--ignored` or `--include-ignored` only.
+    Time,
 }
 
 /// What runs a story.
@@ -72,10 +74,10 @@ pub(crate) fn trials(stories: &[Case]) -> Vec<Trial> {
         match body {
             Body::At(body) => trials.extend([Level::Full, Level::Kernel].map(|level| {
                 let name = format!("{name}::{level}");
-                trial(name, move || lack(needs, Some(level)), move || body(level))
+                trial(name, needs, move || lack(needs, Some(level)), move || body(level))
             })),
             Body::Once(body) => {
-                trials.push(trial(name.to_owned(), move || lack(needs, None), body));
+                trials.push(trial(name.to_owned(), needs, move || lack(needs, None), body));
             }
         }
     }
@@ -84,6 +86,7 @@ pub(crate) fn trials(stories: &[Case]) -> Vec<Trial> {
 
 fn trial(
     name: String,
+    needs: &[Need],
     lack: impl Fn() -> Option<Lack> + Send + 'static,
     body: impl Fn() + Send + 'static,
 ) -> Trial {
@@ -95,6 +98,7 @@ fn trial(
         Some(Lack::Machine(lack)) if in_ci() => Err(format!("CI must have it: {lack}").into()),
         Some(Lack::Machine(lack) | Lack::Pass(lack)) => Ok(Completion::ignored_with(lack)),
     })
+    .with_ignored_flag(needs.iter().any(|need| matches!(need, Need::Time)))
 }
 
 /// Why a story cannot run here.
@@ -127,6 +131,7 @@ impl Need {
                 pass(!root || level == Some(Level::Full), "no limit on processes binds root")
             }
             Self::Tracing => machine(strace_traces(), "needs strace that may trace"),
+            Self::Time => None,
         }
     }
 }

@@ -24,6 +24,7 @@ pub(super) fn trials() -> Vec<Trial> {
         a_client_that_goes_away_ends_its_commands_and_the_server,
         a_killed_launcher_ends_the_server_whoever_holds_its_input,
         a_signal_ends_the_server_and_the_call_is_answered,
+        a_client_that_closes_its_end_of_the_output_ends_the_server,
         a_killed_server_leaves_no_command,
     ]
 }
@@ -230,6 +231,21 @@ fn a_signal_ends_the_server_and_the_call_is_answered() {
     assert_eq!(answer["result"]["isError"], true, "{answer}");
     wait_for_end(pid);
     client.ended();
+}
+
+fn a_client_that_closes_its_end_of_the_output_ends_the_server() {
+    let directory = directory();
+    let mut server = server(directory.path(), "root", &["--root", "."]);
+    server.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null());
+    let mut child = server.spawn().unwrap();
+    // Held to the end.
+    let mut input = child.stdin.take().unwrap();
+    writeln!(input, "{}", json!({"jsonrpc": "2.0", "id": 1, "method": "ping"})).unwrap();
+    let mut answers = BufReader::new(child.stdout.take().unwrap()).lines();
+    answers.next().unwrap().unwrap();
+    drop(answers);
+    assert!(child.wait().unwrap().success());
+    drop(input);
 }
 
 fn a_killed_server_leaves_no_command() {

@@ -12,6 +12,7 @@ pub(super) fn trials() -> Vec<Trial> {
         a_clients_roots_are_taken_and_changed,
         roots_on_the_command_line_come_first,
         roots_that_cannot_be_used_refuse_calls_until_others_come,
+        sessions_under_roots_that_are_no_longer_meant_end,
         without_roots_the_working_directory_is_taken,
         the_home_directory_is_not_taken_by_default,
         the_configuration_can_be_in_a_file,
@@ -82,6 +83,24 @@ fn roots_that_cannot_be_used_refuse_calls_until_others_come() {
     client.notify("notifications/roots/list_changed", json!({}));
     client.until(|message| message["params"]["data"]["message"] == "configured");
     assert!(client.text("read_file", json!({"path": "a.txt"})).starts_with("1:one"));
+    client.end();
+}
+
+fn sessions_under_roots_that_are_no_longer_meant_end() {
+    let mut client = with_projects();
+    client.initialize();
+    let command = "mkfifo end; echo begun; cat end";
+    let begun = client.text("session_start", json!({"command": command, "ready": "begun"}));
+    assert!(begun.contains("begun"), "{begun}");
+    // The other end of the pipe is gone when the session is.
+    let pipe = std::fs::File::options().write(true).open(client.path("one/end")).unwrap();
+
+    client.roots = Some(vec![uri(&client.path("missing"))]);
+    client.notify("notifications/roots/list_changed", json!({}));
+    let refused = client.failure("session_read", json!({}));
+    assert!(refused.contains("missing"), "{refused}");
+    let written = std::io::Write::write(&mut &pipe, b"x");
+    assert_eq!(written.unwrap_err().kind(), std::io::ErrorKind::BrokenPipe);
     client.end();
 }
 

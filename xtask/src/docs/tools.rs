@@ -38,6 +38,7 @@ const EXAMPLES: &[(&str, &str)] = &[
          provider-workspace call bash 'wc -l src/*.rs' --timeout-ms 5000\n\
          provider-workspace call bash 'echo out; echo err >&2' --json",
     ),
+    ("shell_read", "provider-workspace call shell_read 'rm -r src; git init; ls -A'"),
 ];
 
 pub(super) fn page() -> String {

@@ -169,7 +169,19 @@ async fn overdue(trial: &mut Trial, session: &Session, operation: &Operation, ar
         let run = Run { events: run.events, outcome: StreamOutcome::Closed };
         trial.judge(&what, Some(operation), &run);
     }
+    if is_result {
+        return goes_on(trial, name, &before).await;
+    }
     is_over(trial, Check::Deadline, name, &before).await;
+}
+
+/// What goes on behind a result. A tool may be there to start what outlives its call, such as a server.
+async fn goes_on(trial: &mut Trial, name: &str, before: &BTreeSet<Process>) {
+    let left = processes::wait_for_as_many(before, WATCH).await;
+    let seen = left.iter().map(|process| format!("{name}: {process} still runs behind a result"));
+    let better = "that it ends, unless the tool is there to start it";
+    trial.report.weigh(Check::Deadline, seen.collect::<Vec<_>>(), better);
+    processes::kill(&left);
 }
 
 /// Whether nothing of a call goes on: no process of it, and no file that grows.

@@ -221,7 +221,8 @@ impl RunReport<'_> {
             TimeLimit::Timeout => (
                 format!("its timeout of {} ms", self.arguments.timeout.as_millis()),
                 format!(
-                    "give a larger timeout_ms (at most {}) if it needs more time",
+                    "give a larger timeout_ms (at most {}) if it needs more time; session_start, where you \
+                     have it, is for what runs on: a server, a watcher, an editor",
                     self.settings.max_timeout.as_millis()
                 ),
             ),

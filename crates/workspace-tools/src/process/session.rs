@@ -21,6 +21,7 @@ use super::output::FullOutput;
 use super::{Interrupt, RunError, Spool, StopSignal, Unreported};
 use tool_provider::{OutputStream, Secrets};
 
+mod bounded;
 mod emulator;
 mod record;
 mod serve;

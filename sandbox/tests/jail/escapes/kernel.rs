@@ -17,6 +17,7 @@ pub(crate) fn stories() -> Vec<Case> {
         new_namespaces_are_refused,
         other_calling_conventions_are_no_way_around,
         no_lease_is_taken,
+        a_file_system_is_asked_for_nothing_unusual_where_no_mount_protects_it,
         capabilities_are_those_for_work_on_files,
     ]
 }
@@ -35,6 +36,23 @@ fn what_no_command_needs_is_refused(level: Level) {
     let mut expected: Fates = expected.collect();
     expected.insert("a call that programs need".to_owned(), Allowed);
     assert_same(&fates, &expected);
+}
+
+/// BTRFS_IOC_SUBVOL_CREATE, for which a directory that is open for reading is enough.
+fn a_file_system_is_asked_for_nothing_unusual_where_no_mount_protects_it(level: Level) {
+    let ask = |request: &str| {
+        format!(
+            "perl -e 'open my $d, q(<), q(.) or die; ioctl($d, {request}, my $x = \"\\0\" x 4096); \
+             print $!+0'"
+        )
+    };
+    let fixture = Fixture::new(level);
+    for request in ["0x5000940e", "0x6609", "0xffffffff"] {
+        let errno = fixture.succeeds(&ask(request));
+        assert_eq!(errno == libc::EPERM.to_string(), level == Level::Kernel, "{request}: {errno}");
+    }
+    // FIGETBSZ.
+    assert_eq!(fixture.succeeds(&ask("2")), "0");
 }
 
 fn new_namespaces_are_refused(level: Level) {

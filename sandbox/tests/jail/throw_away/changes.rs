@@ -94,6 +94,13 @@ fn each_change_is_named_with_its_kind(level: Level) {
         ]
     );
     assert_eq!(found.count, 8);
+    // A command's own mark covers nothing.
+    let outcome = fixture.run(&fixture.thrown_away(
+        "setfattr -n user.overlay.opaque -v y kept 2>/dev/null; \
+         touch kept/new",
+    ));
+    let found = changes(&outcome);
+    assert!(within(found, root).contains(&("kept/new", ChangeKind::Created)), "{outcome:#?}");
     let outcome = fixture.run(&fixture.thrown_away(
         "mkdir many && cd many && cd .. && \
          for n in $(seq 200); do : > n$n; done; printf '%0300d' 0 > x; mkdir $(printf '%0200d' 0)",

@@ -7,11 +7,11 @@ use std::path::{Path, PathBuf};
 
 use sandbox::Level;
 
-use crate::case::{Case, stories};
+use crate::case::{Case, Need, stories};
 use crate::fixture::Fixture;
 
 pub(crate) fn stories() -> Vec<Case> {
-    stories!["throw_away::storm": nothing_changes_whatever_a_command_does]
+    stories!["throw_away::storm": nothing_changes_whatever_a_command_does needs [Need::Time]]
 }
 
 /// What is done to each target, which stands for `@`.

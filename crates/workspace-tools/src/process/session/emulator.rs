@@ -3,6 +3,7 @@
 use vt100::{Callbacks, Parser};
 
 use super::TerminalSize;
+use super::bounded::Bounded;
 
 /// How a program sends the cursor to the top of the screen.
 const HOME: &[u8] = b"\x1b[H";
@@ -11,6 +12,7 @@ const FIRST: &[u8] = b"\x1b[1;1H";
 /// A screen that follows what a command prints.
 pub(crate) struct Emulator {
     parser: Parser<Answers>,
+    bounded: Bounded,
 }
 
 /// What a screen shows, and where its cursor is.
@@ -25,12 +27,12 @@ pub struct ScreenText {
 impl Emulator {
     pub(crate) fn new(size: TerminalSize) -> Self {
         let parser = Parser::new_with_callbacks(size.rows, size.columns, 0, Answers::default());
-        Self { parser }
+        Self { parser, bounded: Bounded::default() }
     }
 
     /// Takes what the command printed, and returns what a terminal answers to its questions.
     pub(crate) fn push(&mut self, piece: &[u8]) -> Vec<u8> {
-        self.parser.process(piece);
+        self.parser.process(&self.bounded.piece(piece));
         std::mem::take(&mut self.parser.callbacks_mut().0)
     }
 

@@ -47,6 +47,9 @@ struct Ready {
     input: bool,
 }
 
+/// How much output a screen takes at a time, in bytes: there are sequences of a few that clear all of it.
+const SCREEN_SLICE: usize = 2048;
+
 impl Server {
     pub(super) fn new(
         running: Running,
@@ -209,11 +212,17 @@ impl Server {
         if piece.is_empty() {
             return;
         }
-        let answers = self.shared.change(|state| {
+        self.shared.change(|state| {
             state.record.push(&piece);
             state.last_output = Instant::now();
-            state.screen.as_mut().map(|screen| screen.push(&piece)).unwrap_or_default()
         });
+        let mut answers = Vec::new();
+        // Calls wait for the lock meanwhile, so it is given back often.
+        for slice in piece.chunks(SCREEN_SLICE) {
+            answers.extend(self.shared.change(|state| {
+                state.screen.as_mut().map(|screen| screen.push(slice)).unwrap_or_default()
+            }));
+        }
         if let Some(input) = &mut self.input
             && !answers.is_empty()
             && input.left() < super::MOST_WAITING_INPUT
