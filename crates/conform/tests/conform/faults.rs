@@ -141,6 +141,7 @@ static FAULTS: &[Row] = &[
     row("breaks-at-a-version", PATIENT, &["render.unknown_version"], &[]),
     remark("knows-any-version", PATIENT, &["render.unknown_version"]),
     row("dies-of-garbage", PATIENT, &["render.garbage", "life.survives"], &[]),
+    row("serves-no-hook", PATIENT, &["hook.answers"], &[]),
     row("logs-without-a-level", PATIENT, &["callbacks.log"], &[]),
     row("serves-nothing-of-go-plugin", PATIENT, &["life.interrupt"], &[]),
 ];

@@ -52,6 +52,9 @@ pub(crate) fn schema(fault: &Fault, asked: usize) -> GetSchemaResponse {
     if fault.is("has-no-such-hook-point") {
         hook_points.push(9);
     }
+    if fault.is("serves-no-hook") {
+        hook_points.push(8);
+    }
     GetSchemaResponse {
         tools,
         slash_commands: vec![PromptExpansionSpec {
