@@ -13,6 +13,9 @@ use tokio::time::{Instant, sleep};
 
 /// How often the table of processes is looked at.
 const INTERVAL: Duration = Duration::from_millis(20);
+/// For how long nothing may change, and how long that is waited for.
+const REST: Duration = Duration::from_millis(200);
+const LONGEST_UNREST: Duration = Duration::from_secs(2);
 
 /// A process: its number and when it started, as numbers are used again. Its name is its own to
 /// change, so it is the same under another.
@@ -90,6 +93,21 @@ pub(crate) fn descendants() -> BTreeSet<Process> {
 /// Whether a process runs.
 pub(crate) fn runs(pid: u32) -> bool {
     pid.try_into().ok().and_then(look).is_some_and(|(_, _, runs)| runs)
+}
+
+/// The processes below this one, once they are the same for a while: a provider may be getting some ready
+/// for the next call.
+pub(crate) async fn settled() -> BTreeSet<Process> {
+    let end = Instant::now() + LONGEST_UNREST;
+    let (mut found, mut since) = (descendants(), Instant::now());
+    while since.elapsed() < REST && Instant::now() < end {
+        sleep(INTERVAL).await;
+        let now = descendants();
+        if now != found {
+            (found, since) = (now, Instant::now());
+        }
+    }
+    found
 }
 
 /// Waits until there are no processes below this one but the given ones, and returns those that are

@@ -124,6 +124,7 @@ pub(crate) fn shown(error: &ObservedError) -> String {
 }
 
 pub(crate) const INVALID_ARGUMENTS: i32 = 1;
+pub(crate) const NOT_FOUND: i32 = 2;
 pub(crate) const TIMEOUT: i32 = 5;
 pub(crate) const CONCURRENCY_CONFLICT: i32 = 6;
 pub(crate) const CANCELLED: i32 = 7;

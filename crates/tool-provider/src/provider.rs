@@ -161,6 +161,10 @@ impl<S: State> Provider<S> {
         let tool = self.registry(active.as_deref()).tool(&call.tool)?.clone();
         // Arguments come before the configuration: a host probes with none, maybe too early.
         put_right_and_check(tool.spec(), &mut call.arguments)?;
+        // That probe is answered where the tool can do with none.
+        if active.is_none() && call.arguments.is_empty() {
+            return Ok(tool.render_call(&call.arguments));
+        }
         let active = active.ok_or_else(|| self.backend.not_configured())?;
         dispatch::preview(active, tool, &self.running, call).await
     }

@@ -22,7 +22,7 @@ const SLIPS: Slips = Slips {
         ("until", &["pattern", "waitfor", "ready"]),
     ],
     words: &[],
-    texts: &["until", "session"],
+    texts: &[],
     remedies: &[("timeout", "give wait_ms"), ("timeoutms", "give wait_ms")],
 };
 

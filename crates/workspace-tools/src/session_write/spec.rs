@@ -21,7 +21,7 @@ const SLIPS: Slips = Slips {
         ("until", &["pattern", "waitfor", "ready"]),
     ],
     words: &[],
-    texts: &["keys", "text", "until", "session"],
+    texts: &["keys", "text"],
     remedies: &[("timeout", "give wait_ms"), ("timeoutms", "give wait_ms")],
 };
 
