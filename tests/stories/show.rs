@@ -22,7 +22,9 @@ pub(crate) fn trials() -> Vec<Trial> {
 async fn a_probe_gets_a_clear_no_whenever_it_comes() {
     let mut fixture = Fixture::launched().await;
     let tools = fixture.client.schema().await.unwrap().tools;
+    let probe = Call { tool: "session_read".to_owned(), ..Call::default() };
     for _ in 0..2 {
+        fixture.client.preview(probe.clone()).await.unwrap();
         // Without arguments that one lists sessions.
         for tool in tools.iter().filter(|tool| tool.name != "session_read") {
             let probe = Call { tool: tool.name.clone(), ..Call::default() };
@@ -37,13 +39,7 @@ async fn a_probe_gets_a_clear_no_whenever_it_comes() {
         assert_eq!(code, Code::NotFound);
         fixture.configure(json!({})).await.unwrap();
     }
-    let probe = Call { tool: "session_read".to_owned(), ..Call::default() };
-    fixture.client.preview(probe.clone()).await.unwrap();
     fixture.end().await;
-    let mut early = Fixture::launched().await;
-    let (code, _) = refusal(early.client.preview(probe).await.expect_err("not configured"));
-    assert_eq!(code, Code::PermissionDenied);
-    early.end().await;
 }
 
 async fn a_preview_of_a_call_that_would_fail_shows_the_failure() {
