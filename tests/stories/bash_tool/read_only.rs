@@ -90,7 +90,7 @@ fn git_gives_what_bash_gives() {
         "git log --oneline --stat",
         "git stash list",
         "git show HEAD:a",
-        "git branch -a; git rev-parse HEAD; git blame a",
+        "git branch -a; git rev-parse HEAD; git blame -s a",
         "git log -1 --no-such-option",
     ] {
         compare(&fixture, command);
