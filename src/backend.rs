@@ -1,6 +1,5 @@
 //! Opens the roots, builds the jail and makes the tools of a configuration.
 
-use std::ffi::OsStr;
 use std::fmt::Display;
 use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
@@ -19,7 +18,6 @@ use workspace_fs::{
     StateDirectory, StateError, Workspace,
 };
 use workspace_tools::process::outside::{self, NotAProgram};
-use workspace_tools::process::session::{Session, TerminalSize};
 use workspace_tools::process::{Environment, EnvironmentError, Requested, Spool};
 use workspace_tools::{
     Bash, BashSettings, EditFile, Files, Glob, Grep, Overwrite, ReadFile, SessionRead,
@@ -32,6 +30,10 @@ use crate::homes;
 use crate::identity;
 use crate::recovery::recover;
 use crate::warnings;
+
+pub use interactive::{Interactive, InteractiveError};
+
+mod interactive;
 
 /// Previews run on file workers too, so there are more of those than calls.
 const PREVIEWS: usize = 8;
@@ -214,28 +216,6 @@ impl WorkspaceBackend {
         let built = self.build(&config, host_env, faults);
         built.map_err(|error| error.masked(&secrets_of(&config)))
     }
-
-    /// Builds a configuration and starts a shell for a person in its jail: in the working directory where
-    /// that lies in a root, else in the first root.
-    ///
-    /// # Errors
-    /// [`InteractiveError`].
-    pub fn interactive(
-        &self,
-        block: &Payload,
-        size: TerminalSize,
-    ) -> Result<Interactive, InteractiveError> {
-        let host_env = self.read_host_env()?;
-        let term = host_env.variables.get(OsStr::new("TERM")).cloned();
-        let current = host_env.current_directory.clone();
-        let Built { configuration, sessions, report } = self.built(block, host_env)?;
-        let roots = configuration.state.workspace.roots();
-        let is_inside = |path: &&PathBuf| roots.iter().any(|root| path.starts_with(root.path()));
-        let first = roots.iter().map(|root| root.path().to_owned()).next();
-        let cwd = current.as_ref().filter(is_inside).cloned().or(first).unwrap_or_default();
-        let session = sessions.interactive(size, &cwd, term)?;
-        Ok(Interactive { session: Arc::new(session), report, _configuration: configuration })
-    }
 }
 
 /// What is built of a configuration.
@@ -243,27 +223,6 @@ struct Built {
     configuration: Configuration<Files>,
     sessions: Arc<ShellSessions>,
     report: Report,
-}
-
-/// A shell for a person, and the configuration that it runs under.
-pub struct Interactive {
-    /// The shell.
-    pub session: Arc<Session>,
-    /// What the configuration achieves.
-    pub report: Report,
-    _configuration: Configuration<Files>,
-}
-
-/// Why there is no shell.
-#[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
-pub enum InteractiveError {
-    /// The configuration is wrong, or this machine cannot have it.
-    #[error(transparent)]
-    Configure(#[from] ConfigureError),
-    /// It was not started.
-    #[error("{0}")]
-    Start(#[from] ToolError),
 }
 
 /// What a configuration achieves.

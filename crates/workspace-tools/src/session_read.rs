@@ -6,7 +6,9 @@ use serde_json::Value;
 
 use crate::shell_session::answer::{Shown, add_notice, answer, state};
 use crate::shell_session::watch::{Asks, Met, Until, Wanted, look, watch};
-use crate::shell_session::{Entry, ShellSessions, deadline, fields, regex, show, wait};
+use crate::shell_session::{
+    Entry, ShellSessions, deadline, fields, regex, show, wait, wake_on_cancel,
+};
 use crate::{Context, Files};
 use tool_provider::view::View;
 use tool_provider::{Payload, Tool, ToolError, ToolSpec};
@@ -52,8 +54,7 @@ impl Tool<Files> for SessionRead {
         let entry = shared.find(context, name)?;
         let session = &entry.session;
         let _in_use = session.in_use();
-        let woken = session.clone();
-        context.cancel.on_cancel(move || woken.nudge());
+        wake_on_cancel(session, context);
         let end = session.standing().end;
         let from = spec::FROM.unsigned(arguments);
         if from.is_some_and(|from| from > end) {
@@ -87,8 +88,7 @@ impl Tool<Files> for SessionRead {
             )));
         }
         let standing = session.standing();
-        // From where it was when the call began, or where it is now: the later end.
-        let last = standing.end.saturating_sub(LAST_BYTES).max(end.saturating_sub(LAST_BYTES));
+        let last = standing.end.saturating_sub(LAST_BYTES);
         let shown = match (asked, from) {
             (Some(true), _) => Shown::Screen,
             (None, from) if session.shows_screen(from.unwrap_or(last)) => Shown::Screen,

@@ -1,18 +1,25 @@
 //! session_start: starts a command that goes on when the call has ended.
 
+use std::io;
 use std::num::NonZeroU16;
-use std::sync::Arc;
+use std::ops::RangeInclusive;
+use std::path::Path;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use regex_automata::meta::Regex;
 use sandbox::Level;
 
 use crate::bash::protect::Guarded;
-use crate::bash::{directory, shell};
+use crate::bash::{self, directory, shell};
+use crate::field::{Field, Whole};
+use crate::process::RunError;
 use crate::process::session::{AtEnd, EndCause, Session, SessionCommand, TerminalSize};
 use crate::shell_session::answer::{Shown, add_notice, answer};
 use crate::shell_session::watch::{Asks, Met, Until, Wanted, watch};
-use crate::shell_session::{Entry, NoPlace, Ready, ShellSessions, regex, show};
+use crate::shell_session::{
+    Entry, NoPlace, Ready, ShellSessions, deadline, regex, show, wait, wake_on_cancel,
+};
 use crate::{Context, Files};
 use tool_provider::shorten::{shorten, shorten_masked};
 use tool_provider::view::View;
@@ -82,7 +89,7 @@ impl<'a> Arguments<'a> {
             name,
             terminal: on_terminal.then_some(size),
             ready: spec::READY.get(payload).map(ready).transpose()?,
-            wait: crate::shell_session::wait(payload, WAIT_MS),
+            wait: wait(payload, WAIT_MS),
         })
     }
 }
@@ -99,9 +106,9 @@ fn check_name(name: &str) -> Result<(), ToolError> {
 }
 
 fn side(
-    field: &crate::field::Field<crate::field::Whole>,
+    field: &Field<Whole>,
     payload: &Payload,
-    range: std::ops::RangeInclusive<u16>,
+    range: RangeInclusive<u16>,
     usual: NonZeroU16,
 ) -> Result<NonZeroU16, ToolError> {
     let Some(asked) = field.get(payload) else { return Ok(usual) };
@@ -147,8 +154,7 @@ impl Tool<Files> for SessionStart {
         let entry = self.start(&arguments, &cwd, context)?;
         let session = &entry.session;
         let _in_use = session.in_use();
-        let woken = session.clone();
-        context.cancel.on_cancel(move || woken.nudge());
+        wake_on_cancel(session, context);
         let until = match arguments.ready {
             None => Until::Settled,
             Some(ReadyWhen::Prints(pattern)) => {
@@ -157,7 +163,7 @@ impl Tool<Files> for SessionStart {
             Some(ReadyWhen::Listens(port)) => Until::Listens(port),
         };
         let asked_for_ready = !matches!(until, Until::Settled);
-        let deadline = crate::shell_session::deadline(arguments.wait, context);
+        let deadline = deadline(arguments.wait, context);
         let met = match watch(session, context, &until, 0, deadline) {
             Ok(met) => met,
             Err(cancelled) => {
@@ -187,7 +193,7 @@ impl Tool<Files> for SessionStart {
         let parsed = Arguments::parse(arguments)?;
         let cwd = directory::working_directory(context, parsed.cwd);
         let shared = &*self.shared;
-        let shown = crate::bash::show::StartShown {
+        let shown = bash::show::StartShown {
             command: parsed.command,
             description: spec::DESCRIPTION.get(arguments),
             stdin: None,
@@ -195,13 +201,13 @@ impl Tool<Files> for SessionStart {
         };
         let lasts = format!(
             "runs on after the call, until it is stopped or not used for {}",
-            crate::bash::show::duration(shared.settings.idle_limit)
+            bash::show::duration(shared.settings.idle_limit)
         );
         Ok(shown.view(&shared.bash, shared.jail(), ("session", &lasts)))
     }
 
     fn render_call(&self, arguments: &Payload) -> View {
-        crate::bash::show::call(arguments)
+        bash::show::call(arguments)
     }
 
     fn render_result(&self, payload: &Payload) -> View {
@@ -229,7 +235,7 @@ impl SessionStart {
     fn start(
         &self,
         arguments: &Arguments<'_>,
-        cwd: &std::path::Path,
+        cwd: &Path,
         context: &Context<'_>,
     ) -> Result<Entry, ToolError> {
         let shared = &*self.shared;
@@ -238,13 +244,13 @@ impl SessionStart {
             .sessions
             .reserve(context.session_id, arguments.name, shared.settings.most)
             .map_err(|refusal| no_place(refusal, arguments.name))?;
-        let guarded =
-            Arc::new(std::sync::Mutex::new(Some(Guarded::begin(context, &ready.jail, cwd))));
+        let guarded = Arc::new(Mutex::new(Some(Guarded::begin(context, &ready.jail, cwd))));
         let (session, _) = shell::in_first(&shared.bash, cwd, |shell| {
             let job = self.job(arguments, shell, cwd, &guarded, ready);
-            ready.starter.run(job).unwrap_or_else(|| {
-                Err(crate::process::RunError::Pipe(std::io::ErrorKind::BrokenPipe.into()))
-            })
+            ready
+                .starter
+                .run(job)
+                .unwrap_or_else(|| Err(RunError::Pipe(io::ErrorKind::BrokenPipe.into())))
         })?;
         let command = shorten_masked(arguments.command, COMMAND_BYTES, context.secrets);
         Ok(place.fill(command, session))
@@ -254,11 +260,11 @@ impl SessionStart {
     fn job(
         &self,
         arguments: &Arguments<'_>,
-        shell: &std::path::Path,
-        cwd: &std::path::Path,
-        guarded: &Arc<std::sync::Mutex<Option<Guarded>>>,
+        shell: &Path,
+        cwd: &Path,
+        guarded: &Arc<Mutex<Option<Guarded>>>,
         ready: &Ready,
-    ) -> impl FnOnce() -> Result<Session, crate::process::RunError> + Send + 'static {
+    ) -> impl FnOnce() -> Result<Session, RunError> + Send + 'static {
         let environment = self.shared.bash.environment.clone();
         let (jail, spool) = (ready.jail.clone(), ready.spool.clone());
         let (shell, cwd) = (shell.to_owned(), cwd.to_owned());
@@ -273,8 +279,7 @@ impl SessionStart {
                 None => environment.variables(private),
             };
             let at_end = AtEnd(Box::new(move |status| {
-                let guarded =
-                    guarded.lock().unwrap_or_else(std::sync::PoisonError::into_inner).take();
+                let guarded = guarded.lock().unwrap_or_else(PoisonError::into_inner).take();
                 guarded.map(|guarded| guarded.end().notices(status, "")).unwrap_or_default()
             }));
             Session::start(

@@ -3,13 +3,14 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use regex_automata::meta::Regex;
 use rustix::process::Signal;
 
 use crate::process::session::Session;
 use crate::shell_session::answer::{Shown, answer};
 use crate::shell_session::keys::{Arrows, Key, Press, keys};
 use crate::shell_session::watch::{Asks, Met, Until, Wanted, watch};
-use crate::shell_session::{ShellSessions, deadline, fields, regex, show, wait};
+use crate::shell_session::{ShellSessions, deadline, fields, regex, show, wait, wake_on_cancel};
 use crate::{Context, Files};
 use tool_provider::view::{Style, View};
 use tool_provider::{Payload, Tool, ToolError, ToolSpec};
@@ -47,9 +48,7 @@ impl Tool<Files> for SessionWrite {
     fn run(&self, arguments: &Payload, context: &Context<'_>) -> Result<Payload, ToolError> {
         let shared = &*self.shared;
         let name = named(arguments)?;
-        check(arguments)?;
-        let until = spec::UNTIL.get(arguments);
-        let pattern = until.map(|until| regex::compile(spec::UNTIL.name, until)).transpose()?;
+        let pattern = pattern(arguments)?;
         let wait = wait(arguments, if pattern.is_some() { WAIT_FOR_PATTERN_MS } else { WAIT_MS });
         let entry = shared.find(context, name)?;
         let session = &entry.session;
@@ -59,8 +58,7 @@ impl Tool<Files> for SessionWrite {
                 "session {name} has ended: session_read shows how, session_start starts another"
             )));
         }
-        let woken = session.clone();
-        context.cancel.on_cancel(move || woken.nudge());
+        wake_on_cancel(session, context);
         let typed = typed(arguments, session, name)?;
         context.begin_commit()?;
         let from = session.standing().end;
@@ -90,7 +88,7 @@ impl Tool<Files> for SessionWrite {
 
     fn preview(&self, arguments: &Payload, _: &Context<'_>) -> Result<View, ToolError> {
         named(arguments)?;
-        check(arguments)?;
+        pattern(arguments)?;
         Ok(self.render_call(arguments))
     }
 
@@ -116,15 +114,14 @@ fn named(arguments: &Payload) -> Result<&str, ToolError> {
         .ok_or_else(|| ToolError::invalid_arguments("session: a string is required"))
 }
 
-fn check(arguments: &Payload) -> Result<(), ToolError> {
+/// What to wait for, where there is something to type at all.
+fn pattern(arguments: &Payload) -> Result<Option<Regex>, ToolError> {
     let keys = spec::KEYS.get(arguments).unwrap_or_default();
     if spec::TEXT.get(arguments).unwrap_or_default().is_empty() && keys.trim().is_empty() {
         return Err(ToolError::invalid_arguments("nothing to type: give text, keys or both"));
     }
-    if let Some(until) = spec::UNTIL.get(arguments) {
-        regex::compile(spec::UNTIL.name, until)?;
-    }
-    Ok(())
+    let until = spec::UNTIL.get(arguments);
+    until.map(|until| regex::compile(spec::UNTIL.name, until)).transpose()
 }
 
 /// What a terminal echoes of a call.

@@ -129,6 +129,12 @@ impl Drop for Ready {
     }
 }
 
+/// Has a cancel wake the call that waits for this session.
+pub(crate) fn wake_on_cancel(session: &Arc<Session>, context: &Context<'_>) {
+    let woken = session.clone();
+    context.cancel.on_cancel(move || woken.nudge());
+}
+
 /// How long a call waits at most: what it says, or `usual`, and never more than [`MOST_WAIT_MS`].
 pub(crate) fn wait(arguments: &Payload, usual: u64) -> Duration {
     let asked = fields::WAIT_MS.unsigned(arguments).unwrap_or(usual);

@@ -27,10 +27,26 @@ pub struct Unattended {
     pub value: &'static str,
     /// What it is for, as a sentence for people.
     pub why: &'static str,
+    holds: Holds,
+}
+
+/// For which commands a variable holds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Holds {
+    /// For those without a terminal: nobody is there to answer.
+    WithoutTerminal,
+    /// For all: it is about no person.
+    Always,
 }
 
 const fn unattended(name: &'static str, value: &'static str, why: &'static str) -> Unattended {
-    Unattended { name, value, why }
+    Unattended { name, value, why, holds: Holds::WithoutTerminal }
+}
+
+impl Unattended {
+    const fn always(self) -> Self {
+        Self { holds: Holds::Always, ..self }
+    }
 }
 
 /// Keeps programs from waiting for a person who is not there, and from drawing on a terminal that is
@@ -45,16 +61,16 @@ pub const UNATTENDED: [Unattended; 22] = [
     ),
     unattended("DEBIAN_FRONTEND", "noninteractive", "Debian's packages take the defaults."),
     unattended("EDITOR", "true", "No editor waits: what was to be edited stays as it is."),
-    unattended("GIT_CONFIG_COUNT", "2", "Two settings of git follow."),
+    unattended("GIT_CONFIG_COUNT", "2", "Two settings of git follow.").always(),
     unattended(
         "GIT_CONFIG_KEY_0",
         "gc.autoDetach",
         "Nothing outlives a call, and a collector that is killed leaves its lock behind: git collects \
          before it ends.",
-    ),
-    unattended("GIT_CONFIG_KEY_1", "maintenance.autoDetach", "The same of newer versions."),
-    unattended("GIT_CONFIG_VALUE_0", "false", "Of the first setting."),
-    unattended("GIT_CONFIG_VALUE_1", "false", "Of the second setting."),
+    ).always(),
+    unattended("GIT_CONFIG_KEY_1", "maintenance.autoDetach", "The same of newer versions.").always(),
+    unattended("GIT_CONFIG_VALUE_0", "false", "Of the first setting.").always(),
+    unattended("GIT_CONFIG_VALUE_1", "false", "Of the second setting.").always(),
     unattended(
         "GIT_EDITOR",
         "true",
@@ -75,7 +91,7 @@ pub const UNATTENDED: [Unattended; 22] = [
         "PYTHONUNBUFFERED",
         "1",
         "What a command printed before its time was up is not lost with its buffer.",
-    ),
+    ).always(),
     unattended("TERM", "dumb", "Nothing draws."),
     unattended("VISUAL", "true", "As `EDITOR`."),
     unattended("npm_config_update_notifier", "false", "Npm does not ask to be renewed."),
@@ -84,16 +100,6 @@ pub const UNATTENDED: [Unattended; 22] = [
         "true",
         "`npx` and `npm init` ask nothing; `npm init` takes the defaults.",
     ),
-];
-
-/// Which of [`UNATTENDED`] holds for a command on a terminal too: somebody types there.
-const UNATTENDED_ON_TERMINAL: [&str; 6] = [
-    "GIT_CONFIG_COUNT",
-    "GIT_CONFIG_KEY_0",
-    "GIT_CONFIG_KEY_1",
-    "GIT_CONFIG_VALUE_0",
-    "GIT_CONFIG_VALUE_1",
-    "PYTHONUNBUFFERED",
 ];
 
 /// What a terminal of ours understands.
@@ -267,10 +273,10 @@ impl Environment {
     #[must_use]
     pub fn variables_on_terminal(&self, private: &Private) -> Vec<(OsString, OsString)> {
         let asks = |name: &OsStr| {
-            let unattended = UNATTENDED.iter().any(|variable| name == variable.name);
-            unattended
-                && !self.chosen.contains_key(name)
-                && !UNATTENDED_ON_TERMINAL.iter().any(|kept| name == *kept)
+            let is_for_no_terminal = |variable: &Unattended| {
+                name == variable.name && variable.holds == Holds::WithoutTerminal
+            };
+            !self.chosen.contains_key(name) && UNATTENDED.iter().any(is_for_no_terminal)
         };
         let mut variables = self.variables(private);
         variables.retain(|(name, _)| !asks(name));

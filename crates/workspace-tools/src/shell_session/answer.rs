@@ -61,6 +61,7 @@ pub(crate) fn answer(
     let standing = watch::look(session);
     let mut payload = state(entry, &standing);
     let to = &mut payload;
+    let last = |from| session.last_part(from, most, context.secrets);
     match (shown, session.screen()) {
         (Shown::Screen, Some(screen)) => {
             fields::OUTPUT.put(to, context.secrets.mask_text(&screen.text).into_owned());
@@ -68,19 +69,15 @@ pub(crate) fn answer(
             fields::CURSOR.put(to, format!("{},{}", screen.cursor.0, screen.cursor.1));
             fields::NEXT.put(to, standing.end);
         }
-        (Shown::Screen, None) => put(to, session, 0, last(session, most, context)),
+        (Shown::Screen, None) => put(to, session, 0, last(0)),
         (Shown::From(from), _) => {
             let part = session.part(from, most, context.secrets);
             put_part(to, session, from, part, found, most, context);
         }
         (Shown::Since(from), _) => {
-            let part = session.last_part(from, most, context.secrets);
-            put_part(to, session, from, part, found, most, context);
+            put_part(to, session, from, last(from), found, most, context);
         }
-        (Shown::End(from), _) => {
-            let part = session.last_part(from, most, context.secrets);
-            put_part(to, session, 0, part, found, most, context);
-        }
+        (Shown::End(from), _) => put_part(to, session, 0, last(from), found, most, context),
     }
     let mut notices: Vec<String> = end_notice(session, settings).into_iter().collect();
     if let Some(ended) = &standing.ended {
@@ -103,10 +100,6 @@ fn left_running(ended: &Ended, context: &Context<'_>) -> Option<String> {
     let report = ended.end.as_ref().ok().filter(|_| ended.stopped.is_none())?;
     let names = report.left_running();
     notice::of_leftovers_of_session(report.processes_killed, names, context.secrets)
-}
-
-fn last(session: &Session, most: usize, context: &Context<'_>) -> Part {
-    session.last_part(0, most, context.secrets)
 }
 
 /// Puts a part, or the one that begins with what was found where it is not in this one.
