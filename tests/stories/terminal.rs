@@ -229,10 +229,12 @@ fn a_command_cannot_take_the_terminal_over_and_a_long_one_has_a_line_of_progress
 fn a_shell_in_the_jail_has_the_size_of_the_terminal_and_gives_its_exit_code() {
     let mut terminal = Terminal::start("shell");
     terminal.wait_for("(jail)");
-    terminal.type_in("stty size; cat a.txt; ls ~/.ssh; echo typed > b.txt\n");
+    terminal.type_in("stty size; cat a.txt; ls ~/.ssh; echo typed > b.txt; echo $((6 * 7))\n");
     terminal.wait_for("20 60");
     terminal.wait_for("hello");
     terminal.wait_for("No such file");
+    // Ctrl-C would end what is left of the line.
+    terminal.wait_for("42");
     terminal.type_in("sleep 600\n");
     terminal.wait_for("sleep 600");
     terminal.type_in(CTRL_C);
