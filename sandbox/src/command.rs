@@ -48,13 +48,13 @@ pub enum Input {
 }
 
 /// What a running command does, as far as the kernel shows it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Look {
     /// A process of it that waits for input. Where [`Command::input`] is attended that is one that waits
     /// for it, on a terminal one of the foreground group.
     pub waiting: Option<Waiting>,
-    /// Whether a process of it listens on the TCP port that was asked for.
-    pub listening: bool,
+    /// The TCP ports on which processes of it listen, in order. Empty where they were not asked for.
+    pub ports: Vec<u16>,
 }
 
 /// A started command. Dropping it kills the call.
@@ -276,14 +276,14 @@ impl Running {
         wire::send_order(&self.control, wire::Order::Finish)
     }
 
-    /// Asks what the command waits for, and whether it listens on `port`. The descriptor behind [`AsFd`]
+    /// Asks what the command waits for, and `at_ports` also on which ports it listens. The descriptor behind [`AsFd`]
     /// becomes readable when the answer arrives; [`try_wait`](Self::try_wait) takes it, and
     /// [`take_look`](Self::take_look) has it.
     ///
     /// # Errors
     /// When the request cannot be sent to the call's supervisor.
-    pub fn look(&self, port: Option<u16>) -> io::Result<()> {
-        wire::send_order(&self.control, wire::Order::Look { port })
+    pub fn look(&self, at_ports: bool) -> io::Result<()> {
+        wire::send_order(&self.control, wire::Order::Look { at_ports })
     }
 
     /// The answer to [`look`](Self::look), once.

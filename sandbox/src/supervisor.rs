@@ -16,7 +16,7 @@ use rustix::process::{Resource, Signal, getpid, getrlimit, set_child_subreaper, 
 use crate::command::{Look, Stage};
 use crate::confine::{Kept, drop_capabilities};
 use crate::descendants::{LeftBehind, kill_descendants, signal_others, terminate_descendants};
-use crate::listening::listens_on;
+use crate::listening;
 use crate::policy::Limits;
 use crate::sys::{self, Launch, Reaped, Wait};
 use crate::waiting::{Attended, Waiting, find_waiting};
@@ -38,6 +38,9 @@ const CLEAN_UP: Duration = Duration::from_millis(500);
 
 /// How long in all.
 const LONGEST_CLEAN_UP: Duration = Duration::from_millis(1500);
+
+/// On how many ports a look finds a command to listen, at most.
+const MOST_PORTS: usize = 256;
 
 /// How often to look for them meanwhile.
 const LINGER_STEP: Timespec = Timespec { tv_sec: 0, tv_nsec: 2_000_000 };
@@ -249,11 +252,12 @@ fn watch(
                     grace = LINGER_AFTER_SIGNAL;
                 }
                 Ok(Order::Kill) => return (StopReason::KillOrdered, waiting),
-                Ok(Order::Look { port }) => {
-                    let listening = port.is_some_and(listens_on);
-                    let look = Look { waiting: find_waiting(attended), listening };
+                Ok(Order::Look { at_ports }) => {
+                    let ports = at_ports.then(listening::ports).unwrap_or_default();
+                    let ports = ports.into_iter().take(MOST_PORTS).collect();
+                    let look = Look { waiting: find_waiting(attended), ports };
                     // Nobody may be there any more to read it; the next poll shows that.
-                    let _ = send_look(control, look);
+                    let _ = send_look(control, &look);
                 }
                 Ok(Order::Finish) => grace = Duration::ZERO,
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}

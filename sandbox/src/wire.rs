@@ -42,7 +42,7 @@ pub(crate) enum Order {
     /// The command's own process has ended: end what it left running, and let it clean up first.
     Finish,
     /// Say what the command waits for, and whether it listens on a port.
-    Look { port: Option<u16> },
+    Look { at_ports: bool },
 }
 
 /// Whether receiving may block until a message arrives.
@@ -212,9 +212,9 @@ pub(crate) fn send_order(control: impl AsFd, order: Order) -> io::Result<()> {
         Order::Signal(signal) => message.u64(u64::from(signal.unsigned_abs())),
         Order::Kill => message.u64(u64::MAX),
         Order::Finish => message.u64(u64::MAX - 1),
-        Order::Look { port } => {
+        Order::Look { at_ports } => {
             message.u64(u64::MAX - 2);
-            message.optional(port.map(u64::from));
+            message.u64(u64::from(at_ports));
         }
     }
     match send(control, &message.0, &[]) {
@@ -231,10 +231,7 @@ pub(crate) fn receive_order(control: impl AsFd) -> io::Result<Order> {
     match from.u64()? {
         u64::MAX => Ok(Order::Kill),
         order if order == u64::MAX - 1 => Ok(Order::Finish),
-        order if order == u64::MAX - 2 => {
-            let port = from.optional()?.map(u16::try_from).transpose().map_err(|_| malformed())?;
-            Ok(Order::Look { port })
-        }
+        order if order == u64::MAX - 2 => Ok(Order::Look { at_ports: from.u64()? != 0 }),
         signal => i32::try_from(signal).map(Order::Signal).map_err(|_| malformed()),
     }
 }
@@ -251,8 +248,8 @@ pub(crate) fn receive_report(control: impl AsFd, blocking: Blocking) -> io::Resu
     let mut from = Reader(&message);
     let wait_status = match from.u64()? {
         LOOK => {
-            let listening = from.u64()? != 0;
-            return Ok(Message::Look(Look { waiting: from.waiting()?, listening }));
+            let ports = from.list(|from| u16::try_from(from.u64()?).map_err(|_| malformed()))?;
+            return Ok(Message::Look(Look { waiting: from.waiting()?, ports }));
         }
         CHANGES => return Ok(Message::Changes(Changes::decode(&mut from)?)),
         status => status as u32 as i32,
@@ -269,10 +266,10 @@ pub(crate) fn receive_report(control: impl AsFd, blocking: Blocking) -> io::Resu
 }
 
 /// The supervisor's answer to [`Order::Look`].
-pub(crate) fn send_look(control: impl AsFd, look: Look) -> io::Result<()> {
+pub(crate) fn send_look(control: impl AsFd, look: &Look) -> io::Result<()> {
     let mut message = Writer::default();
     message.u64(LOOK);
-    message.u64(u64::from(look.listening));
+    message.list(&look.ports, |to, port| to.u64(u64::from(*port)));
     message.waiting(look.waiting);
     send(control, &message.0, &[])
 }
@@ -573,8 +570,8 @@ mod tests {
             }),
         };
         send_order(&provider, Order::Signal(15)).unwrap();
-        let look = Look { waiting: exit.waiting, listening: true };
-        send_look(&supervisor, look).unwrap();
+        let look = Look { waiting: exit.waiting, ports: vec![3000, 65535] };
+        send_look(&supervisor, &look).unwrap();
         exit.send(&supervisor).unwrap();
         drop(supervisor);
         let next = || receive_report(&provider, Blocking::Allowed).unwrap();

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use serde_json::Value;
 
 use crate::shell_session::answer::{Shown, add_notice, answer, state};
+use crate::shell_session::ports::listed;
 use crate::shell_session::watch::{Asks, Met, Until, Wanted, look, watch};
 use crate::shell_session::{
     Entry, ShellSessions, deadline, fields, regex, show, wait, wake_on_cancel,
@@ -132,11 +133,14 @@ impl SessionRead {
         let mut entries = ready.sessions.list(context.session_id);
         entries.sort_by_key(|entry| entry.session.standing().ended.is_some());
         let line = |entry: Entry| {
-            let state = state(&entry, &look(&entry.session));
+            let standing = look(&entry.session);
+            let ports = listed(standing.ports()).filter(|_| standing.ended.is_none());
+            let ports = ports.map_or_else(String::new, |ports| format!(", {ports}"));
+            let state = state(&entry, &standing);
             let code = fields::EXIT_CODE.get(&state);
             let code = code.map_or_else(String::new, |code| format!(" ({code})"));
             let stands = fields::STATE.get(&state).unwrap_or_default();
-            Value::from(format!("{}: {stands}{code}: {}", entry.name, entry.command))
+            Value::from(format!("{}: {stands}{code}{ports}: {}", entry.name, entry.command))
         };
         let listed: Vec<Value> = entries.into_iter().map(line).collect();
         let mut payload = Payload::new();

@@ -16,6 +16,7 @@ use crate::field::{Field, Whole};
 use crate::process::RunError;
 use crate::process::session::{AtEnd, EndCause, Session, SessionCommand, TerminalSize};
 use crate::shell_session::answer::{Shown, add_notice, answer};
+use crate::shell_session::ports::listed;
 use crate::shell_session::watch::{Asks, Met, Until, Wanted, watch};
 use crate::shell_session::{
     Entry, NoPlace, Ready, ShellSessions, deadline, regex, show, wait, wake_on_cancel,
@@ -180,7 +181,8 @@ impl Tool<Files> for SessionStart {
         if asked_for_ready {
             spec::IS_READY.put(&mut payload, met != Met::No);
             if met == Met::No {
-                add_notice(&mut payload, &not_ready(awaited, &until));
+                let standing = session.standing();
+                add_notice(&mut payload, &not_ready(awaited, &until, standing.ports()));
             }
         }
         if no_network && session.standing().ended.is_none() {
@@ -219,11 +221,15 @@ impl Tool<Files> for SessionStart {
 const NO_SOCKETS: &str =
     "commands have no sockets here (jail level kernel, network denied), so no server can listen";
 
-/// What was awaited in vain.
-fn not_ready(awaited: &str, until: &Until) -> String {
-    match until {
+/// What was awaited in vain, and where it listens instead.
+fn not_ready(awaited: &str, until: &Until, ports: &[u16]) -> String {
+    let problem = match until {
         Until::Listens(port) => format!("nothing of it listens on port {port}"),
         _ => format!("its output does not match {}", one_line(&shorten(awaited, COMMAND_BYTES))),
+    };
+    match listed(ports) {
+        Some(ports) => format!("{problem}; it listens on {ports}"),
+        None => problem,
     }
 }
 

@@ -1,16 +1,19 @@
 //! Servers and watchers: they are there for later calls.
 
+use std::time::Instant;
+
 use serde_json::{Value, json};
 
 use super::{exits, of_another, text};
 use crate::bash::{gone, mark, running};
-use crate::harness::Fixture;
+use crate::harness::{Fixture, TEST_TIMEOUT};
 use crate::trials::{Need, Trial};
 
 pub(crate) fn trials() -> Vec<Trial> {
     trials![
         a_web_server_is_started_asked_by_bash_and_stopped needs [Need::Program("python3"), Need::FullJail],
         a_port_of_another_session_is_not_taken_for_ones_own needs [Need::Program("python3"), Need::FullJail],
+        the_port_on_which_it_listens_instead_is_named needs [Need::Program("python3"), Need::FullJail],
         where_commands_have_no_sockets_that_is_said_at_the_start,
         a_server_that_dies_at_once_is_an_answer_with_its_output,
         a_watcher_reports_what_an_edit_changed,
@@ -49,6 +52,31 @@ async fn a_web_server_is_started_asked_by_bash_and_stopped() {
     fixture.end().await;
 }
 
+async fn the_port_on_which_it_listens_instead_is_named() {
+    let mut fixture = Fixture::configured().await;
+    let command =
+        "python3 -u -m http.server 8124 --bind ::1 & python3 -u -m http.server 8125 & wait";
+    let start = json!({"command": command, "name": "two", "ready": "3000", "wait_ms": 0});
+    fixture.session("session_start", start).await;
+    let until = Instant::now() + TEST_TIMEOUT;
+    let both = "two: running, ports 8124 and 8125: ";
+    loop {
+        let listed = fixture.session("session_read", json!({})).await;
+        let line = listed["sessions"][0].as_str().unwrap_or_default().to_owned();
+        if line.starts_with(both) {
+            break;
+        }
+        assert!(Instant::now() < until, "{line}");
+    }
+    let command = "python3 -m http.server 8126 2>/dev/null & \
+                   until (: 3<>/dev/tcp/127.0.0.1/8126) 2>/dev/null; do sleep 0.05; done; read x";
+    let start = json!({"command": command, "ready": "never", "wait_ms": 20000});
+    let other = fixture.session("session_start", start).await;
+    let notice = text(&other, "notice");
+    assert!(notice.ends_with("does not match never; it listens on port 8126"), "{other:?}");
+    fixture.end().await;
+}
+
 async fn a_port_of_another_session_is_not_taken_for_ones_own() {
     let mut fixture = Fixture::configured().await;
     let start = json!({"command": SERVER, "ready": "8123", "wait_ms": 20000});
@@ -56,7 +84,7 @@ async fn a_port_of_another_session_is_not_taken_for_ones_own() {
     let second = json!({"command": "echo up; sleep 60", "port": 8123, "wait_ms": 500});
     let second = fixture.session("session_start", second).await;
     assert_eq!(second["ready"], false, "{second:?}");
-    assert!(text(&second, "notice").contains("port 8123"), "{second:?}");
+    assert!(text(&second, "notice").ends_with("listens on port 8123"), "{second:?}");
     let asks = json!({"command": "echo up; read x", "ready": "8123", "wait_ms": 120000});
     let asks = fixture.session("session_start", asks).await;
     assert_eq!((text(&asks, "state"), &asks["ready"]), ("waiting_for_input", &json!(false)));

@@ -444,7 +444,7 @@ impl<'a> Pump<'a> {
         if now >= self.silence.look_at {
             self.silence.look_at = now + LOOK.max(self.silence.report_every);
             // A supervisor that is gone shows in the report.
-            let _ = self.running.look(None);
+            let _ = self.running.look(false);
         }
     }
 

@@ -150,10 +150,25 @@ struct Orders {
     close_input: bool,
     signals: Vec<i32>,
     size: Option<TerminalSize>,
-    look: Option<Option<u16>>,
+    /// A look, at the ports too or not.
+    look: Option<bool>,
     stop: Option<EndCause>,
     /// How many bytes of input wait already.
     waiting_input: usize,
+}
+
+impl Standing {
+    /// Whether it waited for input when it was last looked at.
+    #[must_use]
+    pub fn waits(&self) -> bool {
+        self.look.as_ref().is_some_and(|look| look.waiting.is_some())
+    }
+
+    /// The TCP ports on which it listened then, where a look was at the ports too.
+    #[must_use]
+    pub fn ports(&self) -> &[u16] {
+        self.look.as_ref().map_or(&[], |look| &look.ports)
+    }
 }
 
 impl Orders {
@@ -265,7 +280,7 @@ impl Session {
             begin: state.record.begin(),
             end: state.record.end(),
             ended: state.ended.clone(),
-            look: state.look,
+            look: state.look.clone(),
             looks: state.looks,
             last_output: state.last_output,
             changes: state.changes,
@@ -354,9 +369,9 @@ impl Session {
         self.shared.order(|orders| orders.size = Some(size));
     }
 
-    /// Has it looked at: what it waits for, and whether it listens on `port`.
-    pub fn ask_look(&self, port: Option<u16>) {
-        self.shared.order(|orders| orders.look = Some(port));
+    /// Has it looked at: what it waits for, and `at_ports` also on which ports it listens.
+    pub fn ask_look(&self, at_ports: bool) {
+        self.shared.order(|orders| orders.look = Some(at_ports || orders.look == Some(true)));
     }
 
     /// Ends it, and everything that it started. Returns at once; the first cause counts.

@@ -144,10 +144,10 @@ pub(crate) fn watch(
     }
 }
 
-/// Has a running session looked at, so that what it does is known as of now.
+/// Has a running session looked at, so that what it does, and on which ports it listens, is known as of now.
 pub(crate) fn look(session: &Session) -> Standing {
     let before = session.standing();
-    session.ask_look(None);
+    session.ask_look(true);
     let deadline = Instant::now() + LOOK_TIMEOUT;
     loop {
         let standing = session.standing();
@@ -204,9 +204,8 @@ impl Watch<'_> {
                 let asks = wanted.asks == Asks::Return && self.waits(standing);
                 return (asks && self.quiet(standing) >= ASKS).then_some(Met::No);
             }
-            Until::Listens(_) => {
-                let listens =
-                    standing.looks > self.looks && standing.look.is_some_and(|look| look.listening);
+            Until::Listens(port) => {
+                let listens = standing.looks > self.looks && standing.ports().contains(port);
                 if !listens && self.waits(standing) && self.quiet(standing) >= ASKS {
                     return Some(Met::No);
                 }
@@ -239,7 +238,7 @@ impl Watch<'_> {
         standing.looks > self.looks
             && !self.asked_unread
             && !standing.has_unread_input
-            && standing.look.is_some_and(|look| look.waiting.is_some())
+            && standing.waits()
     }
 
     fn quiet(&self, standing: &Standing) -> Duration {
@@ -273,27 +272,27 @@ impl Watch<'_> {
 
     /// Has it looked at, where that tells what is waited for. Returns when to look again.
     fn look_when_due(&mut self, standing: &Standing, until: &Until, now: Instant) -> Instant {
-        let port = match until {
+        let at_ports = match until {
             Until::Time | Until::Matches(Wanted { asks: Asks::GoOn, .. }) => {
                 return now + LAST_LOOK;
             }
-            Until::Settled | Until::WaitsForInput | Until::Matches(_) => None,
-            Until::Listens(port) => Some(*port),
+            Until::Settled | Until::WaitsForInput | Until::Matches(_) => false,
+            Until::Listens(_) => true,
         };
         let quiet = self.quiet(standing);
-        if port.is_none() && quiet < FIRST_LOOK {
+        if !at_ports && quiet < FIRST_LOOK {
             // It is at work.
             (self.look_every, self.look_at) = (FIRST_LOOK, now + FIRST_LOOK - quiet);
         } else if now >= self.look_at {
             self.looks = standing.looks;
             self.asked_unread = standing.has_unread_input;
-            self.session.ask_look(port);
+            self.session.ask_look(at_ports);
             self.look_at = now + self.look_every;
             self.look_every = (2 * self.look_every).min(LAST_LOOK);
         }
-        let silent = (port.is_none() && quiet < SILENT).then(|| now + SILENT - quiet);
+        let silent = (!at_ports && quiet < SILENT).then(|| now + SILENT - quiet);
         let settled = if standing.is_full_screen { SETTLED_ON_SCREEN } else { SETTLED };
-        let settled = (port.is_none() && quiet < settled).then(|| now + settled - quiet);
+        let settled = (!at_ports && quiet < settled).then(|| now + settled - quiet);
         [Some(self.look_at), silent, settled].into_iter().flatten().min().unwrap_or(self.look_at)
     }
 }

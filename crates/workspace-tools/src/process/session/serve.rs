@@ -154,9 +154,9 @@ impl Server {
                 }
             });
         }
-        if let Some(port) = look {
+        if let Some(at_ports) = look {
             // A supervisor that is gone shows in the report.
-            let _ = self.running.look(port);
+            let _ = self.running.look(at_ports);
         }
         if let Some(cause) = stop {
             self.begin_stop(cause);
