@@ -2,7 +2,7 @@
 //! on real files.
 //!
 //! One program holds them all, as each test program links the whole product. `main` is our own,
-//! because some stories start this program once more: inside a jail, or in a namespace. Filters and flags are those of `cargo test`; `--ignored` runs
+//! because some stories start this program once more: inside a jail, in a namespace, or as a host. Filters and flags are those of `cargo test`; `--ignored` runs
 //! the stories that take long.
 #![expect(
     clippy::disallowed_methods,
@@ -66,6 +66,9 @@ const AT_ONCE: usize = 4;
 
 fn main() -> ExitCode {
     if let Some(code) = bash::own_socket::call_if_asked() {
+        return code;
+    }
+    if let Some(code) = session_tools::ends::be_a_host_if_asked() {
         return code;
     }
     let mut arguments = Arguments::from_args();

@@ -21,7 +21,7 @@ pub(crate) fn trials() -> Vec<Trial> {
         nobody_is_asked_about_a_call_that_would_fail needs [SCRIPT],
         what_was_shown_is_what_is_written_or_nothing needs [SCRIPT],
         a_command_cannot_take_the_terminal_over_and_a_long_one_has_a_line_of_progress needs [SCRIPT],
-        a_shell_in_the_jail_has_the_size_of_the_terminal_and_gives_its_exit_code needs [SCRIPT],
+        a_shell_in_the_jail_follows_the_size_of_the_terminal_and_gives_its_exit_code needs [SCRIPT],
         schema_breaks_no_name_in_a_narrow_terminal needs [SCRIPT],
         what_is_found_is_a_list_without_a_trace_of_progress needs [SCRIPT],
         hits_stand_below_their_file_with_what_was_found_marked needs [SCRIPT],
@@ -75,6 +75,19 @@ impl Terminal {
         let mut keyboard = self.script.stdin.as_ref().unwrap();
         // The program may have ended before the last key.
         let _ = keyboard.write_all(keys.as_bytes());
+    }
+
+    /// Gives the terminal another size, as a window does.
+    fn resize(&self, rows: u16, columns: u16) {
+        let script = self.script.id();
+        let children = std::fs::read_to_string(format!("/proc/{script}/task/{script}/children"));
+        let program = children.unwrap().trim().to_owned();
+        let changed = Command::new("stty")
+            .arg("-F")
+            .arg(std::fs::read_link(format!("/proc/{program}/fd/0")).unwrap())
+            .args(["rows", &rows.to_string(), "columns", &columns.to_string()])
+            .status();
+        assert!(changed.unwrap().success());
     }
 
     /// Everything that stood on the terminal, and the exit code.
@@ -226,7 +239,7 @@ fn a_command_cannot_take_the_terminal_over_and_a_long_one_has_a_line_of_progress
     assert!(seen.ends_with("\r\x1b[K"), "the progress line is erased: {seen:?}");
 }
 
-fn a_shell_in_the_jail_has_the_size_of_the_terminal_and_gives_its_exit_code() {
+fn a_shell_in_the_jail_follows_the_size_of_the_terminal_and_gives_its_exit_code() {
     let mut terminal = Terminal::start("shell");
     terminal.wait_for("(jail)");
     terminal.type_in("stty size; cat a.txt; ls ~/.ssh; echo typed > b.txt; echo $((6 * 7))\n");
@@ -235,6 +248,10 @@ fn a_shell_in_the_jail_has_the_size_of_the_terminal_and_gives_its_exit_code() {
     terminal.wait_for("No such file");
     // Ctrl-C would end what is left of the line.
     terminal.wait_for("42");
+    terminal
+        .type_in("until [ \"$(stty size)\" = '30 100' ]; do sleep 0.05; done; echo $((8 * 9))\n");
+    terminal.resize(30, 100);
+    terminal.wait_for("72");
     terminal.type_in("sleep 600\n");
     terminal.wait_for("sleep 600");
     terminal.type_in(CTRL_C);

@@ -5,8 +5,8 @@ use std::time::{Duration, Instant};
 
 use sandbox::Jail;
 
-use crate::process::Spool;
 use crate::process::session::{EndCause, Session};
+use crate::process::{Spool, Unreported};
 use crate::{BashSettings, Context};
 use tool_provider::{Payload, ToolError};
 use workspace_fs::text::hidden::one_line;
@@ -19,6 +19,7 @@ mod interactive;
 pub(crate) mod answer;
 
 pub(crate) mod keys;
+pub(crate) mod ports;
 pub(crate) mod regex;
 pub(crate) mod show;
 pub(crate) mod starter;
@@ -169,11 +170,26 @@ pub(crate) fn cause(cause: EndCause, settings: SessionSettings) -> String {
     }
 }
 
-/// What is said of a session that had to end, where nobody asked for it by a call.
+/// What is said of a session that had to end, where nobody asked for it by a call, or of which it is not known
+/// how it ended.
 pub(crate) fn end_notice(session: &Session, settings: SessionSettings) -> Option<String> {
     let ended = session.standing().ended?;
-    match ended.stopped {
+    let cause = match ended.stopped {
         None | Some((EndCause::Stopped, _)) => None,
         Some((because, _)) => Some(format!("the session was ended: {}", cause(because, settings))),
-    }
+    };
+    let unknown = match &ended.end {
+        Ok(_) => None,
+        Err(Unreported::Lost(_)) => Some(LOST.to_owned()),
+        Err(Unreported::Stuck(_)) => Some(STUCK.to_owned()),
+    };
+    let notices: Vec<String> = cause.into_iter().chain(unknown).collect();
+    (!notices.is_empty()).then(|| notices.join("\n"))
 }
+
+/// The supervisor of the session died: only somebody outside the jail or the kernel ends it.
+const LOST: &str = "the session's supervisor was killed from outside, perhaps for want of memory, and all of \
+                    the session with it: its exit code is not known";
+
+/// The session did not go away after SIGKILL.
+const STUCK: &str = "the session was sent SIGKILL, and the system has not taken all of it away yet";

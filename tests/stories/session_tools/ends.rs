@@ -1,5 +1,7 @@
 //! How sessions end, and that nothing of them is left.
 
+use std::io::{BufRead as _, BufReader, Write as _};
+use std::process::{Command, ExitCode, Stdio};
 use std::time::Instant;
 
 use prost::Message as _;
@@ -9,7 +11,7 @@ use tool_provider::grpc::pb::hook::v1::hook_subscriber_service_client::HookSubsc
 
 use super::{of_another, text};
 use crate::bash::{gone, mark, next_output, running};
-use crate::harness::{Fixture, TEST_TIMEOUT, call};
+use crate::harness::{Fixture, TEST_TIMEOUT, call, wait_for_end};
 use crate::trials::Trial;
 
 pub(crate) fn trials() -> Vec<Trial> {
@@ -21,7 +23,8 @@ pub(crate) fn trials() -> Vec<Trial> {
         a_cancelled_start_ends_what_it_started_and_a_cancelled_read_does_not,
         a_configure_ends_them_and_says_so,
         nothing_is_left_when_the_provider_ends_or_is_killed_with_sixteen,
-        nothing_is_left_when_the_host_is_killed,
+        nothing_is_left_when_the_host_is_killed_with_sixteen,
+        a_killed_supervisor_is_told_and_takes_its_session_with_it,
         the_hosts_session_ends_and_its_sessions_with_it_and_no_others,
         bash_names_session_start_where_it_ended_what_went_on,
         a_session_whose_command_leaves_something_running_says_so,
@@ -160,15 +163,83 @@ async fn nothing_is_left_when_the_provider_ends_or_is_killed_with_sixteen() {
     }
 }
 
-async fn nothing_is_left_when_the_host_is_killed() {
+/// Set for this program where it is to be a host that a story kills: the mark of its sessions.
+const HOST: &str = "STORY_HOST_OF_SESSIONS";
+
+/// Starts sixteen sessions where a story asks for that, tells the provider's process, and waits to be killed.
+pub(crate) fn be_a_host_if_asked() -> Option<ExitCode> {
+    let sleep = std::env::var(HOST).ok()?;
+    tokio::runtime::Runtime::new().unwrap().block_on(async {
+        let mut fixture = Fixture::configured().await;
+        for _ in 0..16 {
+            sleeper(&mut fixture, &sleep).await;
+        }
+        writeln!(std::io::stdout(), "{}", fixture.pid()).unwrap();
+        std::future::pending::<()>().await;
+    });
+    None
+}
+
+async fn nothing_is_left_when_the_host_is_killed_with_sixteen() {
     let sleep = mark(628);
-    let mut fixture = Fixture::configured().await;
-    for _ in 0..4 {
-        sleeper(&mut fixture, &sleep).await;
-    }
-    // The host's death shows to the provider as the end of its standard input and of the connection.
-    drop(fixture);
+    let directory = tempfile::tempdir().unwrap();
+    let mut host = Command::new(std::env::current_exe().unwrap())
+        .env(HOST, &sleep)
+        .env("TMPDIR", directory.path())
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut told = String::new();
+    BufReader::new(host.stdout.take().unwrap()).read_line(&mut told).unwrap();
+    let provider = told.trim().parse().unwrap();
+    assert!(running(&sleep) >= 48);
+    host.kill().unwrap();
+    host.wait().unwrap();
+    wait_for_end(provider);
     gone(&sleep).await;
+}
+
+async fn a_killed_supervisor_is_told_and_takes_its_session_with_it() {
+    let mut fixture = Fixture::configured().await;
+    let (sleep, other) = (mark(633), mark(634));
+    let name = sleeper(&mut fixture, &sleep).await;
+    let other_name = sleeper(&mut fixture, &other).await;
+    let supervisor = above(a_process_with(&sleep), "call-supervisor");
+    rustix::process::kill_process(supervisor, rustix::process::Signal::KILL).unwrap();
+    let read = fixture.session_in(&name, &["killed"]).await;
+    assert!(text(&read, "notice").contains("supervisor was killed"), "{read:?}");
+    assert_eq!((text(&read, "output"), read.get("exit_code")), ("up\n", None), "{read:?}");
+    gone(&sleep).await;
+    let goes_on = fixture.session("session_read", json!({"session": other_name})).await;
+    assert_eq!(text(&goes_on, "state"), "running");
+    fixture.end().await;
+    gone(&other).await;
+}
+
+/// A process whose command line holds this.
+fn a_process_with(text: &str) -> u32 {
+    let pids = std::fs::read_dir("/proc").unwrap().flatten();
+    let mut pids = pids.filter_map(|entry| entry.file_name().to_str()?.parse().ok());
+    let holds = |pid: &u32| {
+        let line = std::fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+        String::from_utf8_lossy(&line).contains(text)
+    };
+    pids.find(holds).unwrap()
+}
+
+/// The nearest process above this one that has this name.
+fn above(mut pid: u32, name: &str) -> rustix::process::Pid {
+    loop {
+        let status = std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap();
+        let field = |field: &str| {
+            let line = status.lines().find_map(|line| line.strip_prefix(field));
+            line.unwrap().trim().to_owned()
+        };
+        if field("Name:") == name {
+            return rustix::process::Pid::from_raw(pid.cast_signed()).unwrap();
+        }
+        pid = field("PPid:").parse().unwrap();
+    }
 }
 
 async fn the_hosts_session_ends_and_its_sessions_with_it_and_no_others() {

@@ -1,6 +1,6 @@
 //! Sessions: commands that outlive the call that started them, and never their session.
 
-mod ends;
+pub(crate) mod ends;
 mod output;
 mod servers;
 mod terminals;

@@ -129,24 +129,26 @@ async fn long_output_is_kept_in_memory_and_in_a_file_up_to_their_limits() {
 
 async fn two_gibibytes_without_a_reader_take_little_memory() {
     let mut fixture = Fixture::configured().await;
-    let before = fixture.status("VmRSS");
+    let before = fixture.status("RssAnon");
+    let mut peak = before;
     let command = "head -c 2147483648 /dev/zero | tr '\\0' 'x' | fold -w 99; echo done";
     let start = json!({"command": command, "name": "s", "wait_ms": 0});
     fixture.session("session_start", start).await;
     let until = Instant::now() + 10 * TEST_TIMEOUT;
     let ended = loop {
-        let read = json!({"session": "s", "until": "^done$", "wait_ms": 60000});
+        let read = json!({"session": "s", "until": "^done$", "wait_ms": 1000});
         let read = fixture.session("session_read", read).await;
+        peak = peak.max(fixture.status("RssAnon") + fixture.status("RssShmem"));
         if text(&read, "state") == "exited" {
             break read;
         }
         assert!(Instant::now() < until, "{read:?}");
     };
     assert!(ended["next"].as_u64().unwrap() > 2 << 30);
-    let peak = fixture.status("VmHWM");
-    eprintln!("2 GiB without a reader: {before} KiB before, {peak} KiB at the peak");
-    // A build for debugging is large before it does anything.
-    assert!(peak <= before.max(12 * 1024) + 8 * 1024, "{peak} KiB, {before} before");
+    eprintln!("2 GiB without a reader: {before} KiB of its own before, {peak} KiB at most");
+    // The program's file is left out: of a build for debugging that alone is more than 20 MiB.
+    // `benches/session` has all of a build for release.
+    assert!(peak <= 12 * 1024, "{peak} KiB, {before} before");
     fixture.end().await;
 }
 

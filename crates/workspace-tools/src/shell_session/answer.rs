@@ -163,14 +163,10 @@ pub(crate) fn state(entry: &Entry, standing: &Standing) -> Payload {
     let to = &mut payload;
     fields::SESSION.put(to, entry.name.as_str());
     let state = match standing.ended.as_deref() {
-        None if !standing.has_unread_input
-            && standing.look.is_some_and(|look| look.waiting.is_some()) =>
-        {
-            WAITING
-        }
+        None if !standing.has_unread_input && standing.waits() => WAITING,
         None => "running",
         Some(Ended { stopped: Some((EndCause::Stopped, _)), .. }) => "stopped",
-        Some(ended) if ended.stopped.is_some() => "killed",
+        Some(ended) if ended.stopped.is_some() || ended.end.is_err() => "killed",
         Some(_) => "exited",
     };
     fields::STATE.put(to, state);
