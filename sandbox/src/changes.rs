@@ -1,5 +1,6 @@
 //! What a command changed, as its layers show it after its end.
 
+use std::collections::BTreeMap;
 use std::ffi::{CStr, OsStr};
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
@@ -7,7 +8,9 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use rustix::fs::{AtFlags, FileType, Mode, OFlags, Stat, fgetxattr, openat, readlinkat, statat};
+use rustix::fs::{
+    AtFlags, FileType, Mode, OFlags, Stat, fgetxattr, flistxattr, openat, readlinkat, statat,
+};
 use rustix::io::Errno;
 
 use crate::beneath::kind;
@@ -44,7 +47,8 @@ pub struct Change {
 pub enum ChangeKind {
     /// It was not there before.
     Created,
-    /// Its content, mode, owner or time of change of content is another one, or another file has its name.
+    /// Its content, mode, owner, extended attributes or, of a file, time of change of content is another
+    /// one, or another file has its name.
     Changed,
     /// It is not there any more.
     Deleted,
@@ -88,6 +92,13 @@ pub(crate) struct Comparison {
     until: Instant,
 }
 
+/// Whether the top of a layer has the mode and owner that it had before the command.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Top {
+    AsBefore,
+    Changed,
+}
+
 /// Both sides of one directory. The lower one is as it would be without the layer.
 struct Sides<'a> {
     upper: &'a OwnedFd,
@@ -107,8 +118,13 @@ impl Comparison {
         }
     }
 
-    /// Adds what was changed in one layer, whose top commands have at `path`.
-    pub(crate) fn add(&mut self, upper: &OwnedFd, lower: &OwnedFd, path: &Path) {
+    /// Adds what was changed in one layer, whose top commands have at `path`, and of which is known whether
+    /// it is what it was.
+    pub(crate) fn add(&mut self, upper: &OwnedFd, lower: &OwnedFd, path: &Path, top: Top) {
+        // It began without any attribute.
+        if top == Top::Changed || attributes(upper).is_some_and(|found| !found.is_empty()) {
+            self.record(path.to_owned(), ChangeKind::Changed);
+        }
         self.directory(&Sides { upper, lower, path, depth: 0 });
         self.keep_first();
         self.changes.first.append(&mut self.found);
@@ -167,7 +183,9 @@ impl Comparison {
             (FileType::Directory, FileType::Directory) => {
                 let opened = both(sides, name, OFlags::DIRECTORY);
                 let merged = opened.filter(|(upper, _)| !covers(upper, self.marks));
-                if merged.is_none() || !same_owner(&upper, &lower) || sides.depth >= DEEPEST {
+                let same = merged.as_ref().is_some_and(|(one, other)| same_attributes(one, other))
+                    && same_owner(&upper, &lower);
+                if !same || sides.depth >= DEEPEST {
                     self.record(path.clone(), ChangeKind::Changed);
                 }
                 if let (Some((upper, lower)), true) = (merged, sides.depth < DEEPEST) {
@@ -180,7 +198,10 @@ impl Comparison {
                     && upper.st_size == lower.st_size
                     && (upper.st_mtime, upper.st_mtime_nsec)
                         == (lower.st_mtime, lower.st_mtime_nsec)
-                    && self.same_content(sides, name, upper.st_size.unsigned_abs());
+                    && both(sides, name, OFlags::NONBLOCK).is_some_and(|(one, other)| {
+                        same_attributes(&one, &other)
+                            && self.same_content(&one, &other, upper.st_size.unsigned_abs())
+                    });
                 if !same {
                     self.record(path, ChangeKind::Changed);
                 }
@@ -197,16 +218,15 @@ impl Comparison {
         }
     }
 
-    fn same_content(&mut self, sides: &Sides<'_>, name: &CStr, size: u64) -> bool {
+    fn same_content(&mut self, upper: &OwnedFd, lower: &OwnedFd, size: u64) -> bool {
         let Some(left) = self.compare.checked_sub(size) else { return false };
         self.compare = left;
-        let Some((upper, lower)) = both(sides, name, OFlags::NONBLOCK) else { return false };
         let (mut one, mut other) = (vec![0; 64 * 1024], vec![0; 64 * 1024]);
         let mut at = 0;
         while at < size {
             let (Ok(read), Ok(also)) = (
-                rustix::io::pread(&upper, &mut one[..], at),
-                rustix::io::pread(&lower, &mut other[..], at),
+                rustix::io::pread(upper, &mut one[..], at),
+                rustix::io::pread(lower, &mut other[..], at),
             ) else {
                 return false;
             };
@@ -233,6 +253,38 @@ fn covers(directory: &OwnedFd, marks: &[&CStr]) -> bool {
         Ok(_) | Err(Errno::RANGE) => true,
         Err(_) => false,
     })
+}
+
+/// What a command can set of a file besides its mode, owner, times and content.
+type Attributes = BTreeMap<Vec<u8>, Vec<u8>>;
+
+/// Those of the kinds that commands may set, without the marks of layers. `None` where they cannot be read.
+fn attributes(file: &OwnedFd) -> Option<Attributes> {
+    let mut names = match flistxattr(file, &mut [0_u8; 1][..]) {
+        // Mostly there is none, or the file system knows none.
+        Ok(0) | Err(Errno::OPNOTSUPP) => return Some(Attributes::new()),
+        _ => vec![0; LONGEST_ATTRIBUTES],
+    };
+    let length = flistxattr(file, &mut names[..]).ok()?;
+    names.truncate(length);
+    let of_commands = |name: &&[u8]| {
+        let begins = |with: &str| name.starts_with(with.as_bytes());
+        (begins("user.") && !begins("user.overlay.")) || begins("system.posix_acl_")
+    };
+    let read = |name: &[u8]| {
+        let mut value = vec![0; LONGEST_ATTRIBUTES];
+        let length = fgetxattr(file, name, &mut value[..]).ok()?;
+        value.truncate(length);
+        Some((name.to_vec(), value))
+    };
+    names.split(|byte| *byte == 0).filter(of_commands).map(read).collect()
+}
+
+/// The kernel's limit of a list of names, and of a value.
+const LONGEST_ATTRIBUTES: usize = 64 * 1024;
+
+fn same_attributes(one: &OwnedFd, other: &OwnedFd) -> bool {
+    attributes(one).is_some_and(|found| attributes(other).is_some_and(|also| also == found))
 }
 
 fn same_owner(one: &Stat, other: &Stat) -> bool {

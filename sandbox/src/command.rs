@@ -129,7 +129,7 @@ pub enum StartError {
         what: &'static str,
     },
     /// One step failed inside the jail.
-    #[error("{stage}: {source}")]
+    #[error("{stage}")]
     Stage {
         /// The step.
         stage: Stage,

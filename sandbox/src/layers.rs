@@ -27,7 +27,7 @@ use rustix::mount::{
 };
 
 use crate::beneath::{self, kind};
-use crate::changes::{Changes, Comparison, space_of};
+use crate::changes::{Changes, Comparison, Top, space_of};
 use crate::grants::{PROC, SHARED_MEMORY, TERMINALS};
 use crate::namespaces::{attach, of_itself};
 use crate::plan::Plan;
@@ -104,11 +104,28 @@ enum Mounted {
 
 struct Layer {
     lower: OwnedFd,
-    /// Mode and owner of its top, as the upper directory has them.
+    /// Mode and owner of its top, when the layer was made.
     looks: Looks,
+    /// The same of the upper directory: it may have another owner.
+    shown: Looks,
     upper: OwnedFd,
     mount: OwnedFd,
     use_: Use,
+}
+
+impl Layer {
+    /// Whether the command changed the top. It had the looks of the upper directory, or those that the lower
+    /// one had when the call came.
+    fn top(&self) -> Top {
+        let (Ok(found), Ok(lower)) = (looks(&self.upper), looks(&self.lower)) else {
+            return Top::Changed;
+        };
+        let is_old = |of: fn(Looks) -> (u32, u32)| of(found) == of(self.shown) || of(found) == of(lower);
+        match is_old(|(mode, ..)| (mode, 0)) && is_old(|(_, user, group)| (user, group)) {
+            true => Top::AsBefore,
+            false => Top::Changed,
+        }
+    }
 }
 
 /// Mode, owner and group.
@@ -218,7 +235,10 @@ impl Layers {
         let looks = looks(&lower)?;
         let (upper, work) = (self.make()?, self.make()?);
         match self.overlay(&lower, looks, &upper, &work, use_) {
-            Ok(mount) => Ok(Mounted::Layer(Layer { lower, looks, upper, mount, use_ })),
+            Ok(mount) => {
+                let shown = self::looks(&upper)?;
+                Ok(Mounted::Layer(Layer { lower, looks, shown, upper, mount, use_ }))
+            }
             Err(_) if use_ == Use::Sealed => Ok(Mounted::Again(read_only(&lower)?)),
             Err(_) => Ok(Mounted::ReadOnly(read_only(&lower)?)),
         }
@@ -335,7 +355,7 @@ impl Layers {
                 if let Mounted::Layer(layer) = &step.mounted
                     && layer.use_ == use_
                 {
-                    comparison.add(&layer.upper, &layer.lower, &step.path);
+                    comparison.add(&layer.upper, &layer.lower, &step.path, layer.top());
                 }
             }
         }

@@ -7,6 +7,7 @@ use std::process::{Command, Output, Stdio};
 use serde_json::{Value, json};
 
 use crate::harness::PROGRAM;
+use crate::levels::machines;
 use crate::trials::Trial;
 
 pub(crate) fn trials() -> Vec<Trial> {
@@ -25,6 +26,7 @@ pub(crate) fn trials() -> Vec<Trial> {
         whoever_reads_json_gets_failures_as_json_too,
         json_has_nothing_in_it_that_a_terminal_obeys,
         doctor_reports_the_configuration_as_it_is,
+        doctor_tries_shell_read_at_each_level_whatever_the_roots_are,
         bash_finds_what_was_written_through_a_link_under_both_names,
         flags_stand_for_the_schema_and_a_bare_word_for_its_first_argument,
         a_command_may_be_written_as_words,
@@ -291,6 +293,23 @@ fn doctor_reports_the_configuration_as_it_is() {
     }
     assert_eq!(printed.matches("does not exist").count(), 3, "{printed}");
     assert!(!printed.contains("fails"), "{printed}");
+}
+
+fn doctor_tries_shell_read_at_each_level_whatever_the_roots_are() {
+    let shell = Shell::new();
+    for machine in machines() {
+        let words = machine.words();
+        let mut doctor = Command::new(words[0]);
+        doctor.args(&words[1..]).args(["doctor", "--json"]).current_dir(shell.path());
+        let output = doctor.output().unwrap();
+        let report: Value = serde_json::from_slice(&output.stdout).unwrap();
+        let writes = match report["level"].as_str() {
+            Some("full") => "discarded",
+            Some("kernel") => "refused",
+            other => panic!("the level {other:?}: {report:#}"),
+        };
+        assert_eq!(report["shell_read"]["writes"], writes, "{report:#}");
+    }
 }
 
 fn bash_finds_what_was_written_through_a_link_under_both_names() {

@@ -17,13 +17,22 @@ pub(crate) fn mount(arguments: &[&str], at: &Path) {
 /// A provider that runs as an ordinary user, who owns its directory. Without the right to become one,
 /// we are one.
 pub(crate) async fn unprivileged() -> Fixture {
-    if !geteuid().is_root() {
-        return Fixture::launched().await;
+    match geteuid().is_root() {
+        true => as_nobody("--clear-groups").await,
+        false => Fixture::launched().await,
     }
+}
+
+/// One whose user belongs to a further group. Needs root.
+pub(crate) async fn member_of(group: u32) -> Fixture {
+    as_nobody(&format!("--groups={group}")).await
+}
+
+async fn as_nobody(groups: &str) -> Fixture {
     const NOBODY: u32 = 65534;
     let ids = [format!("--reuid={NOBODY}"), format!("--regid={NOBODY}")];
     // A copy: the way to the program itself need not be open to everybody.
-    let arguments = [&ids[0], &ids[1], "--clear-groups", "./program"];
+    let arguments = [&ids[0], &ids[1], groups, "./program"];
     let prepare = |directory: &Path| {
         fs::copy(PROGRAM, directory.join("program")).unwrap();
         for path in [directory.to_owned(), directory.join("root"), directory.join("tmp")] {

@@ -85,7 +85,8 @@ fn run(jail: &Jail, shell: &Path) -> Result<Vec<PathBuf>, String> {
         program: shell.to_owned(),
         argv: [shell.as_os_str(), "-c".as_ref(), ":".as_ref()].map(OsString::from).to_vec(),
         env: Vec::new(),
-        cwd: "/".into(),
+        // Open to commands at every level: without namespaces / is not, and a root may be closed to its user.
+        cwd: "/proc".into(),
         stdin: null()?,
         input: sandbox::Input::Fixed,
         stdout: null()?,

@@ -13,11 +13,13 @@ use workspace_tools::BashSettings;
 use workspace_tools::process::{Environment, Requested};
 
 use super::fixture::{Collector, Fixture};
+use crate::environment::member_of;
 use crate::trials::{Need, Trial};
 
 pub(crate) fn trials() -> Vec<Trial> {
     trials![
         git_gives_what_bash_gives needs [Need::Program("git")],
+        looking_with_git_is_no_change needs [Need::Program("git")],
         searches_give_what_bash_gives needs [Need::Program("rg"), Need::Program("make")],
         cargo_test_gives_what_bash_gives needs [Need::Program("cargo")],
         pytest_gives_what_bash_gives needs [Need::Program("pytest")],
@@ -32,6 +34,7 @@ pub(crate) fn trials() -> Vec<Trial> {
         without_a_jail_nothing_runs,
         a_preview_is_one_line,
         files_of_others_and_directories_are_explained needs [Need::Program("git")],
+        files_of_a_further_group_are_explained needs [Need::Root, Need::FullJail, Need::Program("setpriv")],
     ]
 }
 
@@ -94,6 +97,19 @@ fn git_gives_what_bash_gives() {
         "git log -1 --no-such-option",
     ] {
         compare(&fixture, command);
+    }
+}
+
+/// Not even where the index is old, so that git would write a new one.
+fn looking_with_git_is_no_change() {
+    let fixture = Fixture::new();
+    fixture.result("git init -q . && echo 1 > a && echo 2 > b && git add a b");
+    fixture.result("touch -d 2001-01-01 a");
+    let result = fixture.read_result("git status --short");
+    assert_eq!((output(&result), result.get("would_change")), ("A  a\nA  b\n", None), "{result:#?}");
+    if is_full(&fixture) {
+        let result = fixture.read_result("git rm -q --cached a");
+        assert_eq!(result["would_change"]["changed"], json!([".git/index"]), "{result:#?}");
     }
 }
 
@@ -315,4 +331,25 @@ fn files_of_others_and_directories_are_explained() {
     let notice = result["notice"].as_str().unwrap_or_else(|| panic!("{result:#?}"));
     assert!(notice.contains("cannot be renamed in shell_read"), "{notice}");
     assert_eq!(output(&fixture.read_result("mv d e && ls")), "e\n");
+}
+
+/// An ordinary user's namespace has names for one user and one group only.
+async fn files_of_a_further_group_are_explained() {
+    const FURTHER: u32 = 4242;
+    let mut fixture = member_of(FURTHER).await;
+    for (name, group) in [("theirs", FURTHER), ("own", 65534)] {
+        fixture.write(name, "old\n");
+        std::os::unix::fs::chown(fixture.path(name), Some(65534), Some(group)).unwrap();
+    }
+    fixture.configure(json!({})).await.unwrap();
+    let mut run = async |tool: &str, command: &str| {
+        fixture.call(tool, json!({"command": command})).await.1.unwrap()
+    };
+    let own = run("shell_read", "echo new >> own && cat own").await;
+    assert_eq!(output(&own), "old\nnew\n", "{own:#?}");
+    let theirs = run("shell_read", "echo new >> theirs").await;
+    let notice = theirs["notice"].as_str().unwrap_or_else(|| panic!("{theirs:#?}"));
+    assert!(notice.contains("of a supplementary group") && notice.contains("use bash"), "{notice}");
+    assert_eq!(output(&run("bash", "echo new >> theirs && cat theirs").await), "old\nnew\n");
+    fixture.end().await;
 }

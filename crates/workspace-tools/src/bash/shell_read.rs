@@ -25,6 +25,10 @@ const NAME: &str = "shell_read";
 /// How many commands run at once. Each may take memory for what it writes.
 const AT_ONCE: usize = 4;
 
+/// Whether git writes what only saves time later, such as the index that `git status` has refreshed: it would
+/// be discarded, and be a change that the command was not run for.
+const OPTIONAL_LOCKS: &str = "GIT_OPTIONAL_LOCKS";
+
 /// The tool. Without a configuration it describes itself and shows what was, and runs nothing.
 pub struct ShellRead {
     settings: BashSettings,
@@ -64,7 +68,10 @@ impl Tool<crate::Files> for ShellRead {
         let budget = budget(Instant::now(), &arguments, context)?;
         // From here on the call reports what happened, whatever comes in between.
         context.begin_commit()?;
-        let environment = self.settings.environment.plain_variables(private);
+        let mut environment = self.settings.environment.plain_variables(private);
+        if !environment.iter().any(|(name, _)| name == OPTIONAL_LOCKS) {
+            environment.push((OPTIONAL_LOCKS.into(), "0".into()));
+        }
         let surroundings = Surroundings::ThrowAway;
         let start =
             Start { settings: &self.settings, ready, cwd: &cwd, budget, surroundings, environment };

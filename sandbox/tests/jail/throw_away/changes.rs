@@ -15,6 +15,7 @@ pub(crate) fn stories() -> Vec<Case> {
         a_command_works_with_what_it_wrote_and_nothing_stays,
         each_change_is_named_with_its_kind,
         what_is_as_it_was_is_no_change,
+        attributes_and_the_mode_of_a_root_are_changes_too needs [Need::Program("setfattr")],
         it_finds_what_others_did_before_it,
         full_layers_refuse_writes_and_are_empty_for_the_next,
         it_needs_no_more_than_four_processes_in_readiness,
@@ -127,6 +128,34 @@ fn what_is_as_it_was_is_no_change(level: Level) {
     let hidden = "cp -p own kept; printf new > own; touch -r kept own; rm kept";
     let outcome = fixture.run(&fixture.thrown_away(hidden));
     assert_eq!(within(changes(&outcome), root), [("own", ChangeKind::Changed)], "{outcome:#?}");
+}
+
+fn attributes_and_the_mode_of_a_root_are_changes_too(level: Level) {
+    if level != Level::Full {
+        return;
+    }
+    let fixture = Fixture::new(level);
+    let root = &fixture.dirs.root;
+    fs::create_dir(root.join("dir")).unwrap();
+    fs::write(root.join("dir/file"), "content").unwrap();
+    let sets = "setfattr -n user.x -v y";
+    let found = |script: &str| {
+        let outcome = fixture.run(&fixture.thrown_away(script));
+        assert!(outcome.stderr.is_empty(), "{outcome:#?}");
+        let paths = changes(&outcome).first.iter().map(|change| {
+            assert_eq!(change.kind, ChangeKind::Changed, "{outcome:#?}");
+            change.path.strip_prefix(root).unwrap().to_str().unwrap().to_owned()
+        });
+        paths.collect::<Vec<_>>()
+    };
+    assert_eq!(found(&format!("{sets} own; {sets} dir; {sets} dir/file")), ["dir", "dir/file", "own"]);
+    assert_eq!(found(&format!("chmod 700 .; {sets} own")), ["", "own"]);
+    assert_eq!(found(&format!("{sets} .")), [""]);
+    assert_eq!(found("chmod 700 .; chmod 755 ."), [""; 0]);
+    // What has attributes already, and keeps them.
+    fixture.succeeds(&format!("{sets} own; {sets} dir"));
+    assert_eq!(found("exec 3>>own; chmod 700 dir; chmod 755 dir"), [""; 0]);
+    assert_eq!(found("setfattr -x user.x own; setfattr -n user.x -v z dir"), ["dir", "own"]);
 }
 
 /// Layers are made before the command comes, and are to show what is there when it comes.

@@ -87,7 +87,9 @@ pub(in super::super) fn of_discarding(
     }
     if has_failed && says("Value too large for defined data type") {
         notices.push(
-            "files of other users cannot be changed in shell_read (\"Value too large\")".to_owned(),
+            "files of another user or group, also of a supplementary group of the user, cannot be changed in \
+             shell_read (\"Value too large\"): use bash"
+                .to_owned(),
         );
     }
     if has_failed && says("Invalid cross-device link") {

@@ -20,7 +20,7 @@ pub const COUNT: Field<Whole> =
     whole("count", 1, "How many paths. The lists hold the first 50.").required();
 pub const CREATED: Field<List> = list("created", any_text, "A new directory stands for all in it.");
 pub const CHANGED: Field<List> =
-    list("changed", any_text, "Other content, mode, owner or time, or another file.");
+    list("changed", any_text, "Other content, mode, owner, attributes or time, or another file.");
 pub const DELETED: Field<List> = list("deleted", any_text, "A directory stands for all in it.");
 
 /// What a result says would have changed: each path behind a sign of what happened to it, and how many are
