@@ -104,6 +104,8 @@ enum Mounted {
 
 struct Layer {
     lower: OwnedFd,
+    /// Its device and inode.
+    identity: (u64, u64),
     /// Mode and owner of its top, when the layer was made.
     looks: Looks,
     /// The same of the upper directory: it may have another owner.
@@ -208,15 +210,14 @@ impl Layers {
         };
         let mounted = match use_ {
             Some(use_) if is_directory => {
+                let identity = (found.st_dev, found.st_ino);
                 let same = self.steps.iter().position(|step| match &step.mounted {
-                    Mounted::Layer(layer) => fstat(&layer.lower).is_ok_and(|other| {
-                        (other.st_dev, other.st_ino) == (found.st_dev, found.st_ino)
-                    }),
+                    Mounted::Layer(layer) => layer.identity == identity,
                     _ => false,
                 });
                 match same {
                     Some(other) => Mounted::SameAs(other),
-                    None => self.layer(lower, use_)?,
+                    None => self.layer(lower, identity, use_)?,
                 }
             }
             Some(Use::Machine | Use::Private | Use::Memory) => {
@@ -231,13 +232,13 @@ impl Layers {
 
     /// A layer without a place yet, or what stands in for one that cannot be had: what may only be read needs
     /// none.
-    fn layer(&self, lower: OwnedFd, use_: Use) -> io::Result<Mounted> {
+    fn layer(&self, lower: OwnedFd, identity: (u64, u64), use_: Use) -> io::Result<Mounted> {
         let looks = looks(&lower)?;
         let (upper, work) = (self.make()?, self.make()?);
         match self.overlay(&lower, looks, &upper, &work, use_) {
             Ok(mount) => {
                 let shown = self::looks(&upper)?;
-                Ok(Mounted::Layer(Layer { lower, looks, shown, upper, mount, use_ }))
+                Ok(Mounted::Layer(Layer { lower, identity, looks, shown, upper, mount, use_ }))
             }
             Err(_) if use_ == Use::Sealed => Ok(Mounted::Again(read_only(&lower)?)),
             Err(_) => Ok(Mounted::ReadOnly(read_only(&lower)?)),
