@@ -53,11 +53,12 @@ pub(crate) enum User {
     Other,
 }
 
-/// Whether commands may change modes, owners, times and attributes of files.
+/// Whether commands may change modes, owners, times and attributes of files, and the processors of other
+/// processes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Metadata {
     Allowed,
-    /// Of no file, whatever names or descriptors lead to it.
+    /// Of no file, whatever names or descriptors lead to it, and of no other process.
     Refused,
 }
 
@@ -159,6 +160,8 @@ fn refused(context: FilterContext) -> Result<Rules, seccompiler::BackendError> {
     modes::refuse_set_user_id(&mut rules)?;
     if context.metadata == Metadata::Refused {
         metadata::refuse_changes(&mut rules);
+        // Others need it for threads of their own, whose numbers no filter knows.
+        rules.insert(libc::SYS_sched_setaffinity, vec![all(vec![is_not(0, 0)?])?]);
     }
     // Landlock does not cover these. A pid or a "who" of zero means the caller itself. They are
     // needed at the full level too: the calls of one jail see each other and their supervisors.

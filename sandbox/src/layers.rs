@@ -122,7 +122,8 @@ impl Layer {
         let (Ok(found), Ok(lower)) = (looks(&self.upper), looks(&self.lower)) else {
             return Top::Changed;
         };
-        let is_old = |of: fn(Looks) -> (u32, u32)| of(found) == of(self.shown) || of(found) == of(lower);
+        let is_old =
+            |of: fn(Looks) -> (u32, u32)| of(found) == of(self.shown) || of(found) == of(lower);
         match is_old(|(mode, ..)| (mode, 0)) && is_old(|(_, user, group)| (user, group)) {
             true => Top::AsBefore,
             false => Top::Changed,

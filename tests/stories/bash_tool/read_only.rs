@@ -106,7 +106,11 @@ fn looking_with_git_is_no_change() {
     fixture.result("git init -q . && echo 1 > a && echo 2 > b && git add a b");
     fixture.result("touch -d 2001-01-01 a");
     let result = fixture.read_result("git status --short");
-    assert_eq!((output(&result), result.get("would_change")), ("A  a\nA  b\n", None), "{result:#?}");
+    assert_eq!(
+        (output(&result), result.get("would_change")),
+        ("A  a\nA  b\n", None),
+        "{result:#?}"
+    );
     if is_full(&fixture) {
         let result = fixture.read_result("git rm -q --cached a");
         assert_eq!(result["would_change"]["changed"], json!([".git/index"]), "{result:#?}");

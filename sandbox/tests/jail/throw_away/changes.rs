@@ -148,7 +148,10 @@ fn attributes_and_the_mode_of_a_root_are_changes_too(level: Level) {
         });
         paths.collect::<Vec<_>>()
     };
-    assert_eq!(found(&format!("{sets} own; {sets} dir; {sets} dir/file")), ["dir", "dir/file", "own"]);
+    assert_eq!(
+        found(&format!("{sets} own; {sets} dir; {sets} dir/file")),
+        ["dir", "dir/file", "own"]
+    );
     assert_eq!(found(&format!("chmod 700 .; {sets} own")), ["", "own"]);
     assert_eq!(found(&format!("{sets} .")), [""]);
     assert_eq!(found("chmod 700 .; chmod 755 ."), [""; 0]);

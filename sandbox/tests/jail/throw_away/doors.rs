@@ -18,6 +18,7 @@ pub(crate) fn stories() -> Vec<Case> {
         no_socket_of_others_is_reached_by_its_path needs [Need::Program("python3")],
         named_pipes_lead_to_nobody_at_the_full_level,
         no_signal_leaves_the_call,
+        no_other_process_gets_other_processors needs [Need::Program("taskset")],
         shared_memory_ends_with_the_call,
         terminals_of_their_own_are_closed_to_other_calls needs [Need::Program("python3")],
         no_process_of_the_jail_is_in_reach,
@@ -133,6 +134,27 @@ fn no_signal_leaves_the_call(level: Level) {
     let own = "sleep 1000 & kill $!; wait $!; echo $?";
     assert_eq!(fixture.run(&fixture.thrown_away(own)).succeeded(own), "143\n");
     assert_eq!(fixture.run(&fixture.thrown_away("echo served")).stdout, "served\n");
+}
+
+/// What bash may is in `escapes::processes`.
+fn no_other_process_gets_other_processors(level: Level) {
+    let fixture = Fixture::new(level);
+    let mut beside = fixture.start(&fixture.thrown_away("echo $$; exec sleep 1000"));
+    let theirs = beside.line();
+    let set = format!("taskset -cp 0 {theirs}");
+    let outcome = fixture.run(&fixture.thrown_away(&set));
+    // At the full level, of the calls of shell_read alone.
+    assert_eq!(
+        outcome.stderr.contains("Operation not permitted"),
+        level != Level::Full,
+        "{outcome:#?}"
+    );
+    let outside = std::process::id();
+    let outcome = fixture.run(&fixture.thrown_away(&format!("taskset -cp 0 {outside}")));
+    assert!(outcome.stderr.contains("failed to set") || level == Level::Full, "{outcome:#?}");
+    let own = "taskset -c 0 nproc";
+    assert_eq!(fixture.run(&fixture.thrown_away(own)).succeeded(own), "1\n");
+    beside.killed();
 }
 
 fn shared_memory_ends_with_the_call(level: Level) {
