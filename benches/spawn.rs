@@ -23,6 +23,7 @@ use sandbox::{Command, Jail, Level, Namespaces, Policy, Surroundings};
 const SHELL: &str = "/bin/bash";
 const TOUCHED: usize = 2 << 30;
 const BWRAP: &str = "bwrap";
+const BWRAP_OVERLAY: &str = "bwrap --overlay";
 
 fn main() -> ExitCode {
     if sandbox::is_spawner_invocation() {
@@ -64,10 +65,10 @@ fn measure(runs: usize) -> Result<(), Box<dyn Error>> {
         }
         .print();
     }
-    calls("a small parent", &root, runs)?;
+    calls("a small parent", base.path(), &root, runs)?;
     // A page in each holds something, so that a fork would have page tables to copy.
     let ballast = vec![1_u8; TOUCHED];
-    calls("2 GiB touched", &root, runs)?;
+    calls("2 GiB touched", base.path(), &root, runs)?;
     std::hint::black_box(ballast);
     Ok(())
 }
@@ -80,7 +81,7 @@ fn build(root: &Path, namespaces: Namespaces) -> Result<Jail, sandbox::JailError
 /// One way to run the shell.
 type Variant<'a> = (String, Box<dyn Fn() -> Result<(), Box<dyn Error>> + 'a>);
 
-fn calls(title: &str, root: &Path, runs: usize) -> Result<(), Box<dyn Error>> {
+fn calls(title: &str, base: &Path, root: &Path, runs: usize) -> Result<(), Box<dyn Error>> {
     let kernel = build(root, Namespaces::Never)?;
     let full = build(root, Namespaces::Auto)?;
     let mut variants: Vec<Variant<'_>> = vec![
@@ -92,8 +93,18 @@ fn calls(title: &str, root: &Path, runs: usize) -> Result<(), Box<dyn Error>> {
         variants.push((full.enforcement().level.to_string(), Box::new(|| jailed(&full, root))));
         variants.push((read_only(&full), Box::new(|| discarded(&full, root))));
     }
-    if let Some(bwrap) = installed("bwrap") {
-        variants.push((BWRAP.to_owned(), Box::new(move || bare(wrapped(&bwrap, root), root))));
+    if let Some(bwrap) = installed(BWRAP) {
+        if has_overlays(&bwrap)? {
+            let (bwrap, layers) = (bwrap.clone(), base.join("layers"));
+            let run = move || bare(layered(&bwrap, root, &layers)?, root);
+            variants.push((BWRAP_OVERLAY.to_owned(), Box::new(run)));
+        } else {
+            println!(
+                "bwrap has no --overlay here (0.11 has): shell_read is compared with bash alone"
+            );
+        }
+        let run = move || bare(wrapped(&bwrap, root, Root::Bound), root);
+        variants.push((BWRAP.to_owned(), Box::new(run)));
     }
     let mut times = vec![Vec::new(); variants.len()];
     for run in 0..runs + 10 {
@@ -114,34 +125,34 @@ fn calls(title: &str, root: &Path, runs: usize) -> Result<(), Box<dyn Error>> {
         .zip(&times)
         .map(|((name, _), times)| (name.clone(), median(&mut times.clone())))
         .collect();
-    let bwrap = variants.iter().position(|(name, _)| name == BWRAP);
-    let bwrap = bwrap.map(|at| median(&mut times[at].clone()));
+    let of = |name: &str| by_name.iter().find(|(known, _)| known == name).map(|(_, time)| *time);
+    let microseconds = |time: Duration| time.as_secs_f64() * 1e6;
     for ((name, _), times) in variants.iter().zip(&mut times) {
         let middle = median(times);
         if let Some(most) = most_ratio(name) {
-            let microseconds = |time: Duration| time.as_secs_f64() * 1e6;
             let print = |what: &str, peer, goal| {
                 let name = &format!("{what} at level {name}, {title}");
                 Measurement { name, value: microseconds(middle), unit: "µs", peer, goal }.print();
             };
             let bare = Some(("a bare one", microseconds(bare)));
             print("jailed `bash -c true`", bare, Goal::RatioAtMost(most));
-            let bwrap = bwrap.map(|time| ("bwrap, equal policy", microseconds(time)));
+            let bwrap = of(BWRAP).map(|time| ("bwrap, equal policy", microseconds(time)));
             print("the same, beside bwrap,", bwrap, Goal::None);
         }
         if let Some((level, most)) = of_read_only(name) {
-            let bash = by_name.iter().find(|(name, _)| *name == level).map(|(_, time)| *time);
-            Measurement {
-                name: &format!("`bash -c true` of shell_read at level {level}, {title}"),
-                value: middle.as_secs_f64() * 1e6,
-                unit: "µs",
-                peer: bash.map(|time| ("bash at that level", time.as_secs_f64() * 1e6)),
-                goal: Goal::RatioAtMost(most),
+            let print = |what: &str, peer: Option<(&str, Duration)>, goal| {
+                let name = &format!("{what} at level {level}, {title}");
+                let peer = peer.map(|(peer, time)| (peer, microseconds(time)));
+                Measurement { name, value: microseconds(middle), unit: "µs", peer, goal }.print();
+            };
+            let bash = of(level).map(|time| ("bash at that level", time));
+            print("`bash -c true` of shell_read", bash, Goal::RatioAtMost(most));
+            if let Some(time) = of(BWRAP_OVERLAY) {
+                print("the same, beside bwrap --overlay,", Some((BWRAP_OVERLAY, time)), Goal::None);
             }
-            .print();
         }
         println!(
-            "  {name:<8} {:>7.0} us  p99 {:>7.0} us  {:.2} x",
+            "  {name:<15} {:>7.0} us  p99 {:>7.0} us  {:.2} x",
             middle.as_secs_f64() * 1e6,
             times[(times.len() - 1) * 99 / 100].as_secs_f64() * 1e6,
             middle.as_secs_f64() / bare.as_secs_f64(),
@@ -221,17 +232,54 @@ fn in_surroundings(
     if report.status.shell_code() == 0 { Ok(()) } else { Err(format!("{report:?}").into()) }
 }
 
+/// What bubblewrap has at the root.
+#[derive(Clone, Copy)]
+enum Root<'a> {
+    /// The root itself.
+    Bound,
+    /// A layer over it, whose upper and working directories are these.
+    Layer([&'a Path; 2]),
+}
+
 /// Bubblewrap with what the full level grants and takes.
-fn wrapped(bwrap: &Path, root: &Path) -> std::process::Command {
+fn wrapped(bwrap: &Path, root: &Path, at_root: Root<'_>) -> std::process::Command {
     let mut command = std::process::Command::new(bwrap);
     for directory in ["/usr", "/bin", "/sbin", "/lib", "/lib64", "/opt", "/etc"] {
         command.args(["--ro-bind-try", directory, directory]);
     }
-    command.args(["--proc", "/proc", "--dev", "/dev", "--tmpfs", "/tmp", "--bind"]);
-    command.args([root, root]);
+    command.args(["--proc", "/proc", "--dev", "/dev", "--tmpfs", "/tmp"]);
+    match at_root {
+        Root::Bound => command.arg("--bind").args([root, root]),
+        Root::Layer([upper, work]) => {
+            command.arg("--overlay-src").arg(root).arg("--overlay").args([upper, work, root])
+        }
+    };
     command.args(["--unshare-net", "--unshare-ipc", "--unshare-pid", "--die-with-parent"]);
     command.args(["--new-session", "--cap-drop", "ALL", SHELL]);
     command
+}
+
+/// Bubblewrap with a layer of the call's own, as shell_read has, whose directories are made anew.
+fn layered(
+    bwrap: &Path,
+    root: &Path,
+    layers: &Path,
+) -> Result<std::process::Command, Box<dyn Error>> {
+    let [upper, work] = ["upper", "work"].map(|name| layers.join(name));
+    if layers.exists() {
+        std::fs::remove_dir_all(layers)?;
+    }
+    for directory in [&upper, &work] {
+        std::fs::create_dir_all(directory)?;
+    }
+    Ok(wrapped(bwrap, root, Root::Layer([&upper, &work])))
+}
+
+/// Whether this version of bubblewrap knows them: from 0.11 on, and not where it is set-user-ID.
+fn has_overlays(bwrap: &Path) -> Result<bool, Box<dyn Error>> {
+    let help = std::process::Command::new(bwrap).arg("--help").output()?;
+    let text = [help.stdout, help.stderr].concat();
+    Ok(String::from_utf8_lossy(&text).contains("--overlay "))
 }
 
 fn installed(program: &str) -> Option<PathBuf> {
