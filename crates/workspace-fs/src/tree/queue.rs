@@ -227,14 +227,7 @@ impl<F> Queue<F> {
     pub(super) fn next(&self, thread: usize, done: Option<Done<F>>) -> Option<(Key, Item)> {
         let mut state = self.lock();
         if let Some(done) = done {
-            state.running[thread] = None;
-            state.take_in(done, &self.stops);
-            if !state.ready.is_empty() || state.stop_reason.is_some() {
-                self.news.notify_one();
-            }
-            if state.stop_reason.is_some() {
-                self.work.notify_all();
-            }
+            self.take_in(&mut state, thread, done);
         }
         loop {
             if state.stop_reason.is_some() {
@@ -261,6 +254,27 @@ impl<F> Queue<F> {
             state = self.work.wait(state).unwrap_or_else(PoisonError::into_inner);
             state.idle -= 1;
         }
+    }
+
+    /// Hands in what `thread` did, and takes no other item.
+    pub(super) fn hand_in(&self, thread: usize, done: Done<F>) {
+        self.take_in(&mut self.lock(), thread, done);
+    }
+
+    fn take_in(&self, state: &mut State<F>, thread: usize, done: Done<F>) {
+        state.running[thread] = None;
+        state.take_in(done, &self.stops);
+        if !state.ready.is_empty() || state.stop_reason.is_some() {
+            self.news.notify_one();
+        }
+        if state.stop_reason.is_some() {
+            self.work.notify_all();
+        }
+    }
+
+    /// Whether there is nothing left to do.
+    pub(super) fn is_over(&self) -> bool {
+        self.lock().stop_reason.is_some()
     }
 
     /// Waits until something is settled, the walk is over or `most` has passed. Returns what is to

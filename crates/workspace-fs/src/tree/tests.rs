@@ -13,6 +13,7 @@ use crate::{Action, FileKind, PathArgument, RootsSpec, Workspace};
 /// Finds every file, or every file whose content holds an x.
 struct Collect {
     kinds: fn(FileKind) -> bool,
+    is_quick: bool,
 }
 
 impl Visit for Collect {
@@ -23,6 +24,10 @@ impl Visit for Collect {
 
     fn wants(&self, kind: FileKind) -> bool {
         (self.kinds)(kind)
+    }
+
+    fn is_quick(&self) -> bool {
+        self.is_quick
     }
 
     fn visit(&self, (): &mut (), _: &Entry<'_>, _: &Stop) -> VisitResult<()> {
@@ -78,12 +83,17 @@ impl Tree {
         let argument = PathArgument { text: at, working_directory: None };
         let resolved = self.workspace.locate_existing(argument, Action::List).unwrap();
         let start = resolved.start(at, selection.ignore_rules()).unwrap();
-        let mut paths = Paths::default();
-        let options = Options { want, threads: NonZero::new(3) };
-        let until = StopCondition { cancelled: &|| false, deadline: None };
-        let visitor = Collect { kinds };
-        let summary = walk(&start, selection, &visitor, options, until, &mut paths).unwrap();
-        (paths.0, summary)
+        // With the calling thread's help and without it.
+        let [alone, found] = [true, false].map(|is_quick| {
+            let mut paths = Paths::default();
+            let options = Options { want, threads: NonZero::new(3) };
+            let until = StopCondition { cancelled: &|| false, deadline: None };
+            let visitor = Collect { kinds, is_quick };
+            let summary = walk(&start, selection, &visitor, options, until, &mut paths).unwrap();
+            (paths.0, summary)
+        });
+        assert_eq!(alone, found);
+        found
     }
 
     fn files(&self, at: &str, selection: &Selection) -> Vec<String> {

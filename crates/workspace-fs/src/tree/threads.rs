@@ -2,8 +2,8 @@
 
 use std::num::NonZero;
 use std::ops::ControlFlow;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -32,6 +32,12 @@ pub trait Visit: Sync {
     /// Whether entries of this kind are visited. Directories are walked through in any case; the start
     /// itself is visited only where it is a file.
     fn wants(&self, kind: FileKind) -> bool;
+
+    /// Whether a visit takes about as long as a system call, so that a small tree is done before a thread
+    /// has started.
+    fn is_quick(&self) -> bool {
+        false
+    }
 
     /// Looks at one entry. It must end soon after `stop` is set.
     fn visit(
@@ -91,6 +97,10 @@ const MOST_THREADS: usize = 8;
 /// The threads of all walks in this process, beyond the first of each. Each holds buffers, and more
 /// of them than processors make nothing quicker.
 static HELPERS: ThreadBudget = ThreadBudget::new();
+/// How many items of work the calling thread does before it starts others, where visits are quick, and
+/// for how long it does. They are few enough to find less than may wait to be reported.
+const ALONE: usize = 64;
+const ALONE_FOR: Duration = Duration::from_millis(1);
 /// How many files make one item of work.
 const RUN: usize = 16;
 /// How deep a tree may be. Every level above a directory can keep a handle open.
@@ -99,6 +109,14 @@ const MOST_DEPTH: usize = 256;
 const MOST_PATH: usize = 4096;
 /// How often progress is reported.
 const PROGRESS: Duration = Duration::from_millis(100);
+
+/// The processors that this process may use, at most [`MOST_THREADS`]. Asking takes longer than listing a
+/// directory.
+fn processors() -> usize {
+    static PROCESSORS: OnceLock<usize> = OnceLock::new();
+    let ask = || thread::available_parallelism().map_or(1, NonZero::get).min(MOST_THREADS);
+    *PROCESSORS.get_or_init(ask)
+}
 
 /// Walks the tree at `start` and visits what `selection` chooses, until enough is found.
 ///
@@ -112,7 +130,6 @@ pub fn walk<V: Visit>(
     until: StopCondition<'_>,
     report: &mut dyn Report<V::Found>,
 ) -> std::io::Result<Summary> {
-    let processors = || thread::available_parallelism().map_or(1, NonZero::get).min(MOST_THREADS);
     let helpers = match options.threads {
         _ if start.kind() != FileKind::Directory => HELPERS.take(0, 0),
         Some(threads) => HELPERS.take(threads.get() - 1, usize::MAX),
@@ -132,11 +149,19 @@ pub fn walk<V: Visit>(
     if until.is_over() {
         queue.end(StopReason::Stopped);
     }
+    if visitor.is_quick() {
+        let (mut left, begun) = (ALONE, Instant::now());
+        pool.work(0, || {
+            left -= 1;
+            left > 0 && begun.elapsed() < ALONE_FOR && !until.is_over()
+        });
+    }
     let stop_reason = thread::scope(|scope| {
         let (pool, mut started) = (&pool, 0);
+        let threads = if queue.is_over() { 0 } else { threads };
         for thread in 0..threads {
             let builder = thread::Builder::new().name("walk".to_owned());
-            match builder.spawn_scoped(scope, move || pool.work(thread)) {
+            match builder.spawn_scoped(scope, move || pool.work(thread, || true)) {
                 Ok(_) => started += 1,
                 // The others do.
                 Err(_) if started > 0 => break,
@@ -207,7 +232,8 @@ impl<F> Drop for Guard<'_, F> {
 }
 
 impl<V: Visit> WorkerPool<'_, V> {
-    fn work(&self, thread: usize) {
+    /// Does one item after the other, until the walk is over or after one of them `goes_on` is false.
+    fn work(&self, thread: usize, mut goes_on: impl FnMut() -> bool) {
         let _guard = Guard(self.queue);
         let mut local = self.visitor.local();
         let mut scratch = Scratch::new();
@@ -252,7 +278,11 @@ impl<V: Visit> WorkerPool<'_, V> {
                     }
                 }
             }
-            done = Some(Done { key, record, items, is_whole: !stop.is_set() });
+            let it = Done { key, record, items, is_whole: !stop.is_set() };
+            if !goes_on() {
+                return self.queue.hand_in(thread, it);
+            }
+            done = Some(it);
         }
     }
 

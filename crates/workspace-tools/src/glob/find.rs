@@ -152,6 +152,10 @@ impl Visit for Matches<'_> {
         }
     }
 
+    fn is_quick(&self) -> bool {
+        true
+    }
+
     fn visit(&self, (): &mut (), entry: &Entry<'_>, _: &Stop) -> VisitResult<Match> {
         if entry.kind() == FileKind::Directory {
             let mut path = entry.path();
