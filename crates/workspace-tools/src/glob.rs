@@ -16,7 +16,7 @@ use workspace_fs::{Action, Fault, FileKind, PathArgument, ResolvedPath, Target};
 use crate::field::Details;
 use crate::{Context, Files};
 use crate::{change, wildcards};
-use find::{Asked, Page, Search, Sort};
+use find::{Page, Search, Sort};
 use pattern::{Kinds, Pattern};
 use tool_provider::view::View;
 use tool_provider::{Payload, Tool, ToolError, ToolSpec};
@@ -246,10 +246,7 @@ fn find(arguments: &Payload, context: &Context<'_>) -> Result<Payload, ToolError
         kinds: arguments.pattern.kinds,
         page: arguments.page,
         sort: arguments.sort,
-        asked: match (arguments.details, arguments.sort) {
-            (Details::Few, Sort::Path) => Asked::Kind,
-            (Details::All, _) | (Details::Few, Sort::Modified | Sort::Size) => Asked::Status,
-        },
+        details: arguments.details,
     };
     let found = search.run(context)?;
     let mut payload = Payload::new();

@@ -6,6 +6,7 @@ use super::list::{List, Listed};
 use super::outcome::{More, Outcome};
 use super::pattern::Kinds;
 use crate::Context;
+use crate::field::Details;
 use crate::prefix::Prefix;
 use tool_provider::ToolError;
 use workspace_fs::FileKind;
@@ -27,7 +28,7 @@ pub(super) enum Sort {
 
 /// What is asked of each file that is found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Asked {
+enum Asked {
     /// Its kind, which its directory knows.
     Kind,
     /// Its size and the time of its last change too, which takes a system call.
@@ -57,7 +58,7 @@ pub(super) struct Search<'a> {
     pub(super) kinds: Kinds,
     pub(super) page: Page,
     pub(super) sort: Sort,
-    pub(super) asked: Asked,
+    pub(super) details: Details,
 }
 
 impl Search<'_> {
@@ -81,14 +82,18 @@ impl Search<'_> {
             }
         };
         let prefix = Prefix::of(text);
-        let visitor = Matches { glob: self.glob, kinds: self.kinds, asked: self.asked };
+        let asked = match (self.details, self.sort) {
+            (Details::Few, Sort::Path) => Asked::Kind,
+            (Details::All, _) | (Details::Few, Sort::Modified | Sort::Size) => Asked::Status,
+        };
+        let visitor = Matches { glob: self.glob, kinds: self.kinds, asked };
         let want = match self.sort {
             Sort::Path => self.page.end().saturating_add(1),
             Sort::Modified | Sort::Size => usize::MAX,
         };
         let cancelled = || context.cancel.is_cancelled();
         let until = StopCondition { cancelled: &cancelled, deadline: context.search_deadline() };
-        let mut list = List::new(self.page, self.sort, &prefix, context.sink);
+        let mut list = List::new((self.page, self.sort, self.details), &prefix, context.sink);
         let options = Options { want, threads: None };
         let summary = tree::walk(start, &self.selection, &visitor, options, until, &mut list)
             .map_err(|error| ToolError::from_io("start a search", text, error))?;

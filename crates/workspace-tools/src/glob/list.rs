@@ -10,7 +10,7 @@ use time::OffsetDateTime;
 
 use super::find::{Match, Page, Sort};
 use super::spec;
-use crate::field::PATH;
+use crate::field::{Details, PATH};
 use crate::prefix::Prefix;
 use tool_provider::{Event, EventSink, Payload};
 use workspace_fs::FileKind;
@@ -20,6 +20,7 @@ use workspace_fs::tree::{Found, Report};
 pub(super) struct List<'a> {
     page: Page,
     sort: Sort,
+    details: Details,
     prefix: &'a Prefix,
     kept: Kept,
     /// How many matches came.
@@ -38,7 +39,11 @@ pub(super) struct Listed {
 
 impl<'a> List<'a> {
     /// An empty page.
-    pub(super) fn new(page: Page, sort: Sort, prefix: &'a Prefix, sink: &'a dyn EventSink) -> Self {
+    pub(super) fn new(
+        (page, sort, details): (Page, Sort, Details),
+        prefix: &'a Prefix,
+        sink: &'a dyn EventSink,
+    ) -> Self {
         let kept = match sort {
             Sort::Path => Kept::First(Vec::new()),
             Sort::Modified | Sort::Size => Kept::Best(BinaryHeap::new()),
@@ -47,6 +52,7 @@ impl<'a> List<'a> {
         Self {
             page,
             sort,
+            details,
             prefix,
             kept,
             found: 0,
@@ -68,12 +74,12 @@ impl<'a> List<'a> {
                 let mut page = Vec::new();
                 for ranked in best.into_sorted_vec().into_iter().skip(self.page.offset) {
                     if self.capacity.take(ranked.path.len(), &page) {
-                        page.push(ranked.item(self.prefix));
+                        self.partial.unsent.push(ranked.item(self.prefix));
+                        page.push(ranked.shown(self.details, self.prefix));
                     } else {
                         self.left_out += 1;
                     }
                 }
-                self.partial.unsent.extend(page.iter().cloned());
                 page
             }
         };
@@ -151,9 +157,8 @@ impl Report<Match> for List<'_> {
                         self.left_out += 1;
                         return ControlFlow::Break(());
                     }
-                    let item = ranked.item(self.prefix);
-                    self.partial.unsent.push(item.clone());
-                    page.push(item);
+                    self.partial.unsent.push(ranked.item(self.prefix));
+                    page.push(ranked.shown(self.details, self.prefix));
                 }
                 Kept::Best(best) if best.len() < end => best.push(ranked),
                 Kept::Best(best) => {
@@ -178,6 +183,18 @@ impl Report<Match> for List<'_> {
 }
 
 impl Ranked {
+    /// As a result has it.
+    fn shown(&self, details: Details, prefix: &Prefix) -> Value {
+        match (details, self.kind) {
+            (Details::All, _) => self.item(prefix),
+            (Details::Few, Kind::Directory) => {
+                prefix.join(&[&self.path, &b"/"[..]].concat()).into()
+            }
+            (Details::Few, _) => prefix.join(&self.path).into(),
+        }
+    }
+
+    /// As a partial result has it.
     fn item(&self, prefix: &Prefix) -> Value {
         let mut item = Payload::new();
         PATH.put(&mut item, prefix.join(&self.path));

@@ -3,14 +3,14 @@
 use serde_json::Value;
 
 use super::{Arguments, spec};
-use crate::field::{Details, NOTICE, path_of};
+use crate::field::{Details, NOTICE};
 use crate::{ignore_files, wildcards};
 use tool_provider::Payload;
-use workspace_fs::text::name;
 use workspace_fs::tree::{Counts, Skip};
 
 /// What a search gave.
 pub(super) struct Outcome {
+    /// As the result has them.
     pub(super) paths: Vec<Value>,
     /// Whether there is more, and where it begins.
     pub(super) more: More,
@@ -45,10 +45,7 @@ impl Outcome {
         }
         match arguments.details {
             Details::All => spec::PATHS.put(payload, self.paths),
-            Details::Few => {
-                let names: Vec<Value> = self.paths.iter().filter_map(name_of).collect();
-                spec::FOUND.put(payload, names);
-            }
+            Details::Few => spec::FOUND.put(payload, self.paths),
         }
         NOTICE.put_some(payload, notice);
     }
@@ -127,16 +124,6 @@ pub(super) fn is_empty(payload: &Payload) -> bool {
 
 fn joined(notices: &[String]) -> Option<String> {
     (!notices.is_empty()).then(|| notices.join(" "))
-}
-
-/// The name of an item, with a slash behind that of a directory.
-fn name_of(item: &Value) -> Option<Value> {
-    let path = path_of(item)?;
-    let is_directory = spec::KIND.get(item.as_object()?) == Some("folder");
-    Some(match is_directory {
-        false => path.into(),
-        true => name::encode(&[&name::decode(path), b"/".as_slice()].concat()).into_owned().into(),
-    })
 }
 
 fn counted(count: u64, one: &str, many: &str) -> String {
