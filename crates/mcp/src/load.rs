@@ -47,13 +47,16 @@ impl Load {
         }
     }
 
-    /// A request of so many bytes was read.
-    pub(crate) fn opened(&self, id: RequestId, bytes: usize) {
+    /// A request of so many bytes was read. False where another of that id has no answer yet.
+    #[must_use]
+    pub(crate) fn opened(&self, id: &RequestId, bytes: usize) -> bool {
         let mut held = self.lock();
+        if held.open.contains_key(id) {
+            return false;
+        }
         held.open_bytes += bytes;
-        // An id that is used twice has one answer.
-        let before = held.open.insert(id, bytes);
-        held.open_bytes -= before.unwrap_or(0);
+        held.open.insert(id.clone(), bytes);
+        true
     }
 
     /// A request has its answer, or was cancelled.
@@ -109,7 +112,7 @@ mod tests {
     #[test]
     fn what_is_answered_or_sent_makes_room() {
         let load = Arc::new(Load::default());
-        load.opened(RequestId::Number(1), MOST_BYTES);
+        assert!(load.opened(&RequestId::Number(1), MOST_BYTES));
         assert!(!load.lock().has_room());
         load.closed(&RequestId::Number(1));
         assert!(load.lock().has_room());
@@ -120,13 +123,14 @@ mod tests {
     }
 
     #[test]
-    fn an_id_that_is_used_twice_is_counted_once() {
-        let load = Load::default();
-        load.opened(RequestId::Number(1), 5);
-        load.opened(RequestId::Number(1), 7);
-        assert_eq!(load.lock().open_bytes, 7);
-        load.closed(&RequestId::Number(1));
-        load.closed(&RequestId::Number(1));
+    fn an_id_is_free_again_after_its_answer() {
+        let (load, id) = (Load::default(), RequestId::Number(1));
+        assert!(load.opened(&id, 5));
+        assert!(!load.opened(&id, 7));
+        assert_eq!(load.lock().open_bytes, 5);
+        load.closed(&id);
+        load.closed(&id);
         assert_eq!(load.lock().open_bytes, 0);
+        assert!(load.opened(&id, 7));
     }
 }

@@ -56,18 +56,21 @@ impl<R: AsyncRead + Unpin, W> LineTransport<R, W> {
         }
     }
 
-    /// Keeps count of what a message begins and ends. None for one that is passed over.
+    /// Keeps count of what a message begins and ends, or says why it is none; without a reason for one that
+    /// is passed over.
     fn admit(
         &mut self,
         message: RxJsonRpcMessage<RoleServer>,
         bytes: usize,
-    ) -> Option<RxJsonRpcMessage<RoleServer>> {
+    ) -> Result<RxJsonRpcMessage<RoleServer>, Option<Refusal>> {
         match &message {
             JsonRpcMessage::Request(request) => {
                 self.lifecycle = Lifecycle::Begun;
-                self.load.opened(request.id.clone(), bytes);
+                if !self.load.opened(&request.id, bytes) {
+                    return Err(Some(in_use(&request.id)));
+                }
             }
-            _ if self.lifecycle == Lifecycle::Silent => return None,
+            _ if self.lifecycle == Lifecycle::Silent => return Err(None),
             JsonRpcMessage::Notification(notification) => {
                 if let ClientNotification::CancelledNotification(cancelled) =
                     &notification.notification
@@ -79,7 +82,25 @@ impl<R: AsyncRead + Unpin, W> LineTransport<R, W> {
             }
             JsonRpcMessage::Response(_) | JsonRpcMessage::Error(_) => {}
         }
-        Some(message)
+        Ok(message)
+    }
+}
+
+impl<R, W: AsyncWrite + Send + Unpin + 'static> LineTransport<R, W> {
+    fn write(
+        &self,
+        item: &ServerJsonRpcMessage,
+    ) -> impl Future<Output = io::Result<()>> + Send + use<R, W> {
+        let line = serde_json::to_vec(item).map(|mut line| {
+            line.push(b'\n');
+            line
+        });
+        let unsent = self.load.unsent(line.as_ref().map_or(0, Vec::len));
+        let output = self.output.clone();
+        async move {
+            let _unsent = unsent;
+            output.write(&line?).await
+        }
     }
 }
 
@@ -94,11 +115,6 @@ where
         &mut self,
         item: TxJsonRpcMessage<RoleServer>,
     ) -> impl Future<Output = Result<(), io::Error>> + Send + 'static {
-        let line = serde_json::to_vec(&item).map(|mut line| {
-            line.push(b'\n');
-            line
-        });
-        let unsent = self.load.unsent(line.as_ref().map_or(0, Vec::len));
         match &item {
             JsonRpcMessage::Response(response) => self.load.closed(&response.id),
             JsonRpcMessage::Error(error) => {
@@ -106,25 +122,19 @@ where
             }
             JsonRpcMessage::Request(_) | JsonRpcMessage::Notification(_) => {}
         }
-        drop(item);
-        let output = self.output.clone();
-        async move {
-            let _unsent = unsent;
-            output.write(&line?).await
-        }
+        self.write(&item)
     }
 
     async fn receive(&mut self) -> Option<RxJsonRpcMessage<RoleServer>> {
         loop {
             self.load.room().await;
             let refusal = match self.lines.next().await {
-                Ok(Line::Whole(line)) => match read(&line) {
-                    Ok(message) => match self.admit(message, line.len()) {
-                        Some(message) => return Some(message),
-                        None => continue,
-                    },
-                    Err(refusal) => refusal,
-                },
+                Ok(Line::Whole(line)) => {
+                    match read(&line).and_then(|message| self.admit(message, line.len())) {
+                        Ok(message) => return Some(message),
+                        Err(refusal) => refusal,
+                    }
+                }
                 Ok(Line::TooLong) => Some(too_long()),
                 Ok(Line::End) | Err(_) => {
                     self.output.gone.notify_one();
@@ -132,9 +142,9 @@ where
                 }
             };
             if let Some(refusal) = refusal {
-                // Not waited for: this future may be given up at any time.
-                let sent = self.send(refusal.into_answer());
-                tokio::spawn(sent);
+                // Not waited for: this future may be given up at any time. Nor does it end a request that has
+                // the same id.
+                tokio::spawn(self.write(&refusal.into_answer()));
             }
         }
     }
@@ -210,6 +220,13 @@ struct Envelope {
     id: Option<RequestId>,
     #[serde(default)]
     method: Option<IgnoredAny>,
+}
+
+/// The protocol wants a new id for each request: two that run with one could not be told apart, nor
+/// cancelled.
+fn in_use(id: &RequestId) -> Refusal {
+    let message = "a request of this id has no answer yet, so this one was not run".to_owned();
+    Refusal { id: Some(id.clone()), ..Refusal::invalid(message) }
 }
 
 fn too_long() -> Refusal {

@@ -20,6 +20,7 @@ pub(super) fn trials() -> Vec<Trial> {
         many_small_values_are_not_held,
         a_message_of_the_largest_size_is_taken,
         sixty_four_calls_at_once_have_their_own_answers,
+        an_id_that_is_in_use_is_refused_and_free_again_later,
         a_client_that_reads_nothing_is_not_read_from,
         a_client_that_goes_away_ends_its_commands_and_the_server,
         a_killed_launcher_ends_the_server_whoever_holds_its_input,
@@ -137,6 +138,24 @@ fn sixty_four_calls_at_once_have_their_own_answers() {
         let text = answer["result"]["content"][0]["text"].as_str().unwrap();
         assert!(text.starts_with(&format!("1:file {number}\n")), "{answer}");
     }
+    client.end();
+}
+
+fn an_id_that_is_in_use_is_refused_and_free_again_later() {
+    let mut client = Client::of_root();
+    let (id, pid) = client.begin("echo ready; sleep 1000");
+    let second = json!({"name": "bash", "arguments": {"command": "touch ran"}});
+    let second = json!({"jsonrpc": "2.0", "id": id, "method": "tools/call", "params": second});
+    client.send(&second);
+    let refused = client.answer(id);
+    assert_eq!(refused["error"]["code"], -32600, "{refused}");
+    assert!(!client.path("root/ran").exists());
+    // The first one goes on, and can be cancelled.
+    client.notify("notifications/cancelled", json!({"requestId": id}));
+    wait_for_end(pid);
+    client.send(&second);
+    assert_eq!(client.answer(id)["result"]["isError"], false);
+    assert!(client.path("root/ran").exists());
     client.end();
 }
 
