@@ -3,7 +3,7 @@
 //!
 //! `cargo bench --bench mcp`. Without `npm install` in tests/mcp there is nothing to compare with. Both
 //! servers are asked the same of the same files, in turns, over pipes. The reference server does not sync
-//! what it writes; ours does.
+//! what it writes; ours does, so edits are measured once more in memory.
 
 #![expect(clippy::print_stdout, reason = "a bench prints its table")]
 
@@ -52,8 +52,9 @@ fn main() -> Outcome<()> {
     let at_start = clients.iter().map(Client::resident).collect::<Outcome<Vec<_>>>()?;
     report("memory after initialize", "MiB", Goal::RatioAtMost(MOST_MEMORY_RATIO), &at_start);
     for asked in Asked::ALL {
-        latencies(asked, &servers, &mut clients)?;
+        latencies(asked.name(), asked, &servers, &mut clients)?;
     }
+    in_memory()?;
     at_once(&servers, &mut clients)?;
     for (client, server) in clients.iter_mut().zip(&servers) {
         for number in 0..MANY_CALLS {
@@ -86,8 +87,26 @@ fn starts(servers: &[Server]) -> Outcome<()> {
     Ok(())
 }
 
+/// Edits where a sync costs nothing, so that the work beside it is compared.
+fn in_memory() -> Outcome<()> {
+    let memory = Path::new("/dev/shm");
+    if !memory.is_dir() {
+        println!("  there is no {}: no edit in memory", memory.display());
+        return Ok(());
+    }
+    let directory = tempfile::tempdir_in(memory)?;
+    let servers: Vec<Server> = [Server::ours(directory.path())?]
+        .into_iter()
+        .chain(Server::reference(directory.path())?)
+        .collect();
+    let mut clients = servers.iter().map(Server::start).collect::<Outcome<Vec<_>>>()?;
+    let name = format!("{}, in memory", Asked::Edit.name());
+    latencies(&name, Asked::Edit, &servers, &mut clients)?;
+    clients.into_iter().try_for_each(Client::end)
+}
+
 /// One call after the other, in turns.
-fn latencies(asked: Asked, servers: &[Server], clients: &mut [Client]) -> Outcome<()> {
+fn latencies(name: &str, asked: Asked, servers: &[Server], clients: &mut [Client]) -> Outcome<()> {
     let mut times = vec![Vec::new(); servers.len()];
     for block in 0..=BLOCKS {
         for ((server, client), times) in servers.iter().zip(&mut *clients).zip(&mut times) {
@@ -103,7 +122,7 @@ fn latencies(asked: Asked, servers: &[Server], clients: &mut [Client]) -> Outcom
     }
     let microseconds: Vec<f64> =
         times.iter_mut().map(|times| median(times).as_secs_f64() * 1e6).collect();
-    report(asked.name(), "µs", Goal::RatioAtMost(MOST_LATENCY_RATIO), &microseconds);
+    report(name, "µs", Goal::RatioAtMost(MOST_LATENCY_RATIO), &microseconds);
     Ok(())
 }
 
