@@ -499,6 +499,7 @@ fn environment(config: &Config, host_env: HostEnv) -> Result<Environment, Vec<En
             env: Some(&config.env),
             env_passthrough: &config.env_passthrough,
             secret_env: &secret_env,
+            network: config.network,
         },
     )
 }

@@ -7,6 +7,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
+use crate::attempts::Attempts;
 use crate::changes::Changes;
 use crate::launcher::SpawnerError;
 use crate::program::Programs;
@@ -71,6 +72,7 @@ pub struct Running {
     layers: Layered,
     /// What is known before the layers have been looked at.
     ended: Option<Report>,
+    attempts: Option<(Arc<Attempts>, u64)>,
     // Counted by the jail, which waits for its spawner only if no call runs.
     _alive: Arc<()>,
 }
@@ -99,6 +101,10 @@ pub struct Report {
     /// What the command changed, where it had layers that took that. `None` elsewhere, and where the process
     /// died that was to look.
     pub changes: Option<Changes>,
+    /// Whether a process of the command's network looked for an address beyond it while the command ran.
+    /// Calls that run at once share a network. `None` where it is open, and where the kernel does not show
+    /// it.
+    pub sought_network: Option<bool>,
 }
 
 /// How a process ended.
@@ -222,7 +228,27 @@ impl Running {
         layers: Layered,
         alive: Arc<()>,
     ) -> Self {
-        Self { control, pid, main, limits, look: None, layers, ended: None, _alive: alive }
+        Self {
+            control,
+            pid,
+            main,
+            limits,
+            look: None,
+            layers,
+            ended: None,
+            attempts: None,
+            _alive: alive,
+        }
+    }
+
+    /// Compares the report's end with what had been counted when the command was about to start.
+    pub(crate) fn counted_from(self, attempts: Option<(Arc<Attempts>, u64)>) -> Self {
+        Self { attempts, ..self }
+    }
+
+    fn sought_network(&self) -> Option<bool> {
+        let (attempts, before) = self.attempts.as_ref()?;
+        Some(attempts.count()? > *before)
     }
 
     /// A descriptor that becomes readable when the command's own process has ended. If that process
@@ -303,7 +329,7 @@ impl Running {
     fn next_report(&mut self, blocking: wire::Blocking) -> Result<Option<Report>, LostCall> {
         match wire::receive_report(&self.control, blocking) {
             Ok(wire::Message::Exit(exit)) => {
-                let report = exit.into_report();
+                let report = Report { sought_network: self.sought_network(), ..exit.into_report() };
                 match self.layers {
                     Layered::No => return Ok(Some(report)),
                     Layered::Yes => self.ended = Some(report),

@@ -16,9 +16,10 @@ use rustix::process::{
     DumpableBehavior, Resource, Rlimit, getrlimit, set_dumpable_behavior, setrlimit,
 };
 
+use crate::attempts::Attempts;
 use crate::command::{Command, Layered, ProcessId, Running, StartError};
 use crate::plan::{Plan, Ready, Setup};
-use crate::policy::{Limits, Namespaces, Surroundings};
+use crate::policy::{Limits, Namespaces, Network, Surroundings};
 use crate::private::PrivateDirs;
 use crate::spawner::ARGUMENT;
 use crate::sys;
@@ -53,6 +54,7 @@ pub(crate) struct Spawner {
     exited: Mutex<Receiver<()>>,
     calls: Arc<()>,
     layers: Layered,
+    attempts: Option<Arc<Attempts>>,
 }
 
 /// Why there is no spawner.
@@ -103,6 +105,7 @@ impl Spawner {
             .stderr(Stdio::null())
             .spawn()
             .map_err(failed)?;
+        let pid = child.id();
         // Fails only if the waiter thread has died.
         let _ = wait_for.send(child);
         let setup = wire::send(&socket, &plan.encode(), &[])
@@ -117,8 +120,17 @@ impl Spawner {
                 Err(SpawnerError::SetUp { step, errno })
             }
             Setup::Ready(ready) => {
-                let exited = Mutex::new(exited);
-                Ok((Self { socket, exited, calls: Arc::new(()), layers: layers_of(plan) }, ready))
+                let spawner = Self {
+                    socket,
+                    exited: Mutex::new(exited),
+                    calls: Arc::new(()),
+                    layers: layers_of(plan),
+                    attempts: shares_a_closed_network(plan)
+                        .then(|| Attempts::of(pid))
+                        .flatten()
+                        .map(Arc::new),
+                };
+                Ok((spawner, ready))
             }
         }
     }
@@ -126,6 +138,7 @@ impl Spawner {
     /// Starts a command and returns when its program runs.
     pub(crate) fn call(&self, command: Command, limits: Limits) -> Result<Running, StartError> {
         let request = request(&command, limits)?;
+        let attempts = self.attempts.as_ref().and_then(|at| Some((at.clone(), at.count()?)));
         let (control, theirs) = wire::pair().map_err(StartError::HandOver)?;
         let fds = [&theirs, &command.stdin, &command.stdout, &command.stderr].map(AsFd::as_fd);
         wire::send(&self.socket, &request.encode(), &fds).map_err(|error| {
@@ -141,7 +154,9 @@ impl Spawner {
             Ok((StartReport::Running(inner), pidfd)) => {
                 let known = pidfd.as_ref().and_then(pid_of);
                 let pid = known.map_or(ProcessId::Jail(inner), ProcessId::Machine);
-                Ok(Running::new(control, pid, pidfd, limits, self.layers, self.calls.clone()))
+                let calls = self.calls.clone();
+                let running = Running::new(control, pid, pidfd, limits, self.layers, calls);
+                Ok(running.counted_from(attempts))
             }
             Ok((StartReport::Failed(stage, errno), _)) => {
                 let source = io::Error::from_raw_os_error(errno);
@@ -153,7 +168,7 @@ impl Spawner {
 
     /// Lets the spawner end after its last call. Waits for it if no call runs.
     pub(crate) fn close(self) {
-        let Self { socket, exited, calls, layers: _ } = self;
+        let Self { socket, exited, calls, layers: _, attempts: _ } = self;
         drop(socket);
         if Arc::strong_count(&calls) == 1 {
             let exited = exited.into_inner().unwrap_or_else(PoisonError::into_inner);
@@ -167,6 +182,13 @@ fn layers_of(plan: &Plan) -> Layered {
         (Surroundings::ThrowAway, Namespaces::Auto) => Layered::Yes,
         _ => Layered::No,
     }
+}
+
+/// Whether the spawner itself is in the network of its commands, and that has no way out.
+fn shares_a_closed_network(plan: &Plan) -> bool {
+    plan.namespaces == Namespaces::Auto
+        && plan.network == Network::Deny
+        && plan.surroundings != Surroundings::ThrowAway
 }
 
 /// How long a spawner may take to end: one that is stopped or swapped out must not block the caller for

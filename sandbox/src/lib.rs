@@ -20,6 +20,7 @@
 compile_error!("the jail uses Landlock and seccomp, which only Linux has");
 
 mod approach;
+mod attempts;
 mod beneath;
 mod cgroup;
 mod changes;

@@ -313,6 +313,7 @@ impl ExitReport {
             waiting: self.waiting,
             limit: too_large.then_some(LimitHit::FileSize),
             changes: None,
+            sought_network: None,
         }
     }
 }

@@ -286,7 +286,7 @@ impl SessionStart {
             };
             let at_end = AtEnd(Box::new(move |status| {
                 let guarded = guarded.lock().unwrap_or_else(PoisonError::into_inner).take();
-                guarded.map(|guarded| guarded.end().notices(status, "")).unwrap_or_default()
+                guarded.map(|guarded| guarded.end().notices(status, "", "")).unwrap_or_default()
             }));
             Session::start(
                 &jail,

@@ -18,6 +18,8 @@ pub(crate) fn trials() -> Vec<Trial> {
         a_read_only_root_is_named,
         a_closed_network_is_named_and_every_channel_is_closed needs [Need::Program("python3")],
         two_roots_are_two_file_systems_where_mounts_show_them needs [Need::Program("python3")],
+        a_silent_miss_of_the_network_is_named_and_a_log_of_one_is_not
+            needs [Need::Program("python3"), Need::Program("curl")],
         packages_of_the_system_stay_the_operators needs [Need::Rare("apt-get")],
         the_limit_that_was_hit_is_named needs [Need::Program("python3")],
     ]
@@ -162,6 +164,26 @@ fn a_closed_network_is_named_and_every_channel_is_closed() {
     let result = fixture
         .result("python3 -c \"import socket; socket.create_connection(('192.0.2.1', 80), 5)\"");
     assert!(notice(&result).contains("network"), "{result:?}");
+}
+
+/// Where the kernel counts what had no route, no text is believed alone.
+fn a_silent_miss_of_the_network_is_named_and_a_log_of_one_is_not() {
+    let fixture = Fixture::new();
+    let is_full = fixture.jail.enforcement().level == Level::Full;
+    let log = "curl: (6) Could not resolve host: example.org";
+    std::fs::write(fixture.root.join("log"), log).unwrap();
+    let show = "python3 -c 'print(open(\"log\").read())'";
+    assert_eq!(notice(&fixture.result(show)), "", "it ended well");
+    for piped in [format!("{show} | tail -1"), format!("{show}; exit 3")] {
+        let result = fixture.result(&piped);
+        assert_eq!(notice(&result).contains("network"), !is_full, "{result:?}");
+    }
+    for missed in ["curl -s http://192.0.2.1/", "curl -s http://192.0.2.1/ | cat"] {
+        let result = fixture.result(missed);
+        assert_eq!(notice(&result).contains("network"), is_full, "{result:?}");
+    }
+    let said = fixture.result("curl -sS http://192.0.2.1/ || true");
+    assert!(notice(&said).contains("network"), "{said:?}");
 }
 
 fn the_limit_that_was_hit_is_named() {

@@ -235,6 +235,7 @@ fn nothing_of_the_operators_own_environment_is_passed_on() {
                 env: Some(&[("PLAIN".to_owned(), "plain".to_owned())].into()),
                 env_passthrough: &["PASSED".to_owned()],
                 secret_env: &["TOKEN".to_owned()],
+                ..Requested::default()
             },
         )
         .unwrap();

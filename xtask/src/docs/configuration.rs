@@ -6,7 +6,7 @@ use super::properties::rows;
 use provider_workspace::config::properties;
 use provider_workspace::plugin::LOG_VARIABLE;
 use tool_provider::schema::Presence;
-use workspace_tools::process::environment::UNATTENDED;
+use workspace_tools::process::environment::{OFFLINE, UNATTENDED};
 
 pub(super) fn page() -> String {
     let presence = |presence| match presence {
@@ -27,7 +27,7 @@ pub(super) fn page() -> String {
          A command sees the provider's `HOME`, `LANG`, `LC_*`, `LOGNAME`, `PATH`, `TZ` and `USER`, what \
          `env`, `env_passthrough` and `secret_env` add, `TMPDIR`, `XDG_CACHE_HOME`, the variables of \
          [package managers](toolchains.md), and these, so that no program waits for a person. `env` \
-         replaces each.\n\n{}",
+         replaces each.\n\n{}\nWithout a network also these, so that what needs one fails at once:\n\n{}",
         table(&["key", "type", "default", "meaning"], &rows(&properties(), &presence)),
         table(
             &["variable", "meaning"],
@@ -41,6 +41,10 @@ pub(super) fn page() -> String {
         table(
             &["variable", "value", "for"],
             &UNATTENDED.map(|set| vec![code(set.name), code(set.value), set.why.to_owned()]),
+        ),
+        table(
+            &["variable", "value", "for"],
+            &OFFLINE.map(|set| vec![code(set.name), code(set.value), set.why.to_owned()]),
         ),
     )
 }

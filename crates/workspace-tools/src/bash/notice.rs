@@ -2,11 +2,13 @@
 //! failure, which limit was hit, what was left out.
 
 mod advice;
-mod command;
+pub(super) mod command;
+mod database;
 mod devices;
 mod foreground;
 mod java;
 pub(super) mod network;
+mod operators;
 mod program;
 mod system_packages;
 
@@ -92,17 +94,23 @@ pub(super) struct Facts<'a> {
     pub(super) home: Option<&'a Path>,
     /// A git directory outside the roots that a `.git` file points to.
     pub(super) git_directory: Option<&'a Path>,
+    /// Whether anything in the command's network looked for an address beyond it, where that is known.
+    pub(super) sought_network: Option<bool>,
 }
 
 /// The texts with which programs and the C library say that something is not allowed, and what
-/// they say about it.
-const REFUSALS: [(&str, &[Access]); 4] = [
-    ("Permission denied", &[Access::Read, Access::Execute, Access::Write]),
+/// they say about it. Go and Node begin with a small letter.
+const REFUSALS: [(&str, &[Access]); 7] = [
+    ("Permission denied", ANY),
+    ("permission denied", ANY),
     ("Read-only file system", &[Access::Write]),
+    ("read-only file system", &[Access::Write]),
     ("Operation not permitted", &[Access::Write]),
     // With namespaces, what is not granted is not there.
     ("No such file or directory", &[Access::Read]),
+    ("no such file or directory", &[Access::Read]),
 ];
+const ANY: &[Access] = &[Access::Read, Access::Execute, Access::Write];
 
 /// At most this many refused paths are explained: the first ones explain the rest.
 const MOST_PATHS: usize = 2;
@@ -118,17 +126,20 @@ const MOST_NOTICES: usize = 2;
 /// What the jail or a limit had to do with how a command went: one sentence each, and no more than
 /// [`MOST_NOTICES`].
 pub(super) fn of_end(facts: &Facts<'_>) -> Vec<String> {
-    // A pipe, or what came after, hides that a command missed the network. All else shows in how the
-    // shell ended.
+    // A pipe, or what came after, hides that a command missed the network or would have changed what is the
+    // operator's. All else shows in how the shell ended.
     let mut notices: Vec<String> = network(facts).into_iter().collect();
+    let operators = operators::notice(facts);
     if facts.status != ExitStatus::Exited(0) {
-        notices.extend(of_failure(facts));
+        notices.extend(of_failure(facts, operators.as_deref()));
     }
+    notices.extend(operators);
     notices.truncate(MOST_NOTICES);
     notices
 }
 
-fn of_failure(facts: &Facts<'_>) -> Vec<String> {
+/// `operators` is what is known already to have been refused.
+fn of_failure(facts: &Facts<'_>, operators: Option<&str>) -> Vec<String> {
     let mut notices = Vec::new();
     notices.extend(limits(facts));
     if facts.status.shell_code() == 128 + rustix::process::Signal::KILL.as_raw() {
@@ -143,7 +154,8 @@ fn of_failure(facts: &Facts<'_>) -> Vec<String> {
     notices.extend(program::unreachable(facts));
     match system_packages::notice(facts) {
         Some(notice) => notices.push(notice),
-        None => notices.extend(paths(facts)),
+        None if operators.is_none() => notices.extend(paths(facts)),
+        None => {}
     }
     if let Some(directory) = facts.git_directory
         && facts.reasons.is_git_directory(directory)
@@ -160,13 +172,26 @@ fn of_failure(facts: &Facts<'_>) -> Vec<String> {
 }
 
 fn network(facts: &Facts<'_>) -> Option<String> {
-    of_network(facts.reasons, facts.command, facts.output)
+    let Facts { command, output, .. } = *facts;
+    of_network(
+        facts.reasons,
+        network::Ended::With(facts.status),
+        facts.sought_network,
+        command,
+        output,
+    )
 }
 
-/// That a command missed the network, where its output says so and the policy has closed it.
-pub(super) fn of_network(reasons: &dyn Reasons, command: &str, output: &str) -> Option<String> {
+/// That a command missed the network, where the policy has closed it.
+pub(super) fn of_network(
+    reasons: &dyn Reasons,
+    ended: network::Ended,
+    sought: Option<bool>,
+    command: &str,
+    output: &str,
+) -> Option<String> {
     reasons.explain_network()?;
-    network::is_missed(command, output).then(|| {
+    network::was_needed(ended, sought, command, output).then(|| {
         "the command seems to have needed the network, which the operator has closed: no other command \
          opens it; ask for `network = \"allow\"` if this is needed"
             .to_owned()
@@ -251,7 +276,8 @@ fn leftovers(
 
 fn limits(facts: &Facts<'_>) -> Option<String> {
     let limits = facts.limits;
-    let says = |texts: &[&str]| texts.iter().any(|text| facts.output.contains(text));
+    let shows_text = command::only_shows_text(facts.command);
+    let says = |texts: &[&str]| !shows_text && texts.iter().any(|text| facts.output.contains(text));
     if let Some(most) = limits.file_size_bytes
         && (facts.limit == Some(LimitHit::FileSize) || says(&["File too large"]))
     {
@@ -282,7 +308,8 @@ fn limits(facts: &Facts<'_>) -> Option<String> {
 fn paths(facts: &Facts<'_>) -> Vec<String> {
     let mut notices: Vec<String> = Vec::new();
     let mut left = MOST_CANDIDATES;
-    for line in facts.output.lines() {
+    let speakers = command::Speakers::of(facts.command);
+    for line in facts.output.lines().filter(|line| speakers.say(line)) {
         for (refusal, accesses) in REFUSALS {
             let Some((before, after)) = line.split_once(refusal) else { continue };
             let notice = candidates(before, after).take(left).find_map(|candidate| {
@@ -297,6 +324,9 @@ fn paths(facts: &Facts<'_>) -> Vec<String> {
         }
         if notices.len() == MOST_PATHS || left == 0 {
             break;
+        }
+        if notices.is_empty() {
+            notices.extend(database::notice(facts, line, &mut left));
         }
     }
     notices

@@ -182,13 +182,14 @@ impl RunReport<'_> {
                 mounts: &mounts,
                 home: operators_home.as_deref(),
                 git_directory: git_directory.as_deref(),
+                sought_network: end.sought_network,
             }));
             if self.surroundings == Surroundings::ThrowAway {
                 notices.extend(of_discarding(
                     end.changes.as_ref(),
                     self.arguments.command,
                     &self.finished.output.text,
-                    end.status != ExitStatus::Exited(0),
+                    end.status,
                 ));
             }
             notices.extend(notice::of_leftovers(
@@ -199,7 +200,11 @@ impl RunReport<'_> {
             ));
         }
         let status = self.finished.end.as_ref().ok().map(|end| end.status);
-        notices.extend(self.protected.notices(status, &self.finished.output.text));
+        notices.extend(self.protected.notices(
+            status,
+            self.arguments.command,
+            &self.finished.output.text,
+        ));
         notices.extend(notice::of_full_output(self.finished.output.full.as_ref()));
         (!notices.is_empty()).then(|| notices.join("\n"))
     }
@@ -241,7 +246,10 @@ impl RunReport<'_> {
         let waiting = self.finished.end.as_ref().ok().and_then(|end| end.waiting);
         // More time would not help what waits for input, or for a network that is closed.
         let output = &self.finished.output.text;
-        let network = || notice::of_network(self.jail, self.arguments.command, output);
+        let sought = self.finished.end.as_ref().ok().and_then(|end| end.sought_network);
+        let ended = notice::network::Ended::TimeUp;
+        let network =
+            || notice::of_network(self.jail, ended, sought, self.arguments.command, output);
         let waits = waiting.map(|waiting| notice::of_waiting(waiting, context.secrets));
         let hint = waits.or_else(network).unwrap_or(hint);
         let message = format!("the command was still running at {limit} and {how}");

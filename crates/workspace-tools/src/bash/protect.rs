@@ -8,6 +8,7 @@ use workspace_fs::text::hidden::one_line;
 use workspace_fs::text::name;
 use workspace_fs::{Finding, Mounts, Outcome, Protection, Watched};
 
+use super::notice::command::{Speakers, changes_settings_of_git};
 use crate::Context;
 
 /// How many paths of one kind a notice names.
@@ -71,7 +72,12 @@ impl Drop for Guarded {
 
 impl Protected {
     /// What a person or a model should know.
-    pub(crate) fn notices(&self, status: Option<ExitStatus>, output: &str) -> Vec<String> {
+    pub(crate) fn notices(
+        &self,
+        status: Option<ExitStatus>,
+        command: &str,
+        output: &str,
+    ) -> Vec<String> {
         let mut notices = Vec::new();
         let mut set_back = Vec::new();
         let mut told = Vec::new();
@@ -112,8 +118,17 @@ impl Protected {
                 listed(&told)
             ));
         }
-        let failed = !matches!(status, Some(ExitStatus::Exited(0)) | None);
-        if self.is_on && failed && set_back.is_empty() && is_refusal(output) {
+        let speakers = Speakers::of(command);
+        let lines = || output.lines().filter(|line| speakers.say(line));
+        let is_refused = match status {
+            // A branch that could not be told what it follows needs no word: all else went well.
+            Some(ExitStatus::Exited(0)) => {
+                changes_settings_of_git(command) && lines().any(is_refusal_of_git)
+            }
+            Some(_) => lines().any(is_refusal),
+            None => false,
+        };
+        if self.is_on && set_back.is_empty() && is_refused {
             notices.push(
                 "git's config and hooks cannot be changed by commands here, because git outside runs \
                  what they say: the operator protects them (protect = \"git\") and can make the change \
@@ -125,8 +140,16 @@ impl Protected {
     }
 }
 
+/// Whether git itself says so, which a command that goes on and ends well may hide.
+fn is_refusal_of_git(line: &str) -> bool {
+    let line = line.trim();
+    line.starts_with("error: could not write config file ")
+        && line.contains(".git/")
+        && line.ends_with(": Device or resource busy")
+}
+
 /// Whether a program says that a mount kept it from changing a protected place.
-fn is_refusal(output: &str) -> bool {
+fn is_refusal(line: &str) -> bool {
     const REFUSALS: [&str; 3] =
         ["Device or resource busy", "Read-only file system", "Invalid cross-device link"];
     const PLACES: [&str; 7] = [
@@ -138,10 +161,8 @@ fn is_refusal(output: &str) -> bool {
         "'.git'",
         ".git: ",
     ];
-    output.lines().any(|line| {
-        REFUSALS.iter().any(|refusal| line.contains(refusal))
-            && PLACES.iter().any(|place| line.contains(place))
-    })
+    REFUSALS.iter().any(|refusal| line.contains(refusal))
+        && PLACES.iter().any(|place| line.contains(place))
 }
 
 fn listed(paths: &[String]) -> String {
@@ -161,17 +182,24 @@ mod tests {
 
     #[test]
     fn a_refusal_is_explained_with_the_key_and_other_failures_are_not() {
-        let explains = |code, output: &str| {
-            let notices = protected(Vec::new()).notices(Some(ExitStatus::Exited(code)), output);
+        let explains = |code, command: &str, output: &str| {
+            let status = Some(ExitStatus::Exited(code));
+            let notices = protected(Vec::new()).notices(status, command, output);
             notices.iter().any(|notice| notice.contains("protect = \"git\""))
         };
         let busy = "error: could not write config file .git/config: Device or resource busy";
-        assert!(explains(4, busy));
-        assert!(!explains(0, busy), "what succeeds needs no explanation");
-        assert!(explains(1, "mv: cannot move '.git' to 'g': Device or resource busy"));
-        assert!(explains(1, "bash: line 1: .git/hooks/x: Read-only file system"));
-        assert!(!explains(1, "umount: /mnt: Device or resource busy"));
-        let off = Protected::default().notices(Some(ExitStatus::Exited(4)), busy);
+        let set = "git config user.name x";
+        assert!(explains(4, set, busy));
+        assert!(explains(0, "git config user.name x || true", busy), "what comes after hides it");
+        assert!(explains(0, "npm install", busy), "a script of its may run git");
+        assert!(!explains(0, "git checkout -b x origin/x", busy), "it went well");
+        assert!(!explains(0, "cat log; true", busy) && !explains(1, "cat log; false", busy));
+        assert!(!explains(0, set, "  x: .git/config: Device or resource busy"));
+        assert!(explains(1, "mv .git g", "mv: cannot move '.git' to 'g': Device or resource busy"));
+        let hook = "bash: line 1: .git/hooks/x: Read-only file system";
+        assert!(explains(1, "echo x >.git/hooks/x", hook));
+        assert!(!explains(1, "umount /mnt", "umount: /mnt: Device or resource busy"));
+        let off = Protected::default().notices(Some(ExitStatus::Exited(4)), set, busy);
         assert!(off.is_empty());
     }
 
@@ -183,7 +211,7 @@ mod tests {
             ("/r/.envrc", Outcome::Told),
             ("/r/.git", Outcome::Gone),
         ]);
-        let notices = found.notices(Some(ExitStatus::Exited(0)), "").join("\n");
+        let notices = found.notices(Some(ExitStatus::Exited(0)), "", "").join("\n");
         for text in ["/r/.git/config", "/state/config.1.found", "/r/.envrc", "/r/.git is gone"] {
             assert!(notices.contains(text), "{text}: {notices}");
         }

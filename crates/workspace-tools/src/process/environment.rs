@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
 use std::fmt;
 
-use sandbox::Private;
+use sandbox::{Network, Private};
 
 use super::home;
 
@@ -102,6 +102,15 @@ pub const UNATTENDED: [Unattended; 22] = [
     ),
 ];
 
+/// Has programs fail at once where the network is closed: a second try fails like the first, up to a minute
+/// later.
+pub const OFFLINE: [Unattended; 4] = [
+    unattended("CARGO_NET_RETRY", "0", "Cargo tries once.").always(),
+    unattended("PIP_RETRIES", "0", "Pip tries once.").always(),
+    unattended("UV_HTTP_RETRIES", "0", "Uv tries once.").always(),
+    unattended("npm_config_fetch_retries", "0", "Npm and pnpm try once.").always(),
+];
+
 /// What a terminal of ours understands.
 const TERM: &str = "xterm-256color";
 
@@ -117,6 +126,8 @@ pub struct Requested<'a> {
     pub env_passthrough: &'a [String],
     /// `secret_env`: the same, and the values are secrets.
     pub secret_env: &'a [String],
+    /// `network`.
+    pub network: Network,
 }
 
 /// The environment of every command of one configuration.
@@ -127,6 +138,7 @@ pub struct Environment {
     /// Those of the chosen ones whose values the operator wrote.
     plain: BTreeMap<OsString, OsString>,
     secrets: Secrets,
+    network: Network,
 }
 
 /// What is wrong with the names that an operator configured.
@@ -222,7 +234,8 @@ impl Environment {
             FALLBACKS.iter().map(|&(name, value)| (name.into(), value.into())).collect();
         inherited.extend(own.into_iter().filter(|(name, _)| is_inherited(name)));
         inherited.extend(UNATTENDED.iter().map(|set| (set.name.into(), set.value.into())));
-        Ok(Self { inherited, chosen, plain, secrets: Secrets::new(secrets) })
+        let (secrets, network) = (Secrets::new(secrets), requested.network);
+        Ok(Self { inherited, chosen, plain, secrets, network })
     }
 
     /// The values that must not be shown.
@@ -242,22 +255,26 @@ impl Environment {
     /// wins over everything else.
     #[must_use]
     pub fn variables(&self, private: &Private) -> Vec<(OsString, OsString)> {
-        self.with(&self.chosen, private)
+        self.with(&self.chosen, private, self.network)
     }
 
     /// The same without what is taken over from our own environment because the operator named it: for a
-    /// command that nobody approves.
+    /// command that nobody approves, and that has no network.
     #[must_use]
     pub fn plain_variables(&self, private: &Private) -> Vec<(OsString, OsString)> {
-        self.with(&self.plain, private)
+        self.with(&self.plain, private, Network::Deny)
     }
 
     fn with(
         &self,
         chosen: &BTreeMap<OsString, OsString>,
         private: &Private,
+        network: Network,
     ) -> Vec<(OsString, OsString)> {
         let mut variables = self.inherited.clone();
+        if network == Network::Deny {
+            variables.extend(OFFLINE.map(|set| (set.name.into(), set.value.into())));
+        }
         variables.insert("TMPDIR".into(), private.tmp.clone().into());
         variables.insert("XDG_CACHE_HOME".into(), private.cache.clone().into());
         if let Some(home) = &private.home {
@@ -372,9 +389,10 @@ mod tests {
         ];
         let seen = seen(&environment, &directories());
         let unattended = |pair: &&String| {
-            UNATTENDED.iter().any(|set| **pair == format!("{}={}", set.name, set.value))
+            let all = || UNATTENDED.iter().chain(&OFFLINE);
+            all().any(|set| **pair == format!("{}={}", set.name, set.value))
         };
-        assert_eq!(seen.iter().filter(unattended).count(), UNATTENDED.len());
+        assert_eq!(seen.iter().filter(unattended).count(), UNATTENDED.len() + OFFLINE.len());
         let others: Vec<&String> = seen.iter().filter(|pair| !unattended(pair)).collect();
         assert_eq!(others, expected);
     }
@@ -405,11 +423,13 @@ mod tests {
             env: None,
             env_passthrough: &["CI".to_owned(), "NOT_SET".to_owned()],
             secret_env: &["TOKEN".to_owned()],
+            network: Network::Allow,
         };
         let environment = Environment::choose(own, requested).unwrap();
         let seen = seen(&environment, &directories());
         assert!(seen.contains(&"CI=1".to_owned()) && seen.contains(&"TOKEN=hunter2!".to_owned()));
         assert!(!seen.iter().any(|pair| pair.starts_with("NOT_SET")));
+        assert!(!seen.contains(&"PIP_RETRIES=0".to_owned()), "the network is open");
         assert_eq!(environment.secrets().mask_text("hunter2!"), "[TOKEN]");
         assert!(!format!("{environment:?}").contains("hunter2!"));
     }
@@ -425,6 +445,7 @@ mod tests {
             env: Some(&plain),
             env_passthrough: &["ENV".to_owned(), "PLUGIN_CLIENT_CERT".to_owned()],
             secret_env: &["BASH_ENV".to_owned(), "MISSING".to_owned()],
+            network: Network::Deny,
         };
         let faults = Environment::choose(own(&[("BASH_ENV", "x")]), requested).unwrap_err();
         let text: Vec<String> = faults.iter().map(ToString::to_string).collect();

@@ -74,22 +74,74 @@ const IN_FRONT: [&str; 13] = [
 ];
 
 /// Whether nothing that the command line names does anything but show text.
-pub(super) fn only_shows_text(command: &str) -> bool {
+pub(in super::super) fn only_shows_text(command: &str) -> bool {
     parts(command).iter().all(|part| {
-        let mut words = part
-            .split_whitespace()
-            .skip_while(|word| IN_FRONT.contains(word) || word.contains('=') || is_an_option(word));
+        let mut words = words(part);
         match words.next() {
             None => true,
             Some("git") => words
                 .find(|word| !word.starts_with('-'))
                 .is_some_and(|word| GIT_SHOWS.contains(&word)),
-            Some(word) => {
-                let name = word.rsplit('/').next().unwrap_or(word);
-                SHOWS_TEXT.contains(&name)
-            }
+            Some(word) => SHOWS_TEXT.contains(&name(word)),
         }
     })
+}
+
+/// Whose words the lines of a command's output are.
+pub(in super::super) struct Speakers {
+    /// The programs of a command that only shows text. `None` where any line may be of a program.
+    programs: Option<Vec<String>>,
+}
+
+impl Speakers {
+    pub(in super::super) fn of(command: &str) -> Self {
+        let names = || {
+            let shells = ["bash", "dash", "sh"].map(str::to_owned);
+            let parts = parts(command);
+            let named = parts.iter().filter_map(|part| words(part).next().map(name));
+            shells.into_iter().chain(named.map(str::to_owned)).collect()
+        };
+        Self { programs: only_shows_text(command).then(names) }
+    }
+
+    /// Whether a line may be a program's own, as far as can be known: where all of them only show text, it
+    /// begins with the name of one, or of the shell.
+    pub(in super::super) fn say(&self, line: &str) -> bool {
+        let Some(programs) = &self.programs else { return true };
+        line.split_once(": ").is_some_and(|(program, _)| {
+            // What was printed before may end without a new line.
+            programs.iter().any(|it| name(program).ends_with(it.as_str()))
+        })
+    }
+}
+
+/// Whether the shell may end well although a program in it failed.
+pub(in super::super) fn hides_failures(command: &str) -> bool {
+    let joined =
+        ["&&", ">&", "&>"].iter().fold(command.to_owned(), |text, and| text.replace(and, " "));
+    joined.trim_end().contains(['|', ';', '&', '\n', '`', '('])
+}
+
+/// Whether what the command line runs is to change git's settings, or cannot be known.
+pub(in super::super) fn changes_settings_of_git(command: &str) -> bool {
+    const CHANGES: [&str; 4] = ["config", "remote", "sparse-checkout", "submodule"];
+    let changes = |part: &String| {
+        let mut words = words(part);
+        // Behind `-C DIR` it is the second one.
+        words.next().map(name) == Some("git")
+            && words.filter(|word| !word.starts_with('-')).take(2).any(|it| CHANGES.contains(&it))
+    };
+    !command.contains("git ") || parts(command).iter().any(changes)
+}
+
+/// The program of a simple command, and its arguments.
+fn words(part: &str) -> impl Iterator<Item = &str> {
+    part.split_whitespace()
+        .skip_while(|word| IN_FRONT.contains(word) || word.contains('=') || is_an_option(word))
+}
+
+fn name(program: &str) -> &str {
+    program.rsplit('/').next().unwrap_or(program)
 }
 
 /// Of a word in front: `nice -n 5`.
@@ -157,5 +209,26 @@ mod tests {
         ] {
             assert!(!only_shows_text(does), "{does}");
         }
+    }
+
+    #[test]
+    fn what_may_hide_a_failure_is_told_from_what_ends_with_it() {
+        for hides in ["a | tail", "a; b", "a || true", "a\nb", "x=$(a)", "a &"] {
+            assert!(hides_failures(hides), "{hides}");
+        }
+        for ends in ["a", "cd x && a 2>&1", "a &>log && b\n"] {
+            assert!(!hides_failures(ends), "{ends}");
+        }
+    }
+
+    #[test]
+    fn a_line_is_of_a_program_where_it_begins_with_its_name() {
+        for line in
+            ["cat: x: Permission denied", "/usr/bin/cat: x", "bash: line 1: x: Is a directory"]
+        {
+            assert!(Speakers::of("cd a && cat x | head").say(line), "{line}");
+        }
+        assert!(!Speakers::of("cat log").say("touch: x: Permission denied"));
+        assert!(Speakers::of("make").say("touch: x: Permission denied"));
     }
 }

@@ -34,9 +34,14 @@ pub(super) fn notice(facts: &Facts<'_>) -> Option<String> {
             && is_withheld(Path::new(TEMPORARY))
     };
     let is_missed = lines().any(|line| is_of_java(line) && is_refused(line)) || is_temporary();
+    // Maven itself has been told: what it forks is Java of the project's own.
+    let is_forked = facts.command.contains("mvn");
     (is_missed && !super::command::only_shows_text(facts.command)).then(|| {
-        "Java takes its home and /tmp from the system, not from the environment: run it with \
-         -Djava.io.tmpdir=$TMPDIR -Duser.home=$HOME"
-            .to_owned()
+        let how = if is_forked {
+            "have Maven run tests with -DargLine=\"-Djava.io.tmpdir=$TMPDIR -Duser.home=$HOME\""
+        } else {
+            "run it with -Djava.io.tmpdir=$TMPDIR -Duser.home=$HOME"
+        };
+        format!("Java takes its home and /tmp from the system, not from the environment: {how}")
     })
 }

@@ -1,6 +1,8 @@
 //! Whether a command failed for want of a network, told by what programs print then. A notice that is
 //! wrong sends a model the wrong way, so text that only mentions such an error is left alone.
 
+use sandbox::ExitStatus;
+
 /// What the C library, Go and Node say of a name or an address, as the end of a longer message. What
 /// stands before and behind it shows whether it is one.
 const REASONS: [&str; 11] = [
@@ -56,12 +58,13 @@ const LINES: [(&str, &str); 34] = [
 ];
 
 /// What is in a line wherever it stands, because a program of its own would hardly say it.
-const PARTS: [(&str, &str); 6] = [
+const PARTS: [(&str, &str); 7] = [
     // Go names the source line that needs a module first.
     ("\": dial tcp: lookup ", ": "),
     ("\": dial tcp ", "connect: network is unreachable"),
     ("[ERROR]", ": Unknown host "),
     ("[ERROR]", "java.net.UnknownHostException: "),
+    ("[ERROR] No plugin found for prefix '", " available from the repositories [local ("),
     ("spurious network error (", "tries remaining)"),
     ("error NU1301: Unable to load the service index for source http", ""),
 ];
@@ -72,8 +75,46 @@ const LOCAL: [&str; 5] = ["localhost", "127.0.0.1", "[::1]", " ::1", "to 0.0.0.0
 /// The most lines to look at, from the end: what failed is said last.
 const MOST_LINES: usize = 2000;
 
+/// How a command ended.
+#[derive(Clone, Copy)]
+pub(in super::super) enum Ended {
+    With(ExitStatus),
+    TimeUp,
+}
+
+/// What curl exits with where it could not resolve a name, silent or not.
+const NO_NAME: ExitStatus = ExitStatus::Exited(6);
+
+/// Programs that are often told to say nothing of a failure.
+const SILENT: [&str; 2] = ["curl", "wget"];
+
+/// Whether a command needed the network. `sought` is whether anything looked for an address beyond it, where
+/// the kernel shows that: then no text is trusted alone.
+pub(in super::super) fn was_needed(
+    ended: Ended,
+    sought: Option<bool>,
+    command: &str,
+    output: &str,
+) -> bool {
+    let is_blank = || output.trim().is_empty();
+    match (ended, sought) {
+        (_, Some(false)) => false,
+        (Ended::With(ExitStatus::Exited(0)), Some(true)) => {
+            is_missed(command, output)
+                || is_blank() && SILENT.iter().any(|program| command.contains(program))
+        }
+        (Ended::With(ExitStatus::Exited(0)), None) => {
+            super::command::hides_failures(command) && is_missed(command, output)
+        }
+        (Ended::With(status), Some(true)) => {
+            is_blank() || status == NO_NAME || is_missed(command, output)
+        }
+        (Ended::TimeUp, Some(true)) | (_, None) => is_missed(command, output),
+    }
+}
+
 /// Whether the output of `command` reports that there is no network.
-pub(in super::super) fn is_missed(command: &str, output: &str) -> bool {
+fn is_missed(command: &str, output: &str) -> bool {
     // An index that is known to have versions was reached.
     let index_answered = output.contains("(from versions: ")
         && !output.contains("(from versions: none)")

@@ -96,6 +96,7 @@ fn failed(output: &str) -> Facts<'_> {
         mounts: &[],
         home: Some(Path::new("/home/me")),
         git_directory: None,
+        sought_network: None,
     }
 }
 
@@ -154,6 +155,8 @@ fn java_is_told_where_its_files_can_be() {
             notices.iter().any(|notice| notice.contains("-Djava.io.tmpdir=$TMPDIR")),
             "{output}"
         );
+        let forked = of_end(&Facts { command: "./mvnw test", ..failed(output) });
+        assert!(forked.iter().any(|notice| notice.contains("-DargLine=\"-D")), "{output}");
         let shown = of_end(&Facts { command: "cat log; false", ..failed(output) });
         assert!(!shown.concat().contains("java.io.tmpdir"), "{shown:?}");
     }
@@ -200,10 +203,44 @@ fn refused_paths_are_found_in_what_programs_print() {
         ("PermissionError: [Errno 13] Permission denied: '/etc/x y'", "/etc/x y", "bash_read"),
         ("touch: cannot touch '/ro/f': Read-only file system", "/ro/f", "bash_write"),
         ("touch: cannot touch ‘/ro/f’: Permission denied", "/ro/f", "bash_write"),
+        ("open /etc/secret: permission denied", "/etc/secret", "bash_read"),
+        ("open /etc/secret: no such file or directory", "/etc/secret", "bash_read"),
+        ("Error: EACCES: permission denied, open '/srv/f'", "/srv/f", "bash_read"),
+        ("Error: EROFS: read-only file system, mkdir '/srv/d'", "/srv", "bash_write"),
+        (
+            "Error: unable to open database \"/srv/f\": unable to open database file",
+            "/srv/f",
+            "bash_read",
+        ),
+        (
+            "Error: unable to open database \"/srv/x.db\": unable to open database file",
+            "/srv",
+            "bash_write",
+        ),
     ] {
         let notices = of_end(&failed(line));
         assert_eq!(notices.len(), 1, "{line}: {notices:?}");
         assert!(notices[0].contains(path) && notices[0].contains(setting), "{line}: {notices:?}");
+    }
+}
+
+#[test]
+fn a_database_that_no_line_names_is_looked_for_in_the_command() {
+    let said = |command, line| of_end(&Facts { command, ..failed(line) });
+    let python = "sqlite3.OperationalError: unable to open database file";
+    let readonly = "sqlite3.OperationalError: attempt to write a readonly database";
+    let script =
+        "python3 -c \"import sqlite3; sqlite3.connect('/ro/f.db').execute('create table t(a)')\"";
+    for (command, line, wanted) in [
+        (script, readonly, "/ro"),
+        ("python3 a.py --db=/srv/new.db", python, "`bash_write` with \"/srv\""),
+        ("sqlite3 /etc/a.db 'select 1'", python, "/etc/a.db lies outside"),
+    ] {
+        let notices = said(command, line);
+        assert!(notices.len() == 1 && notices[0].contains(wanted), "{command}: {notices:?}");
+    }
+    for command in ["/srv/python/bin/python3.12 a.py", "./a.py /w/x.db", "cat /etc/log.db"] {
+        assert_eq!(said(command, python), [""; 0], "{command}");
     }
 }
 
@@ -225,6 +262,59 @@ fn a_write_is_reported_as_one_and_what_can_be_granted_is_named() {
     }
     let read = Facts { command: "cat /srv/f", ..failed("cat: /srv/f: Permission denied") };
     assert!(of_end(&read)[0].contains("right to read; `bash_read` with \"/srv/f\""));
+}
+
+#[test]
+fn what_is_the_operators_is_named_with_the_way_that_works() {
+    let corepack =
+        "Internal Error: EROFS: read-only file system, symlink '../lib/x.js' -> '/usr/bin/pnpm'";
+    let rustup = "error: could not create component directory: '/h/.prefix/rustup/toolchains/stable-x86_64/lib': \
+                  Read-only file system (os error 30)";
+    let offline = "error: component download failed for rust-src: error opening file for download: cleaning \
+                   up cached downloads: Read-only file system (os error 30)";
+    let git = "error: could not write config file /home/me/.gitconfig: Device or resource busy";
+    let locked = "error: could not lock config file /state/home/.gitconfig: Permission denied";
+    for (command, line, way) in [
+        ("corepack enable", corepack, "--install-directory ~/.prefix/bin"),
+        ("rustup target add wasm32", rustup, "the toolchain stable-x86_64 is the operator's"),
+        ("rustup target add wasm32", offline, "with `network = \"allow\"`"),
+        ("git config --global user.name x", git, "git -c NAME=VALUE"),
+        ("./setup", locked, "git -c NAME=VALUE"),
+    ] {
+        for status in [0, 1].map(ExitStatus::Exited) {
+            let notices = of_end(&Facts { command, status, ..failed(line) });
+            assert!(notices.len() == 1 && notices[0].contains(way), "{line}: {notices:?}");
+            let shown = of_end(&Facts { command: "cat log; true", status, ..failed(line) });
+            assert_eq!(shown, [""; 0], "{line}");
+        }
+    }
+    for (command, line) in [
+        ("corepack enable", "Usage Error: EACCES"),
+        ("rustup show", "error: could not find toolchains/x: Permission denied"),
+        ("git config a.b c", "error: could not lock config file .git/config: File exists"),
+    ] {
+        let status = ExitStatus::Exited(0);
+        assert_eq!(of_end(&Facts { command, status, ..failed(line) }), [""; 0], "{line}");
+    }
+}
+
+#[test]
+fn what_only_shows_text_is_believed_of_its_own_errors_alone() {
+    let limits = Limits { open_files: Some(4), ..Limits::default() };
+    for (command, line) in [
+        ("cat log; false", "bash2: /opt/x: Permission denied"),
+        ("cat log; false", "touch: cannot touch '/srv/f': Permission denied"),
+        ("cat log; false", "error: could not open /etc/secret: Permission denied"),
+        ("grep -rn EMFILE . nosuch", "a.log:3:OSError: [Errno 24] Too many open files"),
+    ] {
+        assert_eq!(of_end(&Facts { command, limits, ..failed(line) }), [""; 0], "{line}");
+    }
+    for (command, line) in [
+        ("cat /etc/secret", "cat: /etc/secret: Permission denied"),
+        ("echo x >/srv/f", "bash: line 1: /srv/f: Permission denied"),
+    ] {
+        assert_eq!(of_end(&Facts { command, limits, ..failed(line) }).len(), 1, "{line}");
+    }
 }
 
 /// The path in an error is whatever the command printed.

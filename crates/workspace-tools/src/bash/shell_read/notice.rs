@@ -2,9 +2,9 @@
 
 use std::path::{Path, PathBuf};
 
-use sandbox::{Access, Changes, Explanation, Jail, Space};
+use sandbox::{Access, Changes, ExitStatus, Explanation, Jail, Space};
 
-use super::super::notice::{Outside, Reasons, network};
+use super::super::notice::{Outside, Reasons, command, network};
 use workspace_fs::text::name;
 
 /// How many directories a notice names.
@@ -44,21 +44,24 @@ impl Reasons for WithoutEffects<'_> {
 }
 
 /// What discarding the effects had to do with how a command went, a sentence each. `changes` is none where
-/// nothing could be written.
+/// nothing could be written; `line` is the command line.
 pub(in super::super) fn of_discarding(
     changes: Option<&Changes>,
-    command: &str,
+    line: &str,
     output: &str,
-    has_failed: bool,
+    status: ExitStatus,
 ) -> Vec<String> {
     let mut notices = Vec::new();
-    let says = |text: &str| output.contains(text);
-    if network::is_missed(command, output) {
+    let has_failed = status != ExitStatus::Exited(0);
+    let speakers = command::Speakers::of(line);
+    let says = |text: &str| output.lines().any(|said| said.contains(text) && speakers.say(said));
+    if network::was_needed(network::Ended::With(status), None, line, output) {
         notices.push("shell_read has no network; bash may have one".to_owned());
     }
     let Some(changes) = changes else {
         let refused = ["Permission denied", "Operation not permitted", "Read-only file system"];
-        if refused.iter().any(|text| says(text)) {
+        let may_have_failed = has_failed || command::hides_failures(line);
+        if may_have_failed && refused.iter().any(|text| says(text)) {
             notices.push(
                 "this is shell_read: here it can write in $TMPDIR only, and change no mode, owner or time; \
                  use bash, which asks a person, for what writes"

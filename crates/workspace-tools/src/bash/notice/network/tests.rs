@@ -1,3 +1,5 @@
+use sandbox::ExitStatus;
+
 use super::*;
 
 /// What tools print without a network: the command, and the telling part of its output.
@@ -97,6 +99,11 @@ const MISSED: &[(&str, &str)] = &[
         "[ERROR] Plugin a:b:1 or one of its dependencies could not be resolved: Could not transfer artifact \
          a:b:pom:1 from/to central (https://repo.maven.apache.org/maven2): Unknown host \
          repo.maven.apache.org: Temporary failure in name resolution -> [Help 1]",
+    ),
+    (
+        "mvn dependency:tree",
+        "[ERROR] No plugin found for prefix 'dependency' in the current project and in the plugin groups [a, b] \
+         available from the repositories [local (/h/.m2/repository), central (https://a.org)] -> [Help 1]",
     ),
     (
         "mvn package",
@@ -199,3 +206,33 @@ fn what_only_mentions_it_is_not() {
         assert!(!is_missed(command, output), "{command}: {output}");
     }
 }
+
+#[test]
+fn text_is_believed_where_nothing_else_is_known_and_a_failure_may_be_hidden() {
+    let said = "curl: (6) Could not resolve host: a.org";
+    let failed = Ended::With(ExitStatus::Exited(6));
+    let fine = Ended::With(ExitStatus::Exited(0));
+    for (ended, sought, command, output, needed) in [
+        (failed, None, "./x", said, true),
+        (failed, None, "./x", "", false),
+        (Ended::TimeUp, None, "./x", said, true),
+        (fine, None, "./x | tail -3", said, true),
+        // A program that ends well shows a log.
+        (fine, None, "python3 show.py", said, false),
+        (fine, Some(false), "python3 show.py | tail -3", said, false),
+        (failed, Some(false), "pytest", said, false),
+        (fine, Some(true), "./x", said, true),
+        // It says something else, as a program may that tried to send its statistics.
+        (fine, Some(true), "make", "done", false),
+        (NO_STATISTICS, Some(true), "make", "2 tests failed", false),
+        // Tools that were told to be silent.
+        (fine, Some(true), "curl -s https://a.org | jq .", "", true),
+        (failed, Some(true), "wget -q https://a.org", "", true),
+        (failed, Some(true), "make", "building", true),
+        (Ended::TimeUp, Some(true), "npm run dev", "ready", false),
+    ] {
+        assert_eq!(was_needed(ended, sought, command, output), needed, "{command} {sought:?}");
+    }
+}
+
+const NO_STATISTICS: Ended = Ended::With(ExitStatus::Exited(1));
