@@ -117,9 +117,8 @@ impl Speakers {
 
 /// Whether the shell may end well although a program in it failed.
 pub(in super::super) fn hides_failures(command: &str) -> bool {
-    let joined =
-        ["&&", ">&", "&>"].iter().fold(command.to_owned(), |text, and| text.replace(and, " "));
-    joined.trim_end().contains(['|', ';', '&', '\n', '`', '('])
+    let chained = bare(command).replace("&&", " ");
+    chained.trim_end().contains(['|', ';', '&', '\n', '`', '('])
 }
 
 /// Whether what the command line runs is to change git's settings, or cannot be known.
@@ -151,30 +150,32 @@ fn is_an_option(word: &str) -> bool {
 
 /// The simple commands of a command line, without what is in quotes.
 fn parts(command: &str) -> Vec<String> {
-    let mut parts = vec![String::new()];
+    let ends = [';', '|', '&', '\n', '(', ')', '{', '}', '`'];
+    bare(command).split(ends).map(str::to_owned).collect()
+}
+
+/// A command line without what is in quotes, and without the `&` of redirections.
+fn bare(command: &str) -> String {
+    let mut bare = String::new();
     let mut quote = None;
     let mut before = ' ';
     let mut chars = command.chars().peekable();
     while let Some(c) = chars.next() {
-        let part = parts.last_mut();
         match (quote, c) {
             (None | Some('"'), '\\') => drop(chars.next()),
             (Some(open), c) if open == c => quote = None,
             (Some(_), _) => {}
             (None, '\'' | '"') => {
                 quote = Some(c);
-                part.into_iter().for_each(|part| part.push('_'));
+                bare.push('_');
             }
-            // Of a redirection, as in 2>&1 and &>file.
+            // As in 2>&1 and &>file.
             (None, '&') if before == '>' || chars.peek() == Some(&'>') => {}
-            (None, ';' | '|' | '&' | '\n' | '(' | ')' | '{' | '}' | '`') => {
-                parts.push(String::new())
-            }
-            (None, c) => part.into_iter().for_each(|part| part.push(c)),
+            (None, c) => bare.push(c),
         }
         before = c;
     }
-    parts
+    bare
 }
 
 #[cfg(test)]
@@ -216,7 +217,7 @@ mod tests {
         for hides in ["a | tail", "a; b", "a || true", "a\nb", "x=$(a)", "a &"] {
             assert!(hides_failures(hides), "{hides}");
         }
-        for ends in ["a", "cd x && a 2>&1", "a &>log && b\n"] {
+        for ends in ["a", "cd x && a 2>&1", "a &>log && b\n", "python3 -c 'a(b); c'"] {
             assert!(!hides_failures(ends), "{ends}");
         }
     }

@@ -58,13 +58,15 @@ const LINES: [(&str, &str); 34] = [
 ];
 
 /// What is in a line wherever it stands, because a program of its own would hardly say it.
-const PARTS: [(&str, &str); 7] = [
+const PARTS: [(&str, &str); 8] = [
     // Go names the source line that needs a module first.
     ("\": dial tcp: lookup ", ": "),
     ("\": dial tcp ", "connect: network is unreachable"),
     ("[ERROR]", ": Unknown host "),
     ("[ERROR]", "java.net.UnknownHostException: "),
     ("[ERROR] No plugin found for prefix '", " available from the repositories [local ("),
+    // Of Poetry.
+    ("| All attempts to connect to ", " failed."),
     ("spurious network error (", "tries remaining)"),
     ("error NU1301: Unable to load the service index for source http", ""),
 ];

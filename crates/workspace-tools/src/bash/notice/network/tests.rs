@@ -100,6 +100,7 @@ const MISSED: &[(&str, &str)] = &[
          a:b:pom:1 from/to central (https://repo.maven.apache.org/maven2): Unknown host \
          repo.maven.apache.org: Temporary failure in name resolution -> [Help 1]",
     ),
+    ("poetry install", "    | All attempts to connect to pypi.org failed."),
     (
         "mvn dependency:tree",
         "[ERROR] No plugin found for prefix 'dependency' in the current project and in the plugin groups [a, b] \
