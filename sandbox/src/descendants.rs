@@ -3,6 +3,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
+use std::io::Read as _;
+use std::os::fd::OwnedFd;
 use std::thread;
 use std::time::Duration;
 
@@ -20,9 +22,13 @@ pub(crate) struct LeftBehind {
     pub(crate) programs: Programs,
 }
 
-/// Asks every process below this one to end, and wakes those that are stopped.
+/// Asks every process below this one to end, and wakes those that are stopped. A swarm has only SIGKILL to wait
+/// for.
 pub(crate) fn terminate_descendants() -> LeftBehind {
-    let tree = descendants();
+    if is_swarm() {
+        return LeftBehind::default();
+    }
+    let tree: BTreeSet<pid_t> = descendants().into_iter().collect();
     let mut left = LeftBehind::default();
     for pid in tree.iter().copied().filter(|pid| is_alive(*pid)) {
         left.pids.insert(pid);
@@ -41,59 +47,99 @@ pub(crate) fn terminate_descendants() -> LeftBehind {
 pub(crate) struct Killed {
     /// How many processes were alive and got SIGKILL, or SIGTERM before.
     pub(crate) alive: u64,
-    /// How the main process ended, if this reaped it.
+    /// How the main process ended.
     pub(crate) main: Option<Reaped>,
 }
 
-/// How often to list the tree while freezing it. Each round meets what was forked in the last one.
-const LISTINGS: usize = 8;
+/// How long the list of a swarm's numbers is, in bytes: more than a thousand children, mostly orphans that have
+/// ended, are left by who forks and ends again and again. To look at each would take longer than they need to
+/// become as many again.
+const SWARM: usize = 8 * 1024;
 
-/// Kills and reaps all descendants of this process, which must be a subreaper with one thread.
-/// `main` is the child whose exit to return, `left` those that have been counted.
-pub(crate) fn kill_descendants(main: pid_t, left: LeftBehind) -> Killed {
+fn is_swarm() -> bool {
+    let own = own_pid();
+    let list = fs::File::open(format!("/proc/self/task/{own}/children"));
+    let mut start = Vec::with_capacity(SWARM);
+    list.is_ok_and(|list| {
+        list.take(SWARM as u64).read_to_end(&mut start).is_ok_and(|length| length == SWARM)
+    })
+}
+
+/// Kills and reaps all descendants of this process, which must be a subreaper with one thread, and is not to
+/// start any more. `main` is the child whose exit to return, `reaped` that exit where it is known, `left` those
+/// that have been counted.
+pub(crate) fn kill_descendants(main: pid_t, reaped: Option<Reaped>, left: LeftBehind) -> Killed {
     let mut counted = left.pids;
-    let mut killed = Killed { alive: counted.len() as u64, main: None };
-    let mut first = true;
+    let mut alive = counted.len() as u64;
+    if !is_swarm() {
+        // All of them, before the first is killed and ends others.
+        let targets = descendants();
+        for pid in targets.iter().filter(|pid| is_alive(**pid)) {
+            alive += u64::from(counted.insert(*pid));
+        }
+        kill_all(&targets, |_| ());
+    }
+    let main = reaped.or_else(|| {
+        alive += u64::from(is_alive(main) && counted.insert(main));
+        // Nobody else has this number before it is reaped.
+        sys::signal(main, libc::SIGKILL);
+        sys::reap_child(main)
+    });
+    // Who forks and ends at once leaves processes that have ended faster than they could be reaped, and each list
+    // would hold thousands of them.
+    sys::discard_children();
     loop {
-        loop {
-            match sys::reap(Wait::Poll) {
-                Ok(Some(reaped)) => killed.record(reaped, main),
-                Ok(None) => break,
-                Err(_) => return killed,
-            }
+        match sys::reap(Wait::Poll) {
+            Ok(Some(_)) => continue,
+            Ok(None) => {}
+            Err(_) => return Killed { alive, main },
         }
-        // Most trees are dead after one round. What is left forks faster than it can be listed, so
-        // freeze it first.
-        let targets = if first { descendants() } else { freeze() };
-        first = false;
-        let mut reached_any = false;
-        for pid in &targets {
-            if counted.insert(*pid) && is_alive(*pid) {
-                killed.alive += 1;
-            }
-            reached_any |= send_signal(*pid, &targets, Signal::KILL) == Delivery::Sent;
-        }
-        if !reached_any {
-            // A child exists that was not listed: the kernel is just making it.
+        let mut kill = |tree: &[pid_t]| {
+            let before = counted.len();
+            kill_all(tree, |pid| alive += u64::from(counted.insert(pid)));
+            counted.len() > before
+        };
+        // The children first: of a longer list more is old when it is read.
+        if !kill(&children(own_pid())) && !kill(&descendants()) {
+            // What had its signal is ending, or a child was not listed: the kernel is just making it.
             thread::sleep(Duration::from_millis(1));
-        } else if let Ok(Some(reaped)) = sys::reap(Wait::Block) {
-            killed.record(reaped, main);
         }
     }
 }
 
-impl Killed {
-    fn record(&mut self, reaped: Reaped, main: pid_t) {
-        if reaped.pid == main {
-            self.main = Some(reaped);
+/// Sends SIGKILL to processes of a list, and tells `meets` those that had not ended.
+///
+/// The groups of this process's own children get it too: the kernel lets no fork of a group's member slip
+/// through, so that who forks faster than can be listed ends with its group. Nobody else reaps such a child, so the
+/// number of its group is not given to others, unless it leaves that group just now and all numbers are used up
+/// in the same moment.
+fn kill_all(tree: &[pid_t], mut meets: impl FnMut(pid_t)) {
+    let (own, known) = (own_pid(), tree.iter().copied().collect());
+    let mut groups = BTreeSet::from([own]);
+    // The youngest first: of those that fork and end at once, only they are still there.
+    for &pid in tree.iter().rev() {
+        let Some((handle, found)) = ours(pid, &known) else { continue };
+        if !found.has_ended() {
+            meets(pid);
         }
+        if found.parent == Some(own)
+            && let Some(group) = found.group.filter(|group| *group > 1)
+            && groups.insert(group)
+        {
+            sys::signal(-group, libc::SIGKILL);
+        }
+        // It may have ended.
+        let _ = pidfd_send_signal(handle, Signal::KILL);
     }
 }
 
 /// Sends a signal to every descendant outside the command's process group, which a signal to the
-/// group does not reach.
+/// group does not reach. A swarm has only SIGKILL to wait for.
 pub(crate) fn signal_others(group: pid_t, signal: Signal) {
-    let tree = descendants();
+    if is_swarm() {
+        return;
+    }
+    let tree: BTreeSet<pid_t> = descendants().into_iter().collect();
     for pid in &tree {
         if stat(*pid).is_some_and(|found| found.group != Some(group)) {
             send_signal(*pid, &tree, signal);
@@ -110,10 +156,7 @@ pub(crate) fn kill_orphans(supervisors: &BTreeSet<pid_t>) {
         if orphans.is_empty() {
             return;
         }
-        let tree = below(orphans.clone());
-        for pid in &tree {
-            send_signal(*pid, &tree, Signal::KILL);
-        }
+        kill_all(&below(orphans.clone(), usize::MAX), |_| ());
         orphans.retain(|pid| sys::exit_status_of(*pid).is_none());
         if !orphans.is_empty() {
             thread::sleep(Duration::from_millis(1));
@@ -121,59 +164,43 @@ pub(crate) fn kill_orphans(supervisors: &BTreeSet<pid_t>) {
     }
 }
 
-/// Whether a signal was sent.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Delivery {
-    Sent,
-    NotSent,
-}
-
-/// Sends a signal to a process of `tree`, the processes below this one. Another process may have
-/// taken its number since the listing; its parent shows that. The pidfd keeps the process fixed
-/// after that check.
-fn send_signal(pid: pid_t, tree: &[pid_t], signal: Signal) -> Delivery {
-    let Some(handle) = Pid::from_raw(pid).and_then(|pid| pidfd_open(pid, PidfdFlags::empty()).ok())
-    else {
-        return Delivery::NotSent;
-    };
-    let parent = stat(pid).and_then(|found| found.parent);
-    let ours = parent.is_some_and(|parent| parent == own_pid() || tree.contains(&parent));
-    match ours.then(|| pidfd_send_signal(handle, signal)) {
-        Some(Ok(())) => Delivery::Sent,
-        _ => Delivery::NotSent,
+/// Sends a signal to a process of `tree`, the processes below this one.
+fn send_signal(pid: pid_t, tree: &BTreeSet<pid_t>, signal: Signal) {
+    if let Some((handle, _)) = ours(pid, tree) {
+        // It may have ended.
+        let _ = pidfd_send_signal(handle, signal);
     }
 }
 
-fn freeze() -> Vec<pid_t> {
-    let mut frozen = BTreeSet::new();
-    for _ in 0..LISTINGS {
-        let tree = descendants();
-        let before = frozen.len();
-        for pid in &tree {
-            if frozen.insert(*pid) {
-                send_signal(*pid, &tree, Signal::STOP);
-            }
-        }
-        if frozen.len() == before {
-            return tree;
-        }
-    }
-    descendants()
+/// A process of `tree`, the processes below this one. Another process may have taken its number since the
+/// listing; its parent shows that. The pidfd keeps the process fixed after that check.
+fn ours(pid: pid_t, tree: &BTreeSet<pid_t>) -> Option<(OwnedFd, Stat)> {
+    let handle = pidfd_open(Pid::from_raw(pid)?, PidfdFlags::empty()).ok()?;
+    let found = stat(pid)?;
+    let parent = found.parent?;
+    (parent == own_pid() || tree.contains(&parent)).then_some((handle, found))
 }
 
 /// The pids of all processes below this one.
 pub(crate) fn descendants() -> Vec<pid_t> {
+    first_descendants(usize::MAX)
+}
+
+/// The same, but only the first `most` are looked at for others below them.
+pub(crate) fn first_descendants(most: usize) -> Vec<pid_t> {
     let own = own_pid();
     if fs::metadata(format!("/proc/self/task/{own}/children")).is_ok() {
-        return below(children(own));
+        return below(children(own), most);
     }
     below_in(&parents(), own)
 }
 
-/// The processes of a list and all below them.
-fn below(mut tree: Vec<pid_t>) -> Vec<pid_t> {
+/// The processes of a list, and all below the first `most`.
+fn below(mut tree: Vec<pid_t>, most: usize) -> Vec<pid_t> {
     let mut at = 0;
-    while let Some(pid) = tree.get(at) {
+    while at < most
+        && let Some(pid) = tree.get(at)
+    {
         tree.extend(children(*pid));
         at += 1;
     }
@@ -216,7 +243,7 @@ fn below_in(children: &BTreeMap<pid_t, Vec<pid_t>>, top: pid_t) -> Vec<pid_t> {
 /// Whether a process has not ended. For counting only: a process whose first thread has ended looks
 /// like a zombie while its other threads run.
 fn is_alive(pid: pid_t) -> bool {
-    stat(pid).is_some_and(|found| found.state != 'Z' && found.state != 'X')
+    stat(pid).is_some_and(|found| !found.has_ended())
 }
 
 /// Fields of `/proc/PID/stat`.
@@ -226,6 +253,12 @@ struct Stat {
     group: Option<pid_t>,
     /// The foreground group of its terminal.
     foreground: Option<pid_t>,
+}
+
+impl Stat {
+    fn has_ended(&self) -> bool {
+        matches!(self.state, 'Z' | 'X')
+    }
 }
 
 /// Reads `/proc/PID/stat` from after the name, which may hold any byte.

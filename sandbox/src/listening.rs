@@ -3,10 +3,13 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 
-use crate::descendants::descendants;
+use crate::descendants::first_descendants;
 
 /// The kernel's number of a socket that listens, in /proc/net/tcp.
 const LISTENS: &str = "0A";
+
+/// How many processes are looked at, at most.
+const MOST_PROCESSES: usize = 1000;
 
 /// The TCP ports on which processes below this one listen. This process is in their network.
 pub(crate) fn ports() -> BTreeSet<u16> {
@@ -19,7 +22,8 @@ pub(crate) fn ports() -> BTreeSet<u16> {
         return BTreeSet::new();
     }
     // What another call or program listens on is not ours.
-    descendants().into_iter().flat_map(|pid| held(pid, &listening)).collect()
+    let own = first_descendants(MOST_PROCESSES).into_iter().take(MOST_PROCESSES);
+    own.flat_map(|pid| held(pid, &listening)).collect()
 }
 
 /// The inode and the port of the socket in a line of /proc/net/tcp, where it listens.

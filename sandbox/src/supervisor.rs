@@ -99,9 +99,9 @@ pub(crate) fn supervise(call: Call, domain: Option<BorrowedFd<'_>>) {
                 StopReason::KillOrdered | StopReason::ProviderGone => (None, LeftBehind::default()),
             };
             let left_running = left.programs;
-            let killed = kill_descendants(pid, left);
+            let killed = kill_descendants(pid, early, left);
             if let (StopReason::KillOrdered | StopReason::Exited { .. }, Some(main)) =
-                (reason, early.or(killed.main))
+                (reason, killed.main)
             {
                 let exit = ExitReport {
                     wait_status: main.wait_status,
@@ -331,7 +331,7 @@ enum WaitEnd {
 impl LastWait<'_> {
     fn until(&mut self, deadline: Instant) -> WaitEnd {
         loop {
-            loop {
+            for _ in 0..sys::MOST_REAPED {
                 match sys::reap(Wait::Poll) {
                     Ok(Some(reaped)) if reaped.pid == self.pid => self.main = Some(reaped),
                     Ok(Some(_)) => self.ended += 1,

@@ -216,6 +216,30 @@ pub(crate) fn reap(wait: Wait) -> io::Result<Option<Reaped>> {
     }
 }
 
+/// How many processes are reaped in a row: who forks and ends at once may leave more meanwhile than that.
+pub(crate) const MOST_REAPED: usize = 4096;
+
+/// Waits for the end of one child. `None` where it is none.
+pub(crate) fn reap_child(pid: pid_t) -> Option<Reaped> {
+    let mut status = 0;
+    loop {
+        // SAFETY: `rusage` is plain data for which zeros are valid.
+        let mut usage: libc::rusage = unsafe { zeroed() };
+        // SAFETY: both pointers are to live locals of the right type.
+        match unsafe { libc::wait4(pid, &raw mut status, libc::__WALL, &raw mut usage) } {
+            found if found > 0 => return Some(Reaped::new(found, status, &usage)),
+            _ if errno() == libc::EINTR => {}
+            _ => return None,
+        }
+    }
+}
+
+/// From now on children that end are reaped by the kernel.
+pub(crate) fn discard_children() {
+    // SAFETY: SIG_IGN is no function of ours.
+    unsafe { libc::signal(libc::SIGCHLD, libc::SIG_IGN) };
+}
+
 /// The result of `PIDFD_GET_INFO` (`struct pidfd_info` of Linux 6.13, its first version).
 #[repr(C)]
 #[derive(Default)]
@@ -242,7 +266,7 @@ pub(crate) fn pid_of(pidfd: BorrowedFd<'_>) -> Option<u32> {
 
 /// Reaps children that have ended. Stops at `main` without reaping it.
 pub(crate) fn reap_orphans(main: pid_t) {
-    loop {
+    for _ in 0..MOST_REAPED {
         // SAFETY: siginfo is plain data for which zeros are valid; WNOWAIT leaves the child be.
         let found = unsafe {
             let mut info: libc::siginfo_t = zeroed();

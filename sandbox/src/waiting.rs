@@ -10,7 +10,7 @@ use libc::{c_long, pid_t};
 use rustix::fs::{fstat, makedev};
 
 use crate::command::Input;
-use crate::descendants::{descendants, is_in_foreground};
+use crate::descendants::{first_descendants, is_in_foreground};
 use crate::program::ProgramName;
 
 /// A process that waits for input.
@@ -86,7 +86,7 @@ impl Attended {
 /// else for one that nobody gives. A kernel shows the system call of a process to its ancestors only if
 /// it lets them trace it; otherwise this finds nothing.
 pub(crate) fn find_waiting(attended: Option<Attended>) -> Option<Waiting> {
-    descendants().into_iter().take(MOST_PROCESSES).find_map(|pid| {
+    first_descendants(MOST_PROCESSES).into_iter().take(MOST_PROCESSES).find_map(|pid| {
         if attended.is_some_and(|input| !input.is_for(pid)) {
             return None;
         }

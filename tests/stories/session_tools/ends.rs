@@ -12,12 +12,13 @@ use tool_provider::grpc::pb::hook::v1::hook_subscriber_service_client::HookSubsc
 use super::{of_another, text};
 use crate::bash::{gone, mark, next_output, running};
 use crate::harness::{Fixture, TEST_TIMEOUT, call, wait_for_end};
-use crate::trials::Trial;
+use crate::trials::{Need, Trial};
 
 pub(crate) fn trials() -> Vec<Trial> {
     trials![
         a_stop_ends_everything_that_a_session_started,
         what_does_not_end_by_itself_is_killed,
+        a_stop_answers_when_a_swarm_is_gone needs [Need::Program("perl")],
         nobody_uses_it_for_long_and_it_ends,
         there_are_only_so_many_and_an_ended_one_makes_room,
         a_cancelled_start_ends_what_it_started_and_a_cancelled_read_does_not,
@@ -63,6 +64,23 @@ async fn what_does_not_end_by_itself_is_killed() {
     let stopped = fixture.session("session_stop", json!({"session": "s"})).await;
     assert_eq!(stopped["signals_sent"], json!(["SIGTERM", "SIGKILL"]));
     assert_eq!(running(&sleep), 0);
+    fixture.end().await;
+}
+
+/// Each of twenty forks and ends again and again, in a group of its own.
+const SWARM: &str = "setpgrp; for ($n = 0;; $n++) { exit if fork; print qq(up\n) if $n == 200 }";
+
+async fn a_stop_answers_when_a_swarm_is_gone() {
+    let mut fixture = Fixture::configured().await;
+    let sleep = mark(635);
+    let command = format!(
+        "trap '' TERM; for i in $(seq 20); do perl -e '$| = 1; $0 = shift; {SWARM}' {sleep} & done; exec sleep {sleep}"
+    );
+    let start = json!({"command": command, "name": "s", "ready": "(up\\s+){20}", "wait_ms": 60000});
+    assert_eq!(fixture.session("session_start", start).await["ready"], true);
+    let stopped = fixture.session("session_stop", json!({"session": "s"})).await;
+    assert_eq!(running(&sleep), 0, "{stopped:?}");
+    assert_eq!(stopped.get("notice"), None, "{stopped:?}");
     fixture.end().await;
 }
 
