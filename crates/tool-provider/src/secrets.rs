@@ -33,6 +33,9 @@ pub const SHORTEST_SECRET: usize = 6;
 /// shorter, much is punctuation.
 const SHORTEST_LINE: usize = 12;
 
+/// Less than this of a secret, beside a cut or where a text pauses, may as well be the text's own.
+const LEAST_HALF: usize = SHORTEST_SECRET / 2;
+
 impl Secrets {
     /// Takes named values. Blanks around a value are not part of what is looked for, because a
     /// shell drops them easily; a value of less than [`SHORTEST_SECRET`] bytes is not looked for.
@@ -67,7 +70,7 @@ impl Secrets {
     /// A masker for one stream of bytes.
     #[must_use]
     pub fn masker(&self) -> Masker {
-        Masker { secrets: self.clone(), held: Vec::new(), covered: 0 }
+        Masker { secrets: self.clone(), held: Vec::new(), covered: 0, shown: 0 }
     }
 
     /// Masks a text that is whole, also where it spells a value's characters out. It is borrowed
@@ -207,6 +210,8 @@ pub struct Masker {
     held: Vec<u8>,
     /// How many of the first held bytes a label that has gone out already stands for.
     covered: usize,
+    /// How many bytes of `held` were shown all the same.
+    shown: usize,
 }
 
 impl Masker {
@@ -233,6 +238,24 @@ impl Masker {
         self.release(bytes, end)
     }
 
+    /// Whether [`settle`](Self::settle) would show something.
+    #[must_use]
+    pub fn can_settle(&self) -> bool {
+        self.held.len() < LEAST_HALF && self.held.len() > self.covered.max(self.shown)
+    }
+
+    /// Nothing comes for now: returns what is held back, where that is so little that it may as well be the
+    /// text's own. If the rest of a secret comes after all, its name stands in place of that.
+    #[must_use]
+    pub fn settle(&mut self) -> Vec<u8> {
+        if !self.can_settle() {
+            return Vec::new();
+        }
+        let told = self.covered.max(self.shown);
+        self.shown = self.held.len();
+        self.held[told..].to_vec()
+    }
+
     /// The stream has ended: returns what was held back.
     #[must_use]
     pub fn finish(&mut self) -> Vec<u8> {
@@ -244,25 +267,28 @@ impl Masker {
     /// Masks `bytes` up to `end` and keeps the rest.
     fn release(&mut self, mut bytes: Vec<u8>, end: usize) -> Vec<u8> {
         let occurrences = self.secrets.occurrences(&bytes);
-        if occurrences.is_empty() && self.covered == 0 {
+        if occurrences.is_empty() && self.covered == 0 && self.shown == 0 {
             self.held = bytes.split_off(end);
             return bytes;
         }
         let mut shown = Vec::with_capacity(bytes.len());
         let mut covered = self.covered;
+        let mut told = covered.max(self.shown);
         // An occurrence that starts at `end` or later lies in the part that is kept, and is found
         // again there.
         for occurrence in occurrences.iter().take_while(|occurrence| occurrence.start < end) {
             if occurrence.start >= covered {
-                shown.extend_from_slice(&bytes[covered..occurrence.start]);
+                shown.extend_from_slice(bytes.get(told..occurrence.start).unwrap_or_default());
                 shown.extend_from_slice(occurrence.label.as_bytes());
             }
             covered = covered.max(occurrence.end);
+            told = told.max(covered);
         }
-        if covered < end {
-            shown.extend_from_slice(&bytes[covered..end]);
+        if told < end {
+            shown.extend_from_slice(&bytes[told..end]);
         }
         self.covered = covered.saturating_sub(end);
+        self.shown = self.shown.saturating_sub(end);
         self.held = bytes.split_off(end);
         shown
     }
@@ -361,6 +387,29 @@ mod tests {
         }
         assert_eq!(shown, b"[TOKEN] hunter2? ");
         assert_eq!(masker.finish(), b"hunt");
+    }
+
+    #[test]
+    fn where_a_text_pauses_its_end_shows_unless_that_is_much_of_a_secret() {
+        let secrets = Secrets::new([("T", "hunter2!"), ("U", "aabbaab")]);
+        let mut masker = secrets.masker();
+        assert_eq!(masker.push(b"go: h".to_vec()), b"go: ");
+        assert_eq!((masker.can_settle(), masker.settle()), (true, b"h".to_vec()));
+        assert_eq!((masker.can_settle(), masker.settle()), (false, b"".to_vec()));
+        assert_eq!(masker.push(b"u".to_vec()), b"");
+        assert_eq!(masker.settle(), b"u");
+        assert_eq!(masker.push(b"nt".to_vec()), b"");
+        assert_eq!((masker.can_settle(), masker.settle()), (false, b"".to_vec()), "too much of it");
+        assert_eq!(masker.push(b"er2! x h".to_vec()), b"[T] x ");
+        assert_eq!(masker.settle(), b"h");
+        assert_eq!(masker.push(b"i".to_vec()), b"i", "none after all, and nothing twice");
+        assert_eq!(masker.push(b"aabbaab".to_vec()), b"[U]");
+        assert_eq!(masker.settle(), b"", "the end of one, and perhaps the beginning of the next");
+        assert_eq!(masker.push(b" ah".to_vec()), b" a");
+        assert_eq!(masker.settle(), b"h");
+        assert_eq!(masker.push(b"hu".to_vec()), b"");
+        assert_eq!(masker.settle(), b"hu");
+        assert_eq!(masker.finish(), b"");
     }
 
     #[test]

@@ -14,6 +14,8 @@ pub(crate) fn trials() -> Vec<Trial> {
         two_readers_have_cursors_of_their_own_and_a_read_may_be_repeated,
         output_is_shown_as_a_terminal_would,
         secrets_are_masked_across_chunks_in_every_read_and_event,
+        the_end_of_a_prompt_shows_although_a_secret_begins_so,
+        a_secret_that_is_whole_only_on_the_screen_is_masked,
         long_output_is_kept_in_memory_and_in_a_file_up_to_their_limits,
         two_gibibytes_without_a_reader_take_little_memory needs [Need::Time],
         what_is_printed_during_a_call_is_streamed,
@@ -81,6 +83,57 @@ async fn secrets_are_masked_across_chunks_in_every_read_and_event() {
     let read = fixture.session("session_read", json!({"session": "s", "from": 0})).await;
     assert_eq!(text(&read, "output"), "a [TOKEN] b\n[TOKEN] c\n");
     assert!(streamed.contains("a [TOKEN] b"), "{streamed:?}");
+    fixture.end().await;
+}
+
+/// One and two characters. Three are held back, as the story above has it.
+async fn the_end_of_a_prompt_shows_although_a_secret_begins_so() {
+    let mut fixture =
+        Fixture::launched_with(|launch| launch.env("TOKEN", "hunter2-and-more")).await;
+    fixture.configure(json!({"secret_env": ["TOKEN"]})).await.unwrap();
+    for (tty, wait) in [(false, "read x"), (true, "read -s x"), (false, "sleep 600")] {
+        let command = format!("printf 'say hu'; {wait}; echo 'nter2-and-more b'; sleep 600");
+        let start = json!({"command": command, "tty": tty, "wait_ms": 20000});
+        let (events, started) = fixture.call("session_start", start).await;
+        let started = started.unwrap();
+        assert_eq!(text(&started, "output"), "say hu", "{wait}: {started:?}");
+        assert_eq!(output_of(&events), "say hu");
+        if wait != "sleep 600" {
+            let name = text(&started, "session");
+            let typed = json!({"session": name, "text": "\n", "until": " b", "wait_ms": 20000});
+            fixture.session("session_write", typed).await;
+            let read = json!({"session": name, "from": 0});
+            let read = fixture.session("session_read", read).await;
+            assert_eq!(text(&read, "output"), "say hu[TOKEN] b\n", "{wait}");
+        }
+    }
+    fixture.end().await;
+}
+
+async fn a_secret_that_is_whole_only_on_the_screen_is_masked() {
+    let mut fixture =
+        Fixture::launched_with(|launch| launch.env("TOKEN", "hunter2-and-more")).await;
+    fixture.configure(json!({"secret_env": ["TOKEN"]})).await.unwrap();
+    let split =
+        "printf 'hun\\033[1mter2-\\033[0mand\\033[4m-more\\033[0m\\nhunter-\\b2-and-more\\n'";
+    let draw = "printf '\\033[5;5Her2\\033[5;1Hhunt\\033[5;8H-and-more\\033[7;75Hhun\\033[1mter2-and-more'";
+    let command = format!("{split}; read -s x; {draw}; echo up; sleep 600");
+    let start = json!({"command": command, "tty": true, "name": "s", "wait_ms": 20000});
+    let started = fixture.session("session_start", start).await;
+    assert_eq!(text(&started, "output"), "[TOKEN]\n[TOKEN]\n");
+    let end = started["next"].as_u64().unwrap();
+    for from in 0..end {
+        let read = json!({"session": "s", "from": from});
+        let read = fixture.session("session_read", read).await;
+        let shown = text(&read, "output").replace("[TOKEN]", "");
+        assert!(!shown.contains("more") && !shown.contains("hun"), "from {from}: {read:?}");
+    }
+    let typed = json!({"session": "s", "text": "\n", "until": "up", "wait_ms": 20000});
+    fixture.session("session_write", typed).await;
+    let screen = json!({"session": "s", "screen": true});
+    let screen = fixture.session("session_read", screen).await;
+    assert!(!text(&screen, "output").contains("more"), "{screen:?}");
+    assert_eq!(text(&screen, "output").matches("[TOKEN]").count(), 4, "{screen:?}");
     fixture.end().await;
 }
 

@@ -4,13 +4,10 @@ use std::borrow::Cow;
 
 use crate::shorten::beginning;
 
-use super::{SHORTEST_SECRET, Secrets};
+use super::{LEAST_HALF, Secrets};
 
 /// Stands where text was left out.
 const CUT: char = '…';
-
-/// Less than this of a secret is left beside a [`CUT`] that may as well be the text's own.
-const LEAST: usize = SHORTEST_SECRET / 2;
 
 impl Secrets {
     /// A text that is cut at its end, without the end that may be the beginning of a secret.
@@ -27,6 +24,14 @@ impl Secrets {
         }
     }
 
+    /// A text that pauses, without an end that may be the beginning of a secret. One or two bytes stay, as
+    /// [`Masker::settle`](super::Masker::settle) lets them.
+    #[must_use]
+    pub fn before_pause<'a>(&self, text: &'a str) -> &'a str {
+        let kept = self.before_cut(text);
+        if text.len() - kept.len() < LEAST_HALF { text } else { kept }
+    }
+
     /// A text that is cut at its start, without the start that may be the end of a secret.
     #[must_use]
     pub fn behind_cut<'a>(&self, text: &'a str) -> &'a str {
@@ -41,6 +46,13 @@ impl Secrets {
         }
     }
 
+    /// A text that begins anywhere, without a start that may be the end of a secret, but for one or two bytes.
+    #[must_use]
+    pub fn behind_pause<'a>(&self, text: &'a str) -> &'a str {
+        let kept = self.behind_cut(text);
+        if text.len() - kept.len() < LEAST_HALF { text } else { kept }
+    }
+
     /// A text that was cut wherever it holds `…`, without the halves of secrets beside it. One or two
     /// bytes stay: the text may hold the character for another reason.
     #[must_use]
@@ -49,7 +61,7 @@ impl Secrets {
             return Cow::Borrowed(text);
         }
         let shortened = |whole: &'a str, kept: &'a str| {
-            if whole.len() - kept.len() < LEAST { whole } else { kept }
+            if whole.len() - kept.len() < LEAST_HALF { whole } else { kept }
         };
         let mut pieces: Vec<&str> = text.split(CUT).collect();
         let last = pieces.len() - 1;
@@ -89,6 +101,11 @@ mod tests {
         assert_eq!(secrets.behind_cut("unter2! b"), " b");
         assert_eq!(secrets.behind_cut("hunter2! b"), "hunter2! b");
         assert_eq!(secrets.behind_cut("té b"), " b");
+        for (text, before, behind) in
+            [("er2!", "er2!", ""), ("2!", "2!", "2!"), ("hunt", "", "hunt")]
+        {
+            assert_eq!((secrets.before_pause(text), secrets.behind_pause(text)), (before, behind));
+        }
     }
 
     #[test]

@@ -145,6 +145,17 @@ impl Channel {
         }
     }
 
+    /// Whether [`settle`](Self::settle) would pass something on.
+    pub(crate) fn can_settle(&self) -> bool {
+        self.state != State::Closed && self.masker.can_settle()
+    }
+
+    /// Nothing comes for now: passes on what was held back, where it is so little that it may be no part of a
+    /// secret.
+    pub(crate) fn settle(&mut self) -> Bytes {
+        Bytes::from(self.gate.push(self.masker.settle()))
+    }
+
     /// Passes on what may be shown of what was read: secrets masked, no character split.
     pub(crate) fn take(&mut self) -> Bytes {
         let mut piece = self.masker.push(std::mem::take(&mut self.fresh));

@@ -20,7 +20,10 @@ const GRACE: Duration = Duration::from_secs(2);
 const SHORT_GRACE: Duration = Duration::from_millis(500);
 
 /// How long after SIGKILL the kernel may take to take every process away.
-const REAPING: Duration = Duration::from_secs(5);
+const REAPING: Duration = Duration::from_secs(10);
+
+/// After how much silence the end of the output shows although a secret may begin so.
+const QUIET: Duration = Duration::from_millis(400);
 
 /// Serves one session.
 pub(super) struct Server {
@@ -30,6 +33,8 @@ pub(super) struct Server {
     close_input: bool,
     is_on_terminal: bool,
     stop: Option<Stop>,
+    /// When what the channel holds back is passed on.
+    settle_at: Option<Instant>,
     shared: Arc<Shared>,
 }
 
@@ -59,7 +64,16 @@ impl Server {
         shared: Arc<Shared>,
     ) -> Self {
         let input = Some(input);
-        Self { running, channel, input, close_input: false, is_on_terminal, stop: None, shared }
+        Self {
+            running,
+            channel,
+            input,
+            close_input: false,
+            is_on_terminal,
+            stop: None,
+            settle_at: None,
+            shared,
+        }
     }
 
     /// Serves it until it has ended, and says how.
@@ -78,6 +92,9 @@ impl Server {
             let orders = self.shared.lock().orders.take();
             self.obey(orders);
             let now = Instant::now();
+            if self.settle_at.is_some_and(|at| now >= at) {
+                self.settle();
+            }
             let due = match &self.stop {
                 None => {
                     let idle_at = self.idle_at();
@@ -99,6 +116,7 @@ impl Server {
                 }
                 Some(stop) => Some(stop.kill_at + REAPING),
             };
+            let due = due.into_iter().chain(self.settle_at).min();
             let ready = self.wait(due);
             if ready.input {
                 self.feed();
@@ -111,6 +129,9 @@ impl Server {
                     Ok(Some(report)) => return Ok(report),
                     Ok(None) => {
                         if let Some(look) = self.running.take_look() {
+                            if look.waiting.is_some() {
+                                self.settle();
+                            }
                             self.shared.change(|state| {
                                 state.look = Some(look);
                                 state.looks += 1;
@@ -209,11 +230,23 @@ impl Server {
             return;
         }
         let piece = self.channel.take();
+        self.settle_at = self.channel.can_settle().then(|| Instant::now() + QUIET);
+        self.keep(&piece);
+    }
+
+    /// Passes on what was held back, as far as a pause tells that it is no part of a secret.
+    fn settle(&mut self) {
+        self.settle_at = None;
+        let piece = self.channel.settle();
+        self.keep(&piece);
+    }
+
+    fn keep(&mut self, piece: &[u8]) {
         if piece.is_empty() {
             return;
         }
         self.shared.change(|state| {
-            state.record.push(&piece);
+            state.record.push(piece);
             state.last_output = Instant::now();
         });
         let mut answers = Vec::new();

@@ -9,6 +9,9 @@ use workspace_fs::text::cut;
 /// How far back an escape sequence that has not ended is looked for.
 const LONGEST_SEQUENCE: usize = 4 * 1024;
 
+/// How far the start and the rest of a sequence are looked for where a part begins in its midst.
+const MOST_REST: usize = 64;
+
 /// How many characters are taken back at most where the end of a part may be the beginning of a secret.
 const MOST_TAKEN_BACK: usize = 256;
 
@@ -55,6 +58,20 @@ impl Session {
         self.shown(least + skipped as u64, bytes[skipped..].to_vec(), secrets)
     }
 
+    /// How many bytes at the start of these, which begin there, belong to an escape sequence that began before.
+    fn rest_of_sequence(&self, begin: u64, bytes: &[u8]) -> usize {
+        let from = begin.saturating_sub(MOST_REST as u64);
+        let mut around = self.bytes(from, usize::try_from(begin - from).unwrap_or(0));
+        if unfinished_sequence(&around) == 0 {
+            return 0;
+        }
+        let is_end = |byte: &u8| {
+            around.push(*byte);
+            unfinished_sequence(&around) == 0
+        };
+        bytes.iter().take(MOST_REST).position(is_end).map_or(0, |at| at + 1)
+    }
+
     fn shown(&self, begin: u64, mut bytes: Vec<u8>, secrets: &Secrets) -> Part {
         let standing = self.standing();
         let is_last = begin + bytes.len() as u64 >= standing.end && standing.ended.is_some();
@@ -62,16 +79,22 @@ impl Session {
             bytes.truncate(bytes.len() - unfinished_character(&bytes));
             bytes.truncate(bytes.len() - unfinished_sequence(&bytes));
         }
-        let mut text = plain(&bytes);
+        let skipped = self.rest_of_sequence(begin, &bytes);
+        let shown = |bytes: &[u8]| plain(bytes.get(skipped..).unwrap_or_default());
+        let mut text = shown(&bytes);
         if !is_last && !secrets.is_empty() {
             // An escape sequence in it may have hidden the beginning of a secret from the first look.
             let mut left = MOST_TAKEN_BACK;
-            while secrets.before_cut(&text).len() < text.len() && left > 0 && !bytes.is_empty() {
+            while secrets.before_pause(&text).len() < text.len() && left > 0 && !bytes.is_empty() {
                 take_back(&mut bytes);
-                text = plain(&bytes);
+                text = shown(&bytes);
                 left -= 1;
             }
-            text.truncate(secrets.before_cut(&text).len());
+            text.truncate(secrets.before_pause(&text).len());
+        }
+        if begin > 0 && !secrets.is_empty() && self.bytes(begin - 1, 1) != b"\n" {
+            // The same of its end.
+            text = secrets.behind_pause(&text).to_owned();
         }
         let text = secrets.mask_text(&text).into_owned();
         Part { text, begin, next: begin + bytes.len() as u64 }
