@@ -192,7 +192,8 @@ pub(crate) fn be_a_host_if_asked() -> Option<ExitCode> {
         for _ in 0..16 {
             sleeper(&mut fixture, &sleep).await;
         }
-        writeln!(std::io::stdout(), "{}", fixture.pid()).unwrap();
+        let told = format!("{}\n", fixture.pid());
+        std::io::stdout().write_all(told.as_bytes()).unwrap();
         std::future::pending::<()>().await;
     });
     None
