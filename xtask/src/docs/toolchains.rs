@@ -87,7 +87,12 @@ const LIMITS: &str = "\
   `-Duser.home=$HOME -Djava.io.tmpdir=$TMPDIR` at the level `kernel`; a notice says so.
 - **Gradle** talks to itself over the loopback, which a jail at the level `kernel` has only with `network = \"allow\"`.
 - **nvm** refuses to work where npm is told a prefix. Where the operator has it, `npm install -g` needs `--prefix ~/.prefix`.
-- **rustup** cannot change a toolchain of the operator's (`rustup target add`); one that it installs itself it can.
+- **rustup** cannot change a toolchain of the operator's (`rustup target add`); one that it installs itself it can: `rustup toolchain install
+  VERSION --target TARGET`, and then `cargo +VERSION`. A notice says so.
+- **corepack** cannot put programs beside the operator's node; `corepack enable --install-directory ~/.prefix/bin` puts them on PATH.
+- **Caches of uv, pnpm, Yarn and Poetry** that the operator has are not used: without a network these find only what the project holds.
+- **What Maven forks for tests** is not told where HOME is: at the level `kernel` a test that makes a temporary file needs
+  `-DargLine=\"-Djava.io.tmpdir=$TMPDIR -Duser.home=$HOME\"`; a notice says so.
 - **pyenv** installs no Pythons, and `pip install` makes no new shims: programs are in `~/.prefix/bin` or `~/.local/bin`.
 ";
 
