@@ -4,13 +4,16 @@
 //! Where the jail mounts a place read-only, nothing is to be done here but to see that the mount stands.
 //! Every other place is remembered when a call begins, compared when it ends, and set back where it differs.
 //! Calls that overlap share what the first of them remembered, so that none of them takes what another one
-//! wrote for what was there.
+//! wrote for what was there. Calls of other providers share nothing: while they run, only what was seen
+//! before them is set back.
 
 mod beside;
 mod finding;
 mod item;
 mod places;
+mod providers;
 mod refusal;
+mod remember;
 mod set_back;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -28,6 +31,7 @@ use beside::Beside;
 pub use finding::{Finding, Outcome};
 use item::Item;
 use places::{Kind, Place};
+use providers::{Company, Locks};
 use set_back::{Changed, give_owner_rights};
 
 /// How many places are mounted at most: each takes a descriptor. The others are compared.
@@ -43,7 +47,7 @@ pub struct Protection {
     /// The writable roots, then git directories outside of them.
     tops: Vec<Top>,
     roots: usize,
-    keep: Option<StateDirectory>,
+    keep: Option<Arc<StateDirectory>>,
     /// Every git directory that was seen, also if there are too many to be found again.
     known: Mutex<BTreeSet<GitDirectory>>,
     /// Those that were there at the beginning, which are never forgotten.
@@ -71,6 +75,8 @@ struct State {
     before: BTreeMap<PathBuf, Seen>,
     /// What was replaced from outside since, and is to be told.
     replaced: Vec<PathBuf>,
+    /// Held while calls run.
+    locks: Locks,
 }
 
 #[derive(Clone, Debug)]
@@ -78,6 +84,12 @@ enum Seen {
     /// The jail's mount of it stands, so no command can change it.
     Mounted,
     Found(Item),
+    /// Seen while a command of another provider ran, which may have written it.
+    Unsure {
+        now: Item,
+        /// What was there before that, where somebody looked.
+        earlier: Option<Item>,
+    },
     /// It could not be set back.
     Refused {
         wanted: Item,
@@ -144,7 +156,7 @@ impl Protection {
     /// Keeps what is found instead of a place's content in `keep`, and beside the place where that is absent.
     #[must_use]
     pub fn keeping_in(self, keep: Option<StateDirectory>) -> Self {
-        Self { keep, ..self }
+        Self { keep: keep.map(Arc::new), ..self }
     }
 
     /// The git directories outside of the roots that are protected too.
@@ -176,97 +188,22 @@ impl Protection {
     pub fn begin(&self, cwd: &Path, mounts: &dyn Mounts) -> Watched {
         let views = views(&self.tops);
         let mut state = self.state();
+        let known = self.renew_known();
+        let company = match &self.keep {
+            Some(keep) => state.locks.hold(keep, self.repositories(&known)),
+            None => Company::Alone,
+        };
         if state.running == 0 {
-            self.remember(&mut state, mounts);
+            self.remember(&mut state, &known, company, mounts);
         } else {
-            self.remember_more(&mut state, mounts);
+            self.remember_more(&mut state, &known, company, mounts);
         }
         state.running += 1;
+        state.locks.settle();
         drop(state);
         let roots = &views[..self.roots];
         let in_place = views.iter().map(is_in_place).collect();
         Watched { cwd: cwd.to_owned(), in_place, beside: Beside::of(roots, cwd) }
-    }
-
-    /// Looks at every place, and has those mounted that are not and could be.
-    fn remember(&self, state: &mut State, mounts: &dyn Mounts) {
-        let known = self.renew_known();
-        let views = views(&self.tops);
-        let mut before = BTreeMap::new();
-        let (mut mounted, mut unmounted) = (Vec::new(), Vec::new());
-        let mut last = None;
-        for place in self.places(&known) {
-            let path = self.path(&place);
-            let earlier = state.before.get(&path);
-            let within = (place.top, place.within.clone());
-            let is_there = match &last {
-                Some((known, is_there)) if *known == within => *is_there,
-                _ => git_places::open(&views[place.top], &place.within).is_ok(),
-            };
-            last = Some((within, is_there));
-            let seen = match earlier {
-                // What comes back there later is compared with what was.
-                Some(earlier) if !is_there => earlier.clone(),
-                _ => self.see(&place, earlier, mounts),
-            };
-            if mounted.len() + unmounted.len() < MOST_MOUNTED && place.may_be_mounted() {
-                match &seen {
-                    Seen::Mounted => mounted.push(place.clone()),
-                    Seen::Found(item) if item.is_mountable() && is_there => {
-                        unmounted.push(place.clone());
-                    }
-                    Seen::Found(_) | Seen::Refused { .. } => {}
-                }
-            }
-            before.insert(path, seen);
-        }
-        let paths = || mounted.iter().chain(&unmounted).map(|place| self.path(place)).collect();
-        if !unmounted.is_empty() && mounts.renew(&paths) {
-            // Those for which there is no room any more are compared from now on.
-            for place in self.places(&known) {
-                let path = self.path(&place);
-                let was_mounted = matches!(before.get(&path), Some(Seen::Mounted));
-                if was_mounted || unmounted.contains(&place) {
-                    before.insert(path, self.see(&place, None, mounts));
-                }
-            }
-        }
-        state.before = before;
-    }
-
-    /// While other calls run: looks at what nobody has looked at, and compares from now on what something
-    /// outside took the mount of. A running call can write there, with new mounts too.
-    fn remember_more(&self, state: &mut State, mounts: &dyn Mounts) {
-        let known = self.renew_known();
-        let mut replaced = Vec::new();
-        for place in self.places(&known) {
-            let path = self.path(&place);
-            match state.before.get(&path) {
-                None => {
-                    let seen = self.see(&place, None, mounts);
-                    state.before.insert(path, seen);
-                }
-                Some(Seen::Mounted) if !mounts.stands(&path) => {
-                    state.before.insert(path.clone(), Seen::Found(self.look(&place)));
-                    replaced.push(path);
-                }
-                Some(_) => {}
-            }
-        }
-        if !replaced.is_empty() {
-            if mounts.renew(&|| self.to_mount()) {
-                for place in self.places(&known) {
-                    let path = self.path(&place);
-                    let seen = state.before.get_mut(&path);
-                    if let Some(seen @ Seen::Mounted) = seen
-                        && !mounts.stands(&path)
-                    {
-                        *seen = Seen::Found(self.look(&place));
-                    }
-                }
-            }
-            state.replaced.append(&mut replaced);
-        }
     }
 
     /// Compares what is there after a call, and sets back what differs.
@@ -283,6 +220,9 @@ impl Protection {
         for place in self.places(&known) {
             let Some(before) = state.before.get_mut(&self.path(&place)) else { continue };
             self.compare(&place, before, mounts, &mut findings);
+        }
+        if state.running == 0 {
+            state.locks.release();
         }
         drop(state);
         for (root, was_in_place) in views.iter().zip(watched.in_place) {
@@ -308,6 +248,18 @@ impl Protection {
                 if !mounts.stands(&path) {
                     findings.push(Finding { path, outcome: Outcome::ReplacedOutside });
                     *before = self.see(place, None, mounts);
+                }
+                return;
+            }
+            Seen::Unsure { now, earlier } => {
+                let after = self.look(place);
+                if earlier.as_ref().is_some_and(|earlier| earlier.is_same(&after)) {
+                    *before = Seen::Found(after);
+                } else if !now.is_same(&after) {
+                    let why = io::Error::other(UNSURE);
+                    findings
+                        .push(Finding { path, outcome: Outcome::NotSetBack { why, kept: None } });
+                    *now = after;
                 }
                 return;
             }
@@ -370,7 +322,7 @@ impl Protection {
         let mut findings = Vec::new();
         let path = &self.path(place);
         let (directory, name) = (directory.as_fd(), place.split().1);
-        let keep = self.keep.as_ref();
+        let keep = self.keep.as_deref();
         Changed { directory, name, path, before, after, keep }.set_back(&mut findings);
         findings
     }
@@ -444,6 +396,10 @@ impl Protection {
         held(&self.remembered.0)
     }
 }
+
+/// Why a change is only told.
+const UNSURE: &str = "a command of another provider ran in this repository too, so what was there before \
+                      is not known";
 
 /// Whether a root's path still leads to it.
 fn is_in_place(root: &git_places::Top<'_>) -> bool {

@@ -111,6 +111,13 @@ impl StateDirectory {
         self.directory.open_with(name, &options)
     }
 
+    /// Opens a file for reading and writing, which is made where it is missing.
+    pub(super) fn create_or_open(&self, name: &str) -> io::Result<File> {
+        let mut options = OpenOptions::new();
+        options.read(true).write(true).create(true).mode(0o600);
+        self.directory.open_with(name, &options)
+    }
+
     /// Opens a file for reading and writing.
     pub(super) fn file(&self, name: &str) -> io::Result<File> {
         self.directory.open_with(name, OpenOptions::new().read(true).write(true))

@@ -125,3 +125,54 @@ fn a_repository_behind_a_second_link_is_compared() {
     assert_eq!(paths(&protection.end(call, &NONE)), [root.join("real/g/config")]);
     assert_eq!(fs::read_to_string(root.join("real/g/config")).unwrap(), "old");
 }
+
+/// Two providers on one repository, which share the state directory alone.
+fn two_providers(root: &Path) -> (TempDir, [Protection; 2]) {
+    let keep = tempfile::tempdir().unwrap();
+    let path = keep.path().join("state");
+    let provider = || {
+        let state = StateDirectory::at(path.clone()).unwrap();
+        protection(root, &Arc::default()).keeping_in(Some(state))
+    };
+    let providers = [provider(), provider()];
+    (keep, providers)
+}
+
+#[test]
+fn what_a_command_of_another_provider_wrote_is_not_put_back_after_that_one_removed_it() {
+    let (_keep, root) = root();
+    let (_state, [ours, others]) = two_providers(&root);
+    let config = root.join(".git/config");
+    let first = others.begin(&root, &NONE);
+    fs::write(&config, "evil").unwrap();
+    let second = ours.begin(&root, &NONE);
+    assert_eq!(paths(&others.end(first, &NONE)), [config.clone()]);
+    let told = ours.end(second, &NONE);
+    assert!(matches!(told[..], [Finding { outcome: Outcome::NotSetBack { .. }, .. }]), "{told:?}");
+    assert_eq!(fs::read_to_string(&config).unwrap(), "old");
+    // Alone again, a provider sets back what its own command changes.
+    let third = ours.begin(&root, &NONE);
+    fs::write(&config, "evil").unwrap();
+    let found = ours.end(third, &NONE);
+    assert!(matches!(found[..], [Finding { outcome: Outcome::SetBack { .. }, .. }]), "{found:?}");
+    assert_eq!(fs::read_to_string(&config).unwrap(), "old");
+}
+
+#[test]
+fn what_was_seen_before_another_provider_s_command_is_set_back_beside_it() {
+    let (_keep, root) = root();
+    let (state, [ours, others]) = two_providers(&root);
+    let config = root.join(".git/config");
+    let earlier = ours.begin(&root, &NONE);
+    assert!(ours.end(earlier, &NONE).is_empty());
+    let long = others.begin(&root, &NONE);
+    let short = ours.begin(&root, &NONE);
+    fs::write(&config, "evil").unwrap();
+    assert_eq!(paths(&ours.end(short, &NONE)), [config.clone()]);
+    assert!(others.end(long, &NONE).is_empty());
+    assert_eq!(fs::read_to_string(&config).unwrap(), "old");
+    drop((ours, others));
+    let left = fs::read_dir(state.path().join("state")).unwrap();
+    let left: Vec<_> = left.map(|entry| entry.unwrap().file_name()).collect();
+    assert!(left.iter().all(|name| name.as_encoded_bytes().ends_with(b".found")), "{left:?}");
+}
