@@ -7,6 +7,9 @@ use std::path::{Path, PathBuf};
 use crate::rights::{Grant, Rights, identity};
 
 const MOUNT: &str = "/sys/fs/cgroup";
+
+/// Where groups of the second version are mounted on a machine that has both.
+const MOUNT_BESIDE_FIRST: &str = "/sys/fs/cgroup/unified";
 const LIMITS: [&str; 5] =
     ["cpu.max", "cpuset.cpus.effective", "memory.high", "memory.max", "memory.swap.max"];
 
@@ -28,6 +31,14 @@ pub(crate) fn memory() -> u64 {
     });
     let machine = rustix::system::sysinfo();
     most.chain([machine.totalram as u64 * u64::from(machine.mem_unit)]).min().unwrap_or(u64::MAX)
+}
+
+/// The directory of the group that this process is in.
+pub(crate) fn own_directory() -> Option<PathBuf> {
+    let groups = fs::read_to_string("/proc/self/cgroup").ok()?;
+    let group = own(&groups).filter(|group| !group.as_os_str().is_empty())?;
+    let mounts = [MOUNT, MOUNT_BESIDE_FIRST].map(Path::new).into_iter();
+    mounts.map(|mount| mount.join(&group)).find(|path| path.join("cgroup.procs").exists())
 }
 
 fn granted((identity, path): ((u64, u64), PathBuf)) -> Grant {

@@ -389,7 +389,11 @@ fn isolated(spawner: Spawners, ready: Ready, plan: &Plan, private: Private) -> S
         private,
         dirs: None,
         commands,
-        namespaces: Ok(Isolation { pid_limit: ready.pid_limit, narrowed: ready.narrowed }),
+        namespaces: Ok(Isolation {
+            pid_limit: ready.pid_limit,
+            shared_limit: ready.shared_limit,
+            narrowed: ready.narrowed,
+        }),
         unfiltered: ready.unfiltered,
         home: OwnHome::default(),
     }

@@ -18,6 +18,7 @@ use rustix::process::{
 
 use crate::attempts::Attempts;
 use crate::command::{Command, Layered, ProcessId, Running, StartError};
+use crate::namespaces::ProcessLimit;
 use crate::plan::{Plan, Ready, Setup};
 use crate::policy::{Limits, Namespaces, Network, Surroundings};
 use crate::private::PrivateDirs;
@@ -55,6 +56,7 @@ pub(crate) struct Spawner {
     calls: Arc<()>,
     layers: Layered,
     attempts: Option<Arc<Attempts>>,
+    limit: ProcessLimit,
 }
 
 /// Why there is no spawner.
@@ -120,6 +122,10 @@ impl Spawner {
                 Err(SpawnerError::SetUp { step, errno })
             }
             Setup::Ready(ready) => {
+                let limit = match ready.shared_limit {
+                    Some(_) => ProcessLimit::OfTheJail,
+                    None => ProcessLimit::OfEachCall,
+                };
                 let spawner = Self {
                     socket,
                     exited: Mutex::new(exited),
@@ -129,6 +135,7 @@ impl Spawner {
                         .then(|| Attempts::of(pid))
                         .flatten()
                         .map(Arc::new),
+                    limit,
                 };
                 Ok((spawner, ready))
             }
@@ -137,7 +144,12 @@ impl Spawner {
 
     /// Starts a command and returns when its program runs.
     pub(crate) fn call(&self, command: Command, limits: Limits) -> Result<Running, StartError> {
-        let request = request(&command, limits)?;
+        let processes = match self.limit {
+            ProcessLimit::OfTheJail => limits.processes,
+            // RLIMIT_NPROC would count those of other calls too.
+            ProcessLimit::OfEachCall => None,
+        };
+        let request = request(&command, Limits { processes, ..limits })?;
         let attempts = self.attempts.as_ref().and_then(|at| Some((at.clone(), at.count()?)));
         let (control, theirs) = wire::pair().map_err(StartError::HandOver)?;
         let fds = [&theirs, &command.stdin, &command.stdout, &command.stderr].map(AsFd::as_fd);
@@ -168,7 +180,7 @@ impl Spawner {
 
     /// Lets the spawner end after its last call. Waits for it if no call runs.
     pub(crate) fn close(self) {
-        let Self { socket, exited, calls, layers: _, attempts: _ } = self;
+        let Self { socket, exited, calls, .. } = self;
         drop(socket);
         if Arc::strong_count(&calls) == 1 {
             let exited = exited.into_inner().unwrap_or_else(PoisonError::into_inner);

@@ -22,6 +22,7 @@ compile_error!("the jail uses Landlock and seccomp, which only Linux has");
 mod approach;
 mod attempts;
 mod beneath;
+mod call_groups;
 mod cgroup;
 mod changes;
 mod command;

@@ -57,9 +57,18 @@ pub(crate) enum Side {
     },
 }
 
+/// What the limit of processes counts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum ProcessLimit {
+    /// Those of all calls.
+    OfTheJail,
+    /// Those of each call, by its control group.
+    OfEachCall,
+}
+
 /// Moves into new namespaces. A new process namespace holds children only, so this forks, and both
 /// processes return.
-pub(crate) fn enter(plan: &Plan) -> Result<Side, Failure> {
+pub(crate) fn enter(plan: &Plan, limit: ProcessLimit) -> Result<Side, Failure> {
     let mut flags = CLONE_NEWNS | CLONE_NEWIPC | CLONE_NEWPID;
     if plan.network == Network::Deny {
         flags |= CLONE_NEWNET;
@@ -78,7 +87,10 @@ pub(crate) fn enter(plan: &Plan) -> Result<Side, Failure> {
             rustix::process::set_parent_process_death_signal(Some(Signal::KILL))
                 .map_err(os("the death signal"))?;
             let narrowed = new_root(plan)?;
-            let pid_limit = limit_processes(plan.processes).is_ok();
+            let pid_limit = match limit {
+                ProcessLimit::OfTheJail => limit_processes(plan.processes).is_ok(),
+                ProcessLimit::OfEachCall => false,
+            };
             close_root()?;
             Ok(Side::Inside { pid_limit, narrowed })
         }

@@ -160,8 +160,13 @@ fn rights(number: u64) -> io::Result<Rights> {
 }
 
 fn surroundings(number: u64) -> io::Result<Surroundings> {
-    let all = [Surroundings::Shared, Surroundings::OwnTerminals, Surroundings::ThrowAway];
+    let all = [Surroundings::Shared, Surroundings::ThrowAway];
     all.into_iter().find(|known| *known as u64 == number).ok_or_else(malformed)
+}
+
+fn why(from: &mut Reader<'_>) -> io::Result<Option<String>> {
+    let why = String::from_utf8_lossy(from.bytes()?).into_owned();
+    Ok(Some(why).filter(|why| !why.is_empty()))
 }
 
 /// The spawner's answer to a plan.
@@ -182,6 +187,8 @@ pub(crate) struct Ready {
     pub(crate) pid_limit: bool,
     /// Whether mounts hide what others may not read, and not rules on entries.
     pub(crate) narrowed: Narrowed,
+    /// Why the limit of processes is for all calls together, and not for each.
+    pub(crate) shared_limit: Option<String>,
     /// Why system calls are not filtered, where the plan's mode allows that.
     pub(crate) unfiltered: Option<String>,
 }
@@ -190,11 +197,13 @@ impl Setup {
     pub(crate) fn encode(&self) -> Vec<u8> {
         let mut to = Writer::default();
         match self {
-            Setup::Ready(Ready { pid_limit, narrowed, unfiltered }) => {
+            Setup::Ready(Ready { pid_limit, narrowed, shared_limit, unfiltered }) => {
                 to.u64(0);
                 to.u64(u64::from(*pid_limit));
                 to.u64(u64::from(*narrowed == Narrowed::ByMount));
-                to.bytes(unfiltered.as_deref().unwrap_or_default().as_bytes());
+                for why in [shared_limit, unfiltered] {
+                    to.bytes(why.as_deref().unwrap_or_default().as_bytes());
+                }
             }
             Setup::Failed { step, errno } => {
                 to.u64(1);
@@ -212,9 +221,9 @@ impl Setup {
                 let pid_limit = from.u64()? != 0;
                 let by_mount = from.u64()? != 0;
                 let narrowed = if by_mount { Narrowed::ByMount } else { Narrowed::ByEntry };
-                let why = String::from_utf8_lossy(from.bytes()?).into_owned();
-                let unfiltered = Some(why).filter(|why| !why.is_empty());
-                Setup::Ready(Ready { pid_limit, narrowed, unfiltered })
+                let shared_limit = why(&mut from)?;
+                let unfiltered = why(&mut from)?;
+                Setup::Ready(Ready { pid_limit, narrowed, shared_limit, unfiltered })
             }
             _ => Setup::Failed {
                 step: String::from_utf8_lossy(from.bytes()?).into_owned(),

@@ -101,11 +101,10 @@ pub enum Network {
 /// What a command has around it that other calls do not share.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Surroundings {
-    /// Its processes and, in namespaces, System V IPC. All else is the jail's.
+    /// Its processes and, in namespaces, its terminals and IPC. All else is the jail's. Without namespaces
+    /// there are no terminals.
     #[default]
     Shared,
-    /// Those, and in namespaces its own terminals and mounts. Without namespaces a jail has no terminals.
-    OwnTerminals,
     /// Nothing that it does stays. In namespaces it gets layers over all that it may write, which are
     /// discarded with it, a loopback, terminals and shared memory of its own. Without them it may write
     /// in a directory of its own only, which is removed after it, and change the metadata of no file.

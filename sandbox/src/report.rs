@@ -20,9 +20,11 @@ pub(crate) struct Facts {
 }
 
 /// What the namespaces isolate.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Isolation {
     pub(crate) pid_limit: bool,
+    /// Why the limit of processes is for all calls together. `None` where each call has its own.
+    pub(crate) shared_limit: Option<String>,
     pub(crate) narrowed: Narrowed,
 }
 
@@ -121,8 +123,8 @@ fn left_open(facts: &Facts) -> Vec<String> {
                  supervisors run: threads use the same system call to choose their own.",
             );
             say(
-                "The calls of one jail share its loopback, its terminals and the files in /dev/shm, \
-                 as they share /tmp and the roots.",
+                "The calls of one jail share its loopback and the files in /dev/shm, as they share /tmp \
+                 and the roots.",
             );
             if abi < 9 {
                 say("Unix sockets in directories that commands may only read stay reachable: \
@@ -131,7 +133,13 @@ fn left_open(facts: &Facts) -> Vec<String> {
             if isolation.narrowed == Narrowed::ByEntry && facts.user == User::Root {
                 say(SETTINGS_BY_ENTRY);
             }
-            if !isolation.pid_limit {
+            if let Some(why) = &isolation.shared_limit {
+                say(&format!(
+                    "A call that starts as many processes as are allowed keeps others from starting any: \
+                     the limit is for all calls together ({why})."
+                ));
+            }
+            if !isolation.pid_limit && isolation.shared_limit.is_some() {
                 say("The number of processes is not limited for root: this Linux kernel has no \
                      such limit for a namespace (Linux 6.14 has).");
             }
@@ -186,7 +194,8 @@ fn without_namespaces(abi: u32, user: User, say: &mut impl FnMut(&str)) {
 mod tests {
     use super::*;
 
-    const ISOLATION: Isolation = Isolation { pid_limit: true, narrowed: Narrowed::ByMount };
+    const ISOLATION: Isolation =
+        Isolation { pid_limit: true, shared_limit: None, narrowed: Narrowed::ByMount };
 
     fn facts() -> Facts {
         Facts {

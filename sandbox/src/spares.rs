@@ -1,12 +1,12 @@
-//! Processes in readiness for calls that share less than others: each has its own namespaces, or its own
-//! scratch directory, and is used once.
+//! Processes in readiness for calls: each has its own namespaces, or its own scratch directory, and is used
+//! once.
 //!
 //! A process under Landlock cannot mount, and what belongs to one call only cannot be made by a process
 //! that serves all. So this spawner keeps its rights, and each supervisor takes them from itself, after
 //! its last mount and before it reads its command. Neither the spawner nor a keeper reads any.
 //!
-//! A spare is two processes. The supervisor serves the call. The keeper above it outlives the call with
-//! the spawner's rights: it looks at what the call left in its layers, and removes that.
+//! A call whose effects are discarded has a keeper above its supervisor, which outlives the call with the
+//! spawner's rights: it looks at what the call left in its layers, and removes that.
 
 use std::io;
 use std::ops::ControlFlow;
@@ -20,6 +20,7 @@ use rustix::io::Errno;
 use rustix::pipe::{PipeFlags, pipe_with};
 use rustix::process::{Signal, getpid, set_child_subreaper, set_parent_process_death_signal};
 
+use crate::call_groups::CallGroups;
 use crate::confine::{self, Prepared};
 use crate::descendants::kill_orphans;
 use crate::filter::Processes;
@@ -65,24 +66,31 @@ impl Kit {
 }
 
 /// Keeps spares that wait for calls on the jail's socket. The next one is made while a call runs.
-pub(crate) fn answer_calls(socket: OwnedFd, kit: &Kit) -> io::Result<()> {
+pub(crate) fn answer_calls(
+    socket: OwnedFd,
+    kit: &Kit,
+    mut groups: Option<CallGroups>,
+) -> io::Result<()> {
     let (taken, take) = pipe_with(PipeFlags::CLOEXEC)?;
     let (mut waiting, mut busy): (Vec<Supervisor>, Vec<Supervisor>) = (Vec::new(), Vec::new());
     let mut is_quiet = true;
     loop {
         while waiting.len() < READY && (is_quiet || waiting.is_empty()) {
-            match sys::fork() {
+            match groups.as_mut().map_or_else(sys::fork, CallGroups::fork) {
                 Ok(Fork::Child) => {
-                    drop((taken, waiting, busy));
+                    drop((taken, waiting, busy, groups));
                     let _ = set_parent_process_death_signal(Some(Signal::KILL));
-                    sys::exit_now(keep(socket, take, kit));
+                    sys::exit_now(match kit.plan.surroundings {
+                        Surroundings::Shared => serve_alone(socket, take, kit),
+                        Surroundings::ThrowAway => keep(socket, take, kit),
+                    });
                 }
                 Ok(Fork::Parent(pid)) => waiting.push((pid, pidfd_of(pid)?)),
                 // One is enough until a process ends.
                 Err(_) if !waiting.is_empty() => break,
                 Err(error) => match refuse(&socket, &error) {
                     ControlFlow::Continue(()) => reap_supervisors(&mut busy, None),
-                    ControlFlow::Break(()) => return end(busy),
+                    ControlFlow::Break(()) => return end(busy, groups),
                 },
             }
         }
@@ -113,20 +121,26 @@ pub(crate) fn answer_calls(socket: OwnedFd, kit: &Kit) -> io::Result<()> {
             !matches!(status, Some(Some(_)))
         });
         reap_all(&mut busy, &waiting);
+        if let Some(groups) = &mut groups {
+            groups.keep(|pid| busy.iter().chain(&waiting).any(|(known, _)| *known == pid));
+        }
         if is_over {
             busy.append(&mut waiting);
-            return end(busy);
+            return end(busy, groups);
         }
     }
 }
 
 /// The jail is dropped or its provider is dead. The supervisors end their own calls.
-fn end(mut busy: Vec<Supervisor>) -> io::Result<()> {
+fn end(mut busy: Vec<Supervisor>, groups: Option<CallGroups>) -> io::Result<()> {
     while !busy.is_empty() {
         let mut ready: Vec<_> = busy.iter().map(|(_, fd)| PollFd::new(fd, PollFlags::IN)).collect();
         if poll(&mut ready, None).is_ok() {
             reap_all(&mut busy, &[]);
         }
+    }
+    if let Some(mut groups) = groups {
+        groups.keep(|_| false);
     }
     Ok(())
 }
@@ -144,6 +158,23 @@ fn reap_all(busy: &mut Vec<Supervisor>, waiting: &[Supervisor]) {
     if orphans && busy.len() < before {
         kill_orphans(&busy.iter().chain(waiting).map(|(pid, _)| *pid).collect());
     }
+}
+
+/// The whole life of a supervisor without a keeper. Returns its exit code.
+fn serve_alone(socket: OwnedFd, take: OwnedFd, kit: &Kit) -> i32 {
+    let ready = prepare(CallIsolation::Domain)
+        .and_then(|()| Spare::make(kit).map_err(|failure| failure.source))
+        .and_then(|spare| spare.begin().map(drop));
+    let Some((control, stdio, message)) = receive(&socket) else { return 0 };
+    if rustix::io::write(&take, &getpid().as_raw_nonzero().get().to_le_bytes()).is_err() {
+        return 1;
+    }
+    // The call may outlive the jail's spawner.
+    let _ = set_parent_process_death_signal(None);
+    drop((socket, take));
+    let call = Call { control, stdio, message, ready, scratch: None };
+    supervise(call, kit.prepared.call.as_ref().map(AsFd::as_fd));
+    0
 }
 
 /// A keeper's whole life. Returns its exit code: 0 where the jail is gone or a call was served.

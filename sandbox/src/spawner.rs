@@ -1,5 +1,6 @@
-//! The spawner process: the running program, started a second time, with one thread, and confined
-//! once. It forks a supervisor for each call and holds nothing that a command may not see.
+//! The spawner process: the running program, started a second time, with one thread. It forks a supervisor
+//! for each call and holds nothing that a command may not see. Where calls have nothing of their own that
+//! has to be mounted, it is confined once, for all of them.
 
 use std::ffi::OsStr;
 use std::io;
@@ -17,14 +18,15 @@ use rustix::process::{
 };
 use rustix::thread::set_no_new_privs;
 
+use crate::call_groups::{CallGroups, NoGroups};
 use crate::command::Stage;
 use crate::confine::{Confined, Kept, confine, drop_capabilities};
 use crate::descendants::kill_orphans;
 use crate::filter::Processes;
-use crate::namespaces::{self, Failure, Side, failed};
+use crate::namespaces::{self, Failure, ProcessLimit, Side, failed};
 use crate::others::Narrowed;
 use crate::plan::{Confinement, Plan, Ready, Setup};
-use crate::policy::{Namespaces, Surroundings};
+use crate::policy::{self, Namespaces, Surroundings};
 use crate::spares::{self, Kit};
 use crate::supervisor::{Call, CallIsolation, prepare, supervise};
 use crate::sys::{self, Fork, Wait};
@@ -68,7 +70,7 @@ fn serve(socket: OwnedFd) -> io::Result<()> {
                 Calls::Alike { domain, isolation } => {
                     answer_calls(socket, domain.as_ref(), isolation)
                 }
-                Calls::Apart(kit) => spares::answer_calls(socket, &kit),
+                Calls::Apart(kit, groups) => spares::answer_calls(socket, &kit, groups),
             }
         }
         Err(Failure { step, source }) => {
@@ -107,15 +109,21 @@ enum Role {
 enum Calls {
     /// Under the domain of this process.
     Alike { domain: Option<OwnedFd>, isolation: CallIsolation },
-    /// By processes that confine themselves.
-    Apart(Box<Kit>),
+    /// By processes that confine themselves, each in a control group of its own where that can be had.
+    Apart(Box<Kit>, Option<CallGroups>),
 }
 
 fn set_up(plan: &Plan) -> Result<Role, Failure> {
     let (mut pid_limit, mut processes) = (false, Processes::Shared);
     let mut narrowed = Narrowed::ByEntry;
+    // Found from outside: control groups are not among what the namespaces show.
+    let groups = CallGroups::find(plan.processes);
     if plan.namespaces == Namespaces::Auto {
-        match namespaces::enter(plan)? {
+        let limit = match &groups {
+            Ok(_) => ProcessLimit::OfEachCall,
+            Err(_) => ProcessLimit::OfTheJail,
+        };
+        match namespaces::enter(plan, limit)? {
             Side::Outside => return Ok(Role::Waiting),
             Side::Inside { pid_limit: limited, narrowed: by } => {
                 (pid_limit, processes, narrowed) = (limited, Processes::Own, by);
@@ -125,13 +133,23 @@ fn set_up(plan: &Plan) -> Result<Role, Failure> {
     // The processes that a dead supervisor leaves behind become children of this one, which kills
     // them.
     set_child_subreaper(Some(getpid())).map_err(|e| failed("a subreaper")(e.into()))?;
-    if plan.surroundings != Surroundings::Shared {
-        let setup = Setup::Ready(Ready { pid_limit, narrowed, unfiltered: None });
-        let kit = Kit::of(plan, processes, narrowed)?;
-        return Ok(Role::Serving { setup, calls: Calls::Apart(Box::new(kit)) });
+    let has_terminals = processes == Processes::Own && plan.confinement == Confinement::Whole;
+    if plan.surroundings != Surroundings::Shared || has_terminals {
+        match Kit::of(plan, processes, narrowed) {
+            Ok(kit) => {
+                let shared_limit = groups.as_ref().err().map(NoGroups::to_string);
+                let ready = Ready { pid_limit, narrowed, shared_limit, unfiltered: None };
+                let calls = Calls::Apart(Box::new(kit), groups.ok());
+                return Ok(Role::Serving { setup: Setup::Ready(ready), calls });
+            }
+            // One that is confined as far as it can be serves all calls.
+            Err(_) if plan.mode == policy::Mode::BestEffort && has_terminals => {}
+            Err(failure) => return Err(failure),
+        }
     }
     let Confined { call, unfiltered } = confine(plan, processes, narrowed)?;
-    let setup = Setup::Ready(Ready { pid_limit, narrowed, unfiltered });
+    let shared_limit = Some("they have one supervisor for all".to_owned());
+    let setup = Setup::Ready(Ready { pid_limit, narrowed, shared_limit, unfiltered });
     let isolation = match (processes, plan.confinement) {
         (Processes::Shared, _) | (_, Confinement::None) => CallIsolation::Domain,
         (Processes::Own, _) => CallIsolation::DomainAndIpc,

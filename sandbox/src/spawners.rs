@@ -1,8 +1,8 @@
 //! The spawners of a jail: the one of most commands, the next one when mounts of its namespaces no longer
-//! stand, and those of commands that share less, which start with the first such command.
+//! stand, and that of commands whose effects are discarded, which starts with the first of them.
 //!
-//! A spawner is under Landlock and mounts nothing any more, so new mounts need a new one, with the same
-//! private directories. Calls of the earlier one go on. It ends after the last of them.
+//! New mounts need a new spawner, with the same private directories. Calls of the earlier one go on. It ends
+//! after the last of them.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -30,8 +30,7 @@ pub(crate) struct Spawners {
     /// What is mounted read-only.
     mounted: Mutex<BTreeMap<PathBuf, Mounted>>,
     starter: Starter,
-    /// Those of commands with surroundings of their own.
-    others: Mutex<BTreeMap<Surroundings, Arc<Spawner>>>,
+    throw_away: Mutex<Option<Arc<Spawner>>>,
 }
 
 /// What it takes to start the next spawner.
@@ -85,7 +84,7 @@ impl Spawners {
             current: Mutex::new(Arc::new(spawner)),
             mounted: Mutex::new(mounted),
             starter,
-            others: Mutex::default(),
+            throw_away: Mutex::default(),
         };
         Ok((spawners, ready))
     }
@@ -100,32 +99,23 @@ impl Spawners {
         let spawner = self.spawner(surroundings)?;
         let called = spawner.call(command, limits);
         if let Err(StartError::SpawnerGone(_)) = &called {
-            // The next command starts another one, but for the one that all others share.
-            held(&self.others).retain(|_, other| !Arc::ptr_eq(other, &spawner));
+            // The next such command starts another one; the one that all others share stays as it is.
+            held(&self.throw_away).take_if(|other| Arc::ptr_eq(other, &spawner));
         }
         called
     }
 
     fn spawner(&self, surroundings: Surroundings) -> Result<Arc<Spawner>, StartError> {
-        let plan = match surroundings {
-            Surroundings::OwnTerminals if self.mounts() => {
-                let paths: Vec<PathBuf> = held(&self.mounted).keys().cloned().collect();
-                Plan { surroundings, ..with(&self.starter.plan, &paths) }
-            }
-            // Without namespaces nothing is mounted, and no command has a terminal.
-            Surroundings::Shared | Surroundings::OwnTerminals => {
-                return Ok(held(&self.current).clone());
-            }
-            Surroundings::ThrowAway => {
-                self.starter.throw_away.clone().ok_or(StartError::NotDiscarded)?
-            }
-        };
-        let mut others = held(&self.others);
-        if let Some(spawner) = others.get(&surroundings) {
+        if surroundings == Surroundings::Shared {
+            return Ok(held(&self.current).clone());
+        }
+        let plan = self.starter.throw_away.clone().ok_or(StartError::NotDiscarded)?;
+        let mut started = held(&self.throw_away);
+        if let Some(spawner) = &*started {
             return Ok(spawner.clone());
         }
         let spawner = Arc::new(self.starter.request(plan).map_err(StartError::Surroundings)?);
-        others.insert(surroundings, spawner.clone());
+        *started = Some(spawner.clone());
         Ok(spawner)
     }
 
@@ -150,8 +140,7 @@ impl Spawners {
         mounted.retain(|_, mounted| mounted.stands());
         let earlier = std::mem::replace(&mut *held(&self.current), Arc::new(spawner));
         *held(&self.mounted) = mounted;
-        let other = held(&self.others).remove(&Surroundings::OwnTerminals);
-        drop((earlier, other));
+        drop(earlier);
         true
     }
 
@@ -160,8 +149,8 @@ impl Spawners {
         // The spawner's end removes the directories, if nobody else has them.
         drop(self.starter);
         let spawner = self.current.into_inner().unwrap_or_else(PoisonError::into_inner);
-        let others = self.others.into_inner().unwrap_or_else(PoisonError::into_inner);
-        for spawner in others.into_values().chain([spawner]).filter_map(Arc::into_inner) {
+        let throw_away = self.throw_away.into_inner().unwrap_or_else(PoisonError::into_inner);
+        for spawner in throw_away.into_iter().chain([spawner]).filter_map(Arc::into_inner) {
             spawner.close();
         }
     }

@@ -35,6 +35,23 @@ pub(crate) fn fork() -> io::Result<Fork> {
     }
 }
 
+/// The same, with the child in the control group of a directory from the start (Linux 5.7).
+pub(crate) fn fork_into(group: BorrowedFd<'_>) -> io::Result<Fork> {
+    const CLONE_INTO_CGROUP: u64 = 0x2_0000_0000;
+    // SAFETY: the arguments are plain numbers for which zeros are valid.
+    let mut args: libc::clone_args = unsafe { zeroed() };
+    args.flags = CLONE_INTO_CGROUP;
+    args.exit_signal = libc::SIGCHLD as u64;
+    args.cgroup = group.as_raw_fd() as u64;
+    // SAFETY: as in `fork`; without a stack and without shared memory the child goes on with a copy of all
+    // that this process has, and the kernel only reads `args`, whose size is given.
+    match unsafe { libc::syscall(libc::SYS_clone3, &raw const args, size_of_val(&args)) } {
+        0 => Ok(Fork::Child),
+        pid if pid > 0 => Ok(Fork::Parent(pid as pid_t)),
+        _ => Err(io::Error::last_os_error()),
+    }
+}
+
 /// Exits at once, without the exit handlers, which a forked copy must not run.
 pub(crate) fn exit_now(code: i32) -> ! {
     // SAFETY: _exit takes any code and touches no memory.

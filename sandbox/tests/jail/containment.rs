@@ -287,5 +287,6 @@ fn what_a_killed_provider_leaves_on_the_disk_is_removed_by_the_next() {
     });
     assert_eq!(jails(), 1, "the dead one's directory is gone, the new one's is there");
     drop(next);
-    assert_eq!(jails(), 0);
+    // On a busy machine the spawner may end after the jail that it belonged to.
+    until("no directory is left", || jails() == 0);
 }

@@ -166,7 +166,7 @@ impl RunReport<'_> {
             let without_effects = WithoutEffects(self.jail);
             let reasons: &dyn notice::Reasons = match self.surroundings {
                 Surroundings::ThrowAway => &without_effects,
-                Surroundings::Shared | Surroundings::OwnTerminals => self.jail,
+                Surroundings::Shared => self.jail,
             };
             notices.extend(notice::of_end(&notice::Facts {
                 status: end.status,

@@ -6,10 +6,10 @@ use std::net::TcpListener;
 use std::os::unix::fs::OpenOptionsExt;
 use std::os::unix::net::UnixListener;
 
-use sandbox::{Level, Network, Surroundings};
+use sandbox::{Level, Network};
 
 use crate::case::{Case, Need, stories};
-use crate::fixture::{CommandLine, Fixture};
+use crate::fixture::Fixture;
 
 pub(crate) fn stories() -> Vec<Case> {
     stories!["throw_away::doors":
@@ -169,7 +169,7 @@ fn shared_memory_ends_with_the_call(level: Level) {
     assert!(!fs::exists("/dev/shm/of-a-call").unwrap());
 }
 
-/// Of commands that share the jail's terminals the twin is `escapes::terminals`.
+/// Of other commands the twin is in `escapes::terminals`.
 fn terminals_of_their_own_are_closed_to_other_calls(level: Level) {
     if level != Level::Full {
         return;
@@ -177,22 +177,14 @@ fn terminals_of_their_own_are_closed_to_other_calls(level: Level) {
     let fixture = Fixture::new(level);
     let keep = "python3 -c 'import os,sys; m,s=os.openpty(); print(os.ttyname(s), flush=True); \
          sys.stdin.close(); os.read(m, 1)'";
-    for surroundings in [Surroundings::OwnTerminals, Surroundings::ThrowAway] {
-        let in_own = |script: &str| CommandLine { surroundings, ..fixture.thrown_away(script) };
-        let mut keeper = fixture.start(&in_own(keep));
-        let terminal = keeper.line();
-        assert!(terminal.starts_with("/dev/pts/"), "{terminal}");
-        let open = format!("ls /dev/pts; exec 3<>{terminal} && echo opened");
-        for outcome in [fixture.run(&in_own(&open)), fixture.bash(&open)] {
-            assert_eq!(outcome.stdout, "ptmx\n", "{outcome:#?}");
-        }
-        keeper.killed();
+    let mut keeper = fixture.start(&fixture.thrown_away(keep));
+    let terminal = keeper.line();
+    assert!(terminal.starts_with("/dev/pts/"), "{terminal}");
+    let open = format!("ls /dev/pts; exec 3<>{terminal} && echo opened");
+    for outcome in [fixture.run(&fixture.thrown_away(&open)), fixture.bash(&open)] {
+        assert_eq!(outcome.stdout, "ptmx\n", "{outcome:#?}");
     }
-    // With terminals of its own a command writes as others do.
-    let line = fixture.thrown_away("echo kept > kept; echo $TMPDIR > $TMPDIR/kept");
-    let line = CommandLine { surroundings: Surroundings::OwnTerminals, ..line };
-    fixture.run(&line).succeeded("writes");
-    assert_eq!(fixture.succeeds("cat kept $TMPDIR/kept"), "kept\n/tmp\n");
+    keeper.killed();
 }
 
 /// The processes that keep a call's layers have rights that no command has.
