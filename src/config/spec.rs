@@ -164,9 +164,9 @@ fn limits() -> Vec<Property> {
         Property::optional(
             "processes",
             Kind::Range { min: 1, max: EXACT },
-            "Number of processes and threads. All bash calls share it, at the level kernel with \
-             everything else that the user runs; there it does not bind root. Unset means 8192 at \
-             the level full.",
+            "Number of processes and threads. All bash calls share it, unless a control group is \
+             delegated to the provider; at the level kernel with everything else that the user runs, \
+             and there it does not bind root. Unset means 8192 at the level full.",
         ),
         Property::optional(
             "file_size_bytes",

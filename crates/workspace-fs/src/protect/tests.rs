@@ -146,7 +146,7 @@ fn what_a_command_of_another_provider_wrote_is_not_put_back_after_that_one_remov
     let first = others.begin(&root, &NONE);
     fs::write(&config, "evil").unwrap();
     let second = ours.begin(&root, &NONE);
-    assert_eq!(paths(&others.end(first, &NONE)), [config.clone()]);
+    assert_eq!(paths(&others.end(first, &NONE)), [config.as_path()]);
     let told = ours.end(second, &NONE);
     assert!(matches!(told[..], [Finding { outcome: Outcome::NotSetBack { .. }, .. }]), "{told:?}");
     assert_eq!(fs::read_to_string(&config).unwrap(), "old");
@@ -168,7 +168,7 @@ fn what_was_seen_before_another_provider_s_command_is_set_back_beside_it() {
     let long = others.begin(&root, &NONE);
     let short = ours.begin(&root, &NONE);
     fs::write(&config, "evil").unwrap();
-    assert_eq!(paths(&ours.end(short, &NONE)), [config.clone()]);
+    assert_eq!(paths(&ours.end(short, &NONE)), [config.as_path()]);
     assert!(others.end(long, &NONE).is_empty());
     assert_eq!(fs::read_to_string(&config).unwrap(), "old");
     drop((ours, others));
