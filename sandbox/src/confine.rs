@@ -14,7 +14,7 @@ use rustix::thread::{
 
 use crate::explain::Subject;
 use crate::filter::{FilterContext, Filters, Metadata, Processes, Sockets, Tracing, User};
-use crate::grants::{DEVICES, PROC, SHARED_MEMORY, TERMINALS};
+use crate::grants::{DEVICES, DEVICES_IN, PROC, SHARED_MEMORY, TERMINALS};
 use crate::namespaces::{Failure, failed};
 use crate::others::{self, Narrowed};
 use crate::plan::{Confinement, Plan};
@@ -120,9 +120,20 @@ fn filtered(plan: &Plan, processes: Processes) -> FilterContext {
 /// What Landlock is to allow.
 pub(crate) struct Rules {
     pub(crate) grants: Vec<Grant>,
+    /// Whether they allow terminals wherever they are mounted from.
+    pub(crate) terminals: Terminals,
     /// Files that others may read, where no mount hides those that they may not.
     entries: Vec<Grant>,
     tcp: Tcp,
+}
+
+/// Which terminals rules allow.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Terminals {
+    /// None, or those that are mounted when the rules are made.
+    Mounted,
+    /// Those that are mounted later too.
+    Any,
 }
 
 impl Rules {
@@ -141,9 +152,17 @@ impl Rules {
         if (plan.surroundings, processes) != (Surroundings::ThrowAway, Processes::Shared) {
             grants.push(own(SHARED_MEMORY, Rights::ReadWrite));
         }
+        let mut terminals = Terminals::Mounted;
         if processes == Processes::Own {
+            // A rule is about what is mounted when it is made, one of the directory above about all that
+            // comes. That has to hold nothing but devices that commands may write in any case.
+            let has_others = plan.grants.iter().any(|grant| grant.path.starts_with(DEVICES_IN));
+            if !has_others {
+                terminals = Terminals::Any;
+            }
             // Without namespaces this directory holds the terminals of the user's other programs.
-            grants.push(own(TERMINALS, Rights::Device));
+            let at = if has_others { TERMINALS } else { DEVICES_IN };
+            grants.push(own(at, Rights::Device));
             // The new root holds only what is granted, so commands may see its names.
             grants.push(own("/", Rights::List));
         }
@@ -152,7 +171,7 @@ impl Rules {
         let own_network = processes == Processes::Own;
         let handled = plan.network == Network::Deny && !own_network;
         let tcp = if handled { Tcp::Handled } else { Tcp::Untouched };
-        Self { grants, entries, tcp }
+        Self { grants, terminals, entries, tcp }
     }
 
     pub(crate) fn domain(&self) -> Result<RulesetCreated, DomainError> {

@@ -118,6 +118,7 @@ const SETTINGS: &str = "/etc";
 /// terminal of its own, but the name of the one that a session has.
 pub(crate) const DEVICES: [&str; 6] =
     ["/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom", "/dev/tty"];
+pub(crate) const DEVICES_IN: &str = "/dev";
 pub(crate) const TERMINALS: &str = "/dev/pts";
 pub(crate) const SHARED_MEMORY: &str = "/dev/shm";
 pub(crate) const PROC: &str = "/proc";

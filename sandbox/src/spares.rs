@@ -21,7 +21,7 @@ use rustix::pipe::{PipeFlags, pipe_with};
 use rustix::process::{Signal, getpid, set_child_subreaper, set_parent_process_death_signal};
 
 use crate::call_groups::CallGroups;
-use crate::confine::{self, Prepared};
+use crate::confine::{Prepared, Terminals, chain};
 use crate::descendants::kill_orphans;
 use crate::filter::Processes;
 use crate::layers::{Layers, Marks};
@@ -47,6 +47,8 @@ pub(crate) struct Kit {
     plan: Plan,
     processes: Processes,
     prepared: Prepared,
+    /// The domain of all spares, where they need no rules of their own.
+    domain: Option<RulesetCreated>,
     marks: Marks,
 }
 
@@ -61,7 +63,11 @@ impl Kit {
             _ => Marks::None,
         };
         let prepared = Prepared::of(plan, processes, narrowed)?;
-        Ok(Self { plan: plan.clone(), processes, prepared, marks })
+        let is_alike =
+            plan.surroundings == Surroundings::Shared && prepared.rules.terminals == Terminals::Any;
+        let domain = is_alike.then(|| prepared.rules.domain()).transpose();
+        let domain = domain.map_err(|error| namespaces::failed("Landlock")(chain(&error)))?;
+        Ok(Self { plan: plan.clone(), processes, prepared, domain, marks })
     }
 }
 
@@ -341,9 +347,13 @@ impl<'a> Spare<'a> {
     /// Confines this process as far as that can be done before the call. `Some` where the layers, and so
     /// the rest, have to wait for it.
     fn begin(&self) -> io::Result<Option<RulesetCreated>> {
-        let Kit { prepared, .. } = self.kit;
+        let Kit { prepared, domain, .. } = self.kit;
         prepared.begin()?;
-        let chained = |error: crate::rights::DomainError| confine::chain(&error);
+        if let Some(domain) = domain {
+            prepared.complete(domain.try_clone()?)?;
+            return Ok(None);
+        }
+        let chained = |error: crate::rights::DomainError| chain(&error);
         let Some(layers) = &self.layers else {
             let own = self.scratch.iter().map(|path| Grant {
                 path: path.clone(),
@@ -365,7 +375,7 @@ impl<'a> Spare<'a> {
     /// Mounts the layers and confines this process. Returns which of the layers are none.
     fn complete(&self, domain: RulesetCreated) -> io::Result<Vec<usize>> {
         let Some(layers) = &self.layers else { return Ok(Vec::new()) };
-        let chained = |error: crate::rights::DomainError| confine::chain(&error);
+        let chained = |error: crate::rights::DomainError| chain(&error);
         let read_only = layers.mount()?;
         let closed: Vec<_> = read_only.iter().filter_map(|number| layers.path(*number)).collect();
         let rules = self.kit.prepared.rules.grants.iter();
