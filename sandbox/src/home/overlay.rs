@@ -56,9 +56,9 @@ const WITH_NETWORK: [(Overlay, &str, &[Part]); 2] = [
     ),
     (Overlay::Rustup, ".rustup", &[("settings.toml", 0), ("toolchains", 1)]),
 ];
-/// Where they have none. They write there even so: npm renews an index that it has read.
+/// Where they have none. They write there even so: npm renews an index that it has read, but no content.
 const WITHOUT_NETWORK: [(Overlay, &str, &[Part]); 1] =
-    [(Overlay::Npm, ".npm", &[("_cacache/content-v2", 4), ("_cacache/index-v5", 3)])];
+    [(Overlay::Npm, ".npm", &[("_cacache/content-v2", 2), ("_cacache/index-v5", 3)])];
 
 /// The most links: it takes a jail's start to make them.
 const MOST_LINKS: usize = 20_000;
@@ -122,7 +122,13 @@ impl Links<'_> {
             let _ = beneath::link(self.home, within, real, beneath::InTheWay::Refused);
             return;
         }
-        let Ok(at) = beneath::directory(self.home, within, anywhere()) else { return };
+        if let Ok(at) = beneath::directory(self.home, within, anywhere()) {
+            self.entries(real, &at, depth);
+        }
+    }
+
+    /// Links what is in `real` at the same names in the directory `at`.
+    fn entries(&mut self, real: &Path, at: &OwnedFd, depth: usize) {
         let mut deeper = Vec::new();
         for entry in fs::read_dir(real).into_iter().flatten().flatten() {
             let name = entry.file_name();
@@ -135,12 +141,14 @@ impl Links<'_> {
             if depth > 1 && entry.file_type().is_ok_and(|kind| kind.is_dir()) {
                 deeper.push(name);
             } else {
-                let _ = symlinkat(entry.path(), &at, &name);
+                let _ = symlinkat(entry.path(), at, &name);
             }
         }
-        remove_dangling(&at, real);
+        remove_dangling(at, real);
         for name in deeper {
-            self.part(&real.join(&name), &within.join(&name), depth - 1);
+            if let Ok(inner) = beneath::directory(at.as_fd(), Path::new(&name), anywhere()) {
+                self.entries(&real.join(&name), &inner, depth - 1);
+            }
         }
     }
 }
