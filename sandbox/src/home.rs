@@ -19,6 +19,7 @@ use crate::private::remove::each;
 use crate::private::{PrivateDirs, PrivateError, Sharing, enter};
 use crate::rights::Rights;
 
+pub(crate) use overlay::Linking;
 pub use overlay::{Overlay, PREFIX};
 
 mod overlay;
@@ -60,10 +61,12 @@ impl Home {
     }
 
     /// Makes the overlays in HOME, `top`. They may be thousands of entries, so it is left until a jail
-    /// that commands run in has this HOME.
-    pub(crate) fn add_overlays(&mut self, grants: &Grants, top: &TopOfHome) {
+    /// that commands run in has this HOME, and then to a thread.
+    pub(crate) fn add_overlays(&mut self, grants: &Grants, top: &TopOfHome) -> Option<Linking> {
         let handle = top.handle.lock().unwrap_or_else(PoisonError::into_inner);
-        self.overlays = overlay::make(grants, &handle);
+        let (overlays, links) = overlay::make(grants, &handle).ok()?;
+        self.overlays = overlays;
+        Some(links.make())
     }
 }
 

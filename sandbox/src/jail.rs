@@ -191,6 +191,7 @@ impl Jail {
         command: Command,
     ) -> Result<Running, StartError> {
         self.home.used.store(true, Ordering::Relaxed);
+        self.home.complete();
         let limits = command.limits.unwrap_or(self.limits);
         match &self.spawner {
             Some(spawner) => spawner.call(surroundings, command, limits),
@@ -269,6 +270,7 @@ const UNMOUNTED: &str = "Commands can change protected paths while they run: onl
 
 impl Drop for Jail {
     fn drop(&mut self) {
+        self.home.stop();
         if let Some(spawner) = self.spawner.take() {
             spawner.close();
         }

@@ -69,6 +69,26 @@ impl Kit {
         let domain = domain.map_err(|error| namespaces::failed("Landlock")(chain(&error)))?;
         Ok(Self { plan: plan.clone(), processes, prepared, domain, marks })
     }
+
+    /// Fails where a process cannot be confined so. This one keeps its rights, so another one tries.
+    pub(crate) fn try_out(&self) -> Result<(), Failure> {
+        let failed = namespaces::failed("seccomp");
+        let tried = match sys::fork() {
+            Ok(Fork::Child) => {
+                let result = self.prepared.begin();
+                sys::exit_now(
+                    result.map_or_else(|e| e.raw_os_error().unwrap_or(libc::EPERM), |()| 0),
+                )
+            }
+            Ok(Fork::Parent(_)) => sys::reap(Wait::Block),
+            Err(error) => Err(error),
+        };
+        match tried.map(|reaped| reaped.map_or(0, |reaped| libc::WEXITSTATUS(reaped.wait_status))) {
+            Ok(0) => Ok(()),
+            Ok(errno) => Err(failed(io::Error::from_raw_os_error(errno))),
+            Err(error) => Err(failed(error)),
+        }
+    }
 }
 
 /// Keeps spares that wait for calls on the jail's socket. The next one is made while a call runs.

@@ -135,7 +135,8 @@ fn set_up(plan: &Plan) -> Result<Role, Failure> {
     set_child_subreaper(Some(getpid())).map_err(|e| failed("a subreaper")(e.into()))?;
     let has_terminals = processes == Processes::Own && plan.confinement == Confinement::Whole;
     if plan.surroundings != Surroundings::Shared || has_terminals {
-        match Kit::of(plan, processes, narrowed) {
+        let kit = Kit::of(plan, processes, narrowed).and_then(|kit| kit.try_out().map(|()| kit));
+        match kit {
             Ok(kit) => {
                 let shared_limit = groups.as_ref().err().map(NoGroups::to_string);
                 let ready = Ready { pid_limit, narrowed, shared_limit, unfiltered: None };

@@ -4,11 +4,19 @@
 
 use std::ffi::OsStr;
 use std::fs;
-use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::io;
+use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
-use std::path::Path;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::{self, JoinHandle};
 
-use rustix::fs::{AtFlags, Mode, OFlags, openat, symlinkat, unlinkat};
+use rustix::fs::{
+    AtFlags, Mode, OFlags, Timespec, Timestamps, UTIME_OMIT, fstat, openat, symlinkat, unlinkat,
+    utimensat,
+};
 use rustix::io::Errno;
 
 use super::anywhere;
@@ -76,59 +84,115 @@ impl Overlay {
     }
 }
 
-/// Makes the overlays that these grants call for. What cannot be made is missing, and programs get it
-/// from the network, or do without.
-pub(super) fn make(grants: &Grants, home: &OwnedFd) -> Vec<Overlay> {
-    let Some(real) = &grants.home else { return Vec::new() };
+/// Makes the overlays that these grants call for, and says which links belong in them. What cannot be made is
+/// missing, and programs get it from the network, or do without.
+pub(super) fn make(grants: &Grants, home: &OwnedFd) -> io::Result<(Vec<Overlay>, Links)> {
+    let mut links = Links {
+        home: home.try_clone()?,
+        parts: Vec::new(),
+        left: MOST_LINKS,
+        stop: Arc::default(),
+    };
+    let Some(real) = &grants.home else { return Ok((Vec::new(), links)) };
     let mut made = Vec::new();
     let overlays: &[_] = match grants.network {
         Network::Allow => &WITH_NETWORK,
         Network::Deny => &WITHOUT_NETWORK,
     };
-    let mut links = Links { grants, home: home.as_fd(), left: MOST_LINKS };
     for (overlay, of, parts) in overlays {
-        if links.parts(&real.join(of), overlay.path(), parts) {
+        if links.add(grants, &real.join(of), overlay.path(), parts) {
             made.push(*overlay);
         }
     }
     if python(grants, real, home) {
         made.push(Overlay::Python);
     }
-    made
+    Ok((made, links))
 }
 
-struct Links<'a> {
-    grants: &'a Grants,
-    home: BorrowedFd<'a>,
+/// The links of overlays, which may be thousands.
+pub(crate) struct Links {
+    home: OwnedFd,
+    /// What of the operator's is linked, where in HOME, and how deep within it.
+    parts: Vec<(PathBuf, PathBuf, usize)>,
     left: usize,
+    stop: Arc<AtomicBool>,
 }
 
-impl Links<'_> {
-    /// Links the parts of `real` at `within`. False where there is nothing of the operator's.
-    fn parts(&mut self, real: &Path, within: &Path, parts: &[Part]) -> bool {
+/// A thread that makes links. Dropping this stops it.
+#[derive(Debug)]
+pub(crate) struct Linking {
+    thread: Option<JoinHandle<()>>,
+    stop: Arc<AtomicBool>,
+}
+
+impl Linking {
+    /// Waits until all links are there.
+    pub(crate) fn wait(mut self) {
+        if let Some(thread) = self.thread.take() {
+            let _ = thread.join();
+        }
+    }
+}
+
+impl Drop for Linking {
+    fn drop(&mut self) {
+        self.stop.store(true, Ordering::Relaxed);
+        if let Some(thread) = self.thread.take() {
+            let _ = thread.join();
+        }
+    }
+}
+
+impl Links {
+    /// Makes them, while the jail does other things.
+    pub(crate) fn make(mut self) -> Linking {
+        let stop = self.stop.clone();
+        if self.parts.is_empty() {
+            return Linking { thread: None, stop };
+        }
+        let thread = thread::Builder::new().name("home-links".to_owned());
+        // Without a thread there are no links: programs do without.
+        let thread = thread.spawn(move || {
+            for (real, within, depth) in std::mem::take(&mut self.parts) {
+                self.part(&real, &within, depth);
+            }
+        });
+        Linking { thread: thread.ok(), stop }
+    }
+
+    /// Adds the parts of `real` at `within`. False where there is nothing of the operator's.
+    fn add(&mut self, grants: &Grants, real: &Path, within: &Path, parts: &[Part]) -> bool {
         let Ok(real) = fs::canonicalize(real) else { return false };
         for &(part, depth) in parts {
             let Ok(target) = fs::canonicalize(real.join(part)) else { continue };
-            if is_readable(self.grants, &target) {
-                self.part(&target, &within.join(part), depth);
+            if is_readable(grants, &target) {
+                self.parts.push((target, within.join(part), depth));
             }
         }
-        beneath::directory(self.home, within, anywhere()).is_ok()
+        beneath::directory(self.home.as_fd(), within, anywhere()).is_ok()
     }
 
     fn part(&mut self, real: &Path, within: &Path, depth: usize) {
         if depth == 0 || !real.is_dir() {
             // What a command made in its place stays.
-            let _ = beneath::link(self.home, within, real, beneath::InTheWay::Refused);
+            let _ = beneath::link(self.home.as_fd(), within, real, beneath::InTheWay::Refused);
             return;
         }
-        if let Ok(at) = beneath::directory(self.home, within, anywhere()) {
+        if let Ok(at) = beneath::directory(self.home.as_fd(), within, anywhere()) {
             self.entries(real, &at, depth);
         }
     }
 
-    /// Links what is in `real` at the same names in the directory `at`.
+    /// Links what is in `real` at the same names in the directory `at`. That gets the time of `real`, so that
+    /// one in which nothing changed is known again.
     fn entries(&mut self, real: &Path, at: &OwnedFd, depth: usize) {
+        let Ok(found) = fs::metadata(real) else { return };
+        let time = (found.mtime(), found.mtime_nsec());
+        let is_linked = fstat(at).is_ok_and(|own| (own.st_mtime, own.st_mtime_nsec as i64) == time);
+        if (is_linked && depth == 1) || self.stop.load(Ordering::Relaxed) {
+            return;
+        }
         let mut deeper = Vec::new();
         for entry in fs::read_dir(real).into_iter().flatten().flatten() {
             let name = entry.file_name();
@@ -140,18 +204,25 @@ impl Links<'_> {
             }
             if depth > 1 && entry.file_type().is_ok_and(|kind| kind.is_dir()) {
                 deeper.push(name);
-            } else {
+            } else if !is_linked {
                 let _ = symlinkat(entry.path(), at, &name);
             }
         }
-        remove_dangling(at, real);
+        if !is_linked {
+            remove_dangling(at, real);
+        }
         for name in deeper {
             if let Ok(inner) = beneath::directory(at.as_fd(), Path::new(&name), anywhere()) {
                 self.entries(&real.join(&name), &inner, depth - 1);
             }
         }
+        let modified = Timespec { tv_sec: time.0, tv_nsec: time.1 };
+        let times = Timestamps { last_access: UNCHANGED, last_modification: modified };
+        let _ = utimensat(at, "", &times, AtFlags::EMPTY_PATH);
     }
 }
+
+const UNCHANGED: Timespec = Timespec { tv_sec: 0, tv_nsec: UTIME_OMIT };
 
 /// Removes links to what the operator no longer has: programs could not put anything there.
 fn remove_dangling(at: &OwnedFd, real: &Path) {

@@ -1,11 +1,11 @@
 //! The private directories of a jail that is being built, with the HOME that is kept for it.
 
 use std::path::Path;
-use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use crate::grants::Grants;
-use crate::home::TopOfHome;
+use crate::home::{Linking, TopOfHome};
 use crate::kept_home::{self, Means};
 use crate::policy::Policy;
 use crate::private::{Private, PrivateDirs, PrivateError};
@@ -24,14 +24,34 @@ pub(super) struct OwnHome {
     pub(super) problem: Option<String>,
     /// Set by the first command.
     pub(super) used: Arc<AtomicBool>,
+    /// The first command waits for it.
+    linking: Mutex<Option<Linking>>,
 }
 
 impl OwnHome {
     /// Makes the overlays of the HOME that is in `private`.
     pub(super) fn add_overlays(&self, private: &mut Private, grants: &Grants) {
         if let (Some(home), Some(top)) = (&mut private.home, &self.top) {
-            home.add_overlays(grants, top);
+            *self.linking() = home.add_overlays(grants, top);
         }
+    }
+
+    /// Waits until the overlays are whole.
+    pub(super) fn complete(&self) {
+        // Others wait meanwhile for the same.
+        let mut linking = self.linking();
+        if let Some(linking) = linking.take() {
+            linking.wait();
+        }
+    }
+
+    /// Leaves the overlays as they are.
+    pub(super) fn stop(&self) {
+        drop(self.linking().take());
+    }
+
+    fn linking(&self) -> MutexGuard<'_, Option<Linking>> {
+        self.linking.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

@@ -56,8 +56,13 @@ fn the_enforcement_names_level_rights_and_channels(level: Level) {
     assert!(says("processors"), "{enforcement:#?}");
     if fixture.level == Level::Full {
         // What nothing closes there, and no more.
-        let known =
-            ["processors", "share its loopback", "Unix sockets", "number of processes", "/etc"];
+        let known = [
+            "processors",
+            "share its loopback",
+            "Unix sockets",
+            "processes as are allowed",
+            "/etc",
+        ];
         for said in &enforcement.left_open {
             assert!(known.iter().any(|word| said.contains(word)), "{said}");
         }
