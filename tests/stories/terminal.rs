@@ -252,8 +252,9 @@ fn a_shell_in_the_jail_follows_the_size_of_the_terminal_and_gives_its_exit_code(
         .type_in("until [ \"$(stty size)\" = '30 100' ]; do sleep 0.05; done; echo $((8 * 9))\n");
     terminal.resize(30, 100);
     terminal.wait_for("72");
-    terminal.type_in("sleep 600\n");
-    terminal.wait_for("sleep 600");
+    // It runs once it has printed that: what is typed shows before.
+    terminal.type_in("sh -c 'echo $((5 * 5)); exec sleep 600'\n");
+    terminal.wait_for("25");
     terminal.type_in(CTRL_C);
     terminal.wait_for("(jail)");
     terminal.type_in("exit 7\n");
