@@ -82,9 +82,14 @@ impl Terminal {
         let script = self.script.id();
         let children = std::fs::read_to_string(format!("/proc/{script}/task/{script}/children"));
         let program = children.unwrap().trim().to_owned();
+        // proc_pid_stat(5): after the name in brackets, `tty_nr` is the fifth. A provider's descriptors show
+        // to nobody.
+        let stat = std::fs::read_to_string(format!("/proc/{program}/stat")).unwrap();
+        let device: u32 =
+            stat.rsplit_once(')').unwrap().1.split_whitespace().nth(4).unwrap().parse().unwrap();
+        let terminal = format!("/dev/pts/{}", device & 0xff | device >> 12 & 0xf_ff00);
         let changed = Command::new("stty")
-            .arg("-F")
-            .arg(std::fs::read_link(format!("/proc/{program}/fd/0")).unwrap())
+            .args(["-F", &terminal])
             .args(["rows", &rows.to_string(), "columns", &columns.to_string()])
             .status();
         assert!(changed.unwrap().success());
