@@ -71,6 +71,10 @@ fn is_swarm() -> bool {
 pub(crate) fn kill_descendants(main: pid_t, reaped: Option<Reaped>, left: LeftBehind) -> Killed {
     let mut counted = left.pids;
     let mut alive = counted.len() as u64;
+    // Mostly none is left, and nothing has to be looked for.
+    if reaped.is_some() && sys::reap(Wait::Poll).is_err() {
+        return Killed { alive, main: reaped };
+    }
     if !is_swarm() {
         // All of them, before the first is killed and ends others.
         let targets = descendants();
