@@ -42,6 +42,9 @@ const READY: usize = 2;
 /// How long no call must have come before a spare is made, as long as there is one.
 const QUIET: Timespec = Timespec { tv_sec: 0, tv_nsec: 10_000_000 };
 
+/// The same where there is none and no call waits for it: the last one's program is being started meanwhile.
+const SOON: Timespec = Timespec { tv_sec: 0, tv_nsec: 2_000_000 };
+
 /// What a spawner prepares once for all of its spares.
 pub(crate) struct Kit {
     plan: Plan,
@@ -101,7 +104,10 @@ pub(crate) fn answer_calls(
     let (mut waiting, mut busy): (Vec<Supervisor>, Vec<Supervisor>) = (Vec::new(), Vec::new());
     let mut is_quiet = true;
     loop {
-        while waiting.len() < READY && (is_quiet || waiting.is_empty()) {
+        let is_asked = waiting.is_empty()
+            && poll(&mut [PollFd::new(&socket, PollFlags::IN)], Some(&Timespec::default()))
+                == Ok(1);
+        while waiting.len() < READY && (is_quiet || (is_asked && waiting.is_empty())) {
             match groups.as_mut().map_or_else(sys::fork, CallGroups::fork) {
                 Ok(Fork::Child) => {
                     drop((taken, waiting, busy, groups));
@@ -122,7 +128,15 @@ pub(crate) fn answer_calls(
         }
         let mut ready = vec![PollFd::new(&taken, PollFlags::IN)];
         ready.extend(waiting.iter().chain(&busy).map(|(_, fd)| PollFd::new(fd, PollFlags::IN)));
-        let pause = (waiting.len() < READY).then_some(&QUIET);
+        let pause = match waiting.len() {
+            // A call that comes now waits for a spare, as this does for it.
+            0 => {
+                ready.push(PollFd::new(&socket, PollFlags::IN));
+                Some(&SOON)
+            }
+            READY.. => None,
+            _ => Some(&QUIET),
+        };
         match poll(&mut ready, pause) {
             Err(Errno::INTR) => continue,
             other => is_quiet = other? == 0,

@@ -36,7 +36,7 @@ fn a_command_that_heeds_sigterm_can_tidy_up() {
     let fixture = Fixture::new();
     let answer = fixture.run(json!({
         "command": "trap 'echo bye; exit 5' TERM; echo hi; while :; do sleep .05; done",
-        "timeout_ms": 500,
+        "timeout_ms": 2000,
     }));
     let details = answer.error().details();
     // Between the two bash says that its child was terminated.
