@@ -21,6 +21,9 @@ use tool_provider::error::chain;
 /// How long what was left running may take to be gone once it is killed.
 const KILL_TIMEOUT: Duration = Duration::from_secs(2);
 
+/// How much later than what it ended an interrupt may be seen.
+const SAME_MOMENT: Duration = Duration::from_millis(50);
+
 /// The exit code where the binary could not be tested.
 const UNTESTABLE: u8 = 2;
 
@@ -84,6 +87,15 @@ async fn tried(options: &Options) -> Result<Report, StopReason> {
             ended.map_err(|error| StopReason::Untestable(chain(&error)))
         }
         () = interrupts.recv() => Err(StopReason::Interrupted),
+    };
+    // Ctrl-C reaches what is on the terminal with this program too, whose end may be seen first.
+    let ended = match ended {
+        Err(StopReason::Untestable(_))
+            if tokio::time::timeout(SAME_MOMENT, interrupts.recv()).await.is_ok() =>
+        {
+            Err(StopReason::Interrupted)
+        }
+        ended => ended,
     };
     // Nothing that was started outlives the trial, however it ended.
     processes::kill_all(KILL_TIMEOUT).await;
