@@ -28,10 +28,11 @@ impl Attempts {
     /// How many there have been.
     pub(crate) fn count(&self) -> Option<u64> {
         let [four, six] = &self.tables;
-        let mut buffer = vec![0; MOST_BYTES];
-        let mut read = |table: &File| {
+        let read = |table: &File| {
+            let mut buffer = vec![0; MOST_BYTES];
             let length = table.read_at(&mut buffer, 0).ok()?;
-            String::from_utf8(buffer[..length].to_vec()).ok()
+            buffer.truncate(length);
+            String::from_utf8(buffer).ok()
         };
         Some(counted(&read(four)?) + counted_of_6(&read(six)?))
     }

@@ -116,9 +116,10 @@ enum Calls {
 fn set_up(plan: &Plan) -> Result<Role, Failure> {
     let (mut pid_limit, mut processes) = (false, Processes::Shared);
     let mut narrowed = Narrowed::ByEntry;
-    // Found from outside: control groups are not among what the namespaces show.
-    let groups = CallGroups::find(plan.processes);
+    let mut groups = Err(NoGroups::NotDelegated);
     if plan.namespaces == Namespaces::Auto {
+        // Found from outside: control groups are not among what the namespaces show.
+        groups = CallGroups::find(plan.processes);
         let limit = match &groups {
             Ok(_) => ProcessLimit::OfEachCall,
             Err(_) => ProcessLimit::OfTheJail,
