@@ -132,6 +132,8 @@ struct Work<S> {
 impl<S: State> Work<S> {
     /// Hands the call to a worker.
     fn submit(self, producer: Producer, slot: Slot) {
+        // Dropped last: variables are dropped in the reverse order.
+        let _handing_over = slot.hand_over();
         let workers = self.active.workers.clone();
         // Where no worker takes it, it still has to be answered.
         let kept = Arc::new(Mutex::new(Some((self, producer, slot))));

@@ -30,7 +30,7 @@ struct Inner {
     queue: VecDeque<Waiting>,
     /// Streams whose end nobody has taken yet.
     unread: usize,
-    /// Previews and Configures in progress.
+    /// Previews and Configures in progress, and calls on their way to a worker.
     others: usize,
     next: u64,
     accepting: Accepting,
@@ -57,8 +57,8 @@ pub(crate) struct Slot {
     number: u64,
 }
 
-/// A preview or a Configure in progress. Dropping it says that nothing of it holds the provider's
-/// state any more.
+/// A preview or a Configure in progress, or a call on its way to a worker. Dropping it says that
+/// nothing of it holds the provider's state any more.
 pub(crate) struct Other(Arc<Running>);
 
 /// A call as its stream knows it: it may wait still, and its end may not have been read.
@@ -190,6 +190,15 @@ impl Inner {
         let next = self.queue.pop_front()?;
         self.calls.insert(next.number, next.cancel.clone());
         Some(next)
+    }
+}
+
+impl Slot {
+    /// What the thread that hands the call to a worker keeps meanwhile: the call may end before that
+    /// thread has let go of the provider's state.
+    pub(crate) fn hand_over(&self) -> Other {
+        self.running.lock().others += 1;
+        Other(self.running.clone())
     }
 }
 

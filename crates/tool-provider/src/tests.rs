@@ -5,7 +5,7 @@ use std::sync::{Arc, Barrier, mpsc};
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
-use futures_util::StreamExt as _;
+use futures_util::{FutureExt as _, StreamExt as _};
 use serde_json::{Value, json};
 
 use crate::config::Values;
@@ -303,6 +303,71 @@ async fn shutting_down_cancels_what_runs_and_never_calls_it_a_success() {
     );
     let error = collect(fixture.provider.invoke(call("apply"))).await.1.expect_err("closed");
     assert_eq!(error.category(), Category::Cancelled);
+}
+
+/// Threads, whose second call is over before `submit` returns, which waits for a word.
+struct Late {
+    calls: AtomicUsize,
+    word: std::sync::Mutex<mpsc::Receiver<()>>,
+}
+
+impl Workers for Late {
+    fn submit(&self, job: Job) -> Result<(), ToolError> {
+        Threads.submit(job)?;
+        if self.calls.fetch_add(1, Ordering::Relaxed) == 1 {
+            let _ = self.word.lock().unwrap().recv();
+        }
+        Ok(())
+    }
+}
+
+/// [`OneTool`] with such threads.
+struct OneLate(OneTool, Arc<Late>);
+
+impl Backend for OneLate {
+    type State = ();
+
+    fn keys(&self) -> Vec<Property> {
+        self.0.keys()
+    }
+
+    fn tools(&self) -> Vec<Arc<dyn Tool>> {
+        self.0.tools()
+    }
+
+    fn configure(&self, block: &Payload) -> Result<Configuration<()>, ConfigureError> {
+        Ok(Configuration { workers: self.1.clone(), ..self.0.configure(block)? })
+    }
+}
+
+#[tokio::test]
+async fn the_end_waits_for_who_hands_a_call_over() {
+    let (say, word) = mpsc::channel();
+    let late = Late { calls: AtomicUsize::new(0), word: std::sync::Mutex::new(word) };
+    let late = Arc::new(late);
+    let gate = Arc::new(Barrier::new(2));
+    let held = gate.clone();
+    let tool = Sample::tool("hold", ToolKind::DataSource, move |arguments, _| {
+        if arguments["text"] == "hold" {
+            held.wait();
+            held.wait();
+        }
+        Ok(Payload::new())
+    });
+    let provider = Provider::new(SAMPLE, OneLate(OneTool(tool), late.clone()));
+    provider.configure(&named(json!({"max_concurrent_calls": 1}))).unwrap();
+    let named = |name: &str| Call { arguments: object(json!({ "text": name })), ..call("hold") };
+    let first = provider.invoke(named("hold"));
+    gate.wait();
+    let second = provider.invoke(named("second"));
+    drop(first);
+    // The thread of the first call now hands over the second.
+    gate.wait();
+    collect(second).await.1.unwrap();
+    assert!(provider.shut_down().now_or_never().is_none());
+    say.send(()).unwrap();
+    provider.shut_down().await;
+    assert_eq!(Arc::strong_count(&late), 2, "only this test and the backend have it");
 }
 
 #[tokio::test]
