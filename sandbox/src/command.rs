@@ -11,6 +11,7 @@ use crate::attempts::Attempts;
 use crate::changes::Changes;
 use crate::launcher::SpawnerError;
 use crate::program::Programs;
+use crate::tmp_bound::{TmpBound, Watched};
 use crate::{Limits, ProgramName, Waiting, wire};
 
 /// A command to start. It inherits the umask and nothing else.
@@ -73,6 +74,7 @@ pub struct Running {
     /// What is known before the layers have been looked at.
     ended: Option<Report>,
     attempts: Option<(Arc<Attempts>, u64)>,
+    watched: Option<Watched>,
     // Counted by the jail, which waits for its spawner only if no call runs.
     _alive: Arc<()>,
 }
@@ -122,6 +124,9 @@ pub enum ExitStatus {
 pub enum LimitHit {
     /// `file_size_bytes`: SIGXFSZ killed the command, or the last process that its shell ran.
     FileSize,
+    /// The jail's temporary directory held three quarters of what had been free on its file system when
+    /// the jail was built, and this command was the last to start.
+    Tmp,
 }
 
 /// Why a command did not start.
@@ -237,6 +242,7 @@ impl Running {
             layers,
             ended: None,
             attempts: None,
+            watched: None,
             _alive: alive,
         }
     }
@@ -244,6 +250,19 @@ impl Running {
     /// Compares the report's end with what had been counted when the command was about to start.
     pub(crate) fn counted_from(self, attempts: Option<(Arc<Attempts>, u64)>) -> Self {
         Self { attempts, ..self }
+    }
+
+    /// Has the command end where it fills the jail's temporary directory.
+    pub(crate) fn under(self, bound: &TmpBound) -> Self {
+        let watched = bound.add(&self.control);
+        Self { watched, ..self }
+    }
+
+    /// The limit that ended the command, if one did.
+    fn limit_of(&self, report: &Report) -> Option<LimitHit> {
+        let is_killed = report.status == ExitStatus::Signaled(libc::SIGKILL);
+        let for_tmp = is_killed && self.watched.as_ref().is_some_and(Watched::was_ended);
+        if for_tmp { Some(LimitHit::Tmp) } else { report.limit }
     }
 
     fn sought_network(&self) -> Option<bool> {
@@ -330,6 +349,7 @@ impl Running {
         match wire::receive_report(&self.control, blocking) {
             Ok(wire::Message::Exit(exit)) => {
                 let report = Report { sought_network: self.sought_network(), ..exit.into_report() };
+                let report = Report { limit: self.limit_of(&report), ..report };
                 match self.layers {
                     Layered::No => return Ok(Some(report)),
                     Layered::Yes => self.ended = Some(report),

@@ -54,6 +54,7 @@ mod spawner;
 mod spawners;
 mod supervisor;
 mod sys;
+mod tmp_bound;
 mod waiting;
 mod wire;
 mod workers;

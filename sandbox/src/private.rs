@@ -142,6 +142,11 @@ impl PrivateDirs {
         self.at.join("tmp")
     }
 
+    /// A handle of the temporary directory, of the caller's own.
+    pub(crate) fn tmp_handle(&self) -> rustix::io::Result<OwnedFd> {
+        enter(&self.handle, "tmp")
+    }
+
     pub(crate) fn cache(&self) -> PathBuf {
         self.at.join("cache")
     }

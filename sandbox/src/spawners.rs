@@ -19,6 +19,7 @@ use crate::plan::{Plan, Ready};
 use crate::policy::{Limits, Namespaces, Surroundings};
 use crate::private::PrivateDirs;
 use crate::protected::{self, Mounted};
+use crate::tmp_bound::TmpBound;
 
 /// How long a call waits for the next spawner. The last one serves it where that takes longer.
 const LONGEST_START: Duration = Duration::from_secs(5);
@@ -31,6 +32,8 @@ pub(crate) struct Spawners {
     mounted: Mutex<BTreeMap<PathBuf, Mounted>>,
     starter: Starter,
     throw_away: Mutex<Option<Arc<Spawner>>>,
+    /// `None` where it could not be had.
+    tmp_bound: Option<TmpBound>,
 }
 
 /// What it takes to start the next spawner.
@@ -65,6 +68,7 @@ impl Spawners {
         dirs: PrivateDirs,
         paths: &[PathBuf],
     ) -> Result<(Self, Ready), SpawnerError> {
+        let tmp_bound = dirs.tmp_handle().ok().and_then(TmpBound::start);
         let dirs = Arc::new(dirs);
         let mut mounted = Mounted::at(paths);
         let (spawner, ready) = Spawner::start(program, &with(plan, paths), dirs.clone())?;
@@ -85,6 +89,7 @@ impl Spawners {
             mounted: Mutex::new(mounted),
             starter,
             throw_away: Mutex::default(),
+            tmp_bound,
         };
         Ok((spawners, ready))
     }
@@ -102,7 +107,10 @@ impl Spawners {
             // The next such command starts another one; the one that all others share stays as it is.
             held(&self.throw_away).take_if(|other| Arc::ptr_eq(other, &spawner));
         }
-        called
+        match (&self.tmp_bound, surroundings) {
+            (Some(bound), Surroundings::Shared) => called.map(|running| running.under(bound)),
+            _ => called,
+        }
     }
 
     fn spawner(&self, surroundings: Surroundings) -> Result<Arc<Spawner>, StartError> {

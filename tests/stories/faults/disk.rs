@@ -9,6 +9,7 @@ use crate::trials::{Need, Trial};
 pub(crate) fn trials() -> Vec<Trial> {
     trials![
         commands_run_without_room_for_their_output needs [Need::MountNamespace],
+        what_fills_the_temporary_directory_is_ended needs [Need::MountNamespace],
         a_file_system_that_becomes_read_only_is_reported_as_that needs [Need::MountNamespace],
     ]
 }
@@ -46,6 +47,39 @@ async fn commands_run_without_room_for_their_output() {
     std::fs::remove_dir_all(fill).unwrap();
     fixture.configure(json!({})).await.unwrap();
     fixture.call("bash", json!({"command": "true"})).await.1.unwrap();
+}
+
+/// Each of these would wait for ever, and is ended for what it put there, as is a session.
+async fn what_fills_the_temporary_directory_is_ended() {
+    let mut fixture = Fixture::launched().await;
+    let tmp = fixture.path("").parent().unwrap().join("tmp");
+    mount(&["-t", "tmpfs", "-o", "size=16m,nr_inodes=2000", "tmpfs"], &tmp);
+    fixture.configure(json!({})).await.unwrap();
+    let ended = "three quarters of what had been free";
+    let names = r#"mkdir "$TMPDIR/n"; cd "$TMPDIR/n"; seq -f n%g 1700 | xargs touch"#;
+    for fill in [r#"head -c 14M /dev/zero >"$TMPDIR/large""#, names] {
+        let command = format!("({fill}); exec sleep 1000");
+        let (_, outcome) = fixture.call("bash", json!({ "command": command })).await;
+        let result = outcome.unwrap();
+        assert_eq!(result["signal"], "SIGKILL", "{result:?}");
+        let notice = result["notice"].as_str().unwrap();
+        assert!(notice.contains(ended) && !notice.contains("did not come"), "{notice}");
+        // Who cleans up is left alone, and there is room again.
+        let clean = json!({"command": r#"rm -r "$TMPDIR"/*"#});
+        assert_eq!(fixture.call("bash", clean).await.1.unwrap()["exit_code"], 0);
+    }
+    let start = json!({"command": r#"head -c 14M /dev/zero >"$TMPDIR/large"; exec sleep 1000"#});
+    let session = fixture.call("session_start", start).await.1.unwrap()["session"].clone();
+    let read = json!({"session": session, "until": "never", "wait_ms": 60_000});
+    let result = fixture.call("session_read", read).await.1.unwrap();
+    assert!(result["notice"].as_str().unwrap_or_default().contains(ended), "{result:?}");
+    // Others that fill the disk are no reason.
+    let clean = json!({"command": r#"rm "$TMPDIR/large""#});
+    assert_eq!(fixture.call("bash", clean).await.1.unwrap()["exit_code"], 0);
+    std::fs::write(tmp.join("of-others"), vec![1; 14 << 20]).unwrap();
+    let command = r#"echo little >"$TMPDIR/little"; sleep 3; cat "$TMPDIR/little""#;
+    let result = fixture.call("bash", json!({ "command": command })).await.1.unwrap();
+    assert_eq!(result["output"], "little\n", "{result:?}");
 }
 
 /// What could be written when the provider was configured cannot be any more, and then can again.

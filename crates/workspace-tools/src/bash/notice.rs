@@ -142,7 +142,8 @@ pub(super) fn of_end(facts: &Facts<'_>) -> Vec<String> {
 fn of_failure(facts: &Facts<'_>, operators: Option<&str>) -> Vec<String> {
     let mut notices = Vec::new();
     notices.extend(limits(facts));
-    if facts.status.shell_code() == 128 + rustix::process::Signal::KILL.as_raw() {
+    let is_killed = facts.status.shell_code() == 128 + rustix::process::Signal::KILL.as_raw();
+    if is_killed && facts.limit != Some(LimitHit::Tmp) {
         notices.push(
             "SIGKILL did not come from this provider: the command sent it, or the system did, as it \
              does when it runs out of memory"
@@ -274,7 +275,15 @@ fn leftovers(
     }
 }
 
+/// That a command was ended for what lies in the jail's temporary directory.
+pub(crate) const TMP_IS_FULL: &str = "the jail's $TMPDIR came to hold three quarters of what had been free on \
+     its disk, so the command that started last was ended: remove there what is not needed, or write to \
+     the roots";
+
 fn limits(facts: &Facts<'_>) -> Option<String> {
+    if facts.limit == Some(LimitHit::Tmp) {
+        return Some(TMP_IS_FULL.to_owned());
+    }
     let limits = facts.limits;
     let shows_text = command::only_shows_text(facts.command);
     let says = |texts: &[&str]| !shows_text && texts.iter().any(|text| facts.output.contains(text));

@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use sandbox::ExitStatus;
+use sandbox::{ExitStatus, LimitHit};
 
 use super::watch::{self, Found};
 use super::{Entry, SessionSettings, end_notice, fields};
@@ -83,6 +83,7 @@ pub(crate) fn answer(
     if let Some(ended) = &standing.ended {
         notices.extend(left_running(ended, context));
         notices.extend(ended.notices.iter().cloned());
+        notices.extend(filled_tmp(ended));
         tell_exit(session, ended, context);
     }
     let is_silent = fields::OUTPUT.get(to) == Some("") && !session.is_on_terminal();
@@ -100,6 +101,11 @@ fn left_running(ended: &Ended, context: &Context<'_>) -> Option<String> {
     let report = ended.end.as_ref().ok().filter(|_| ended.stopped.is_none())?;
     let names = report.left_running();
     notice::of_leftovers_of_session(report.processes_killed, names, context.secrets)
+}
+
+fn filled_tmp(ended: &Ended) -> Option<String> {
+    let report = ended.end.as_ref().ok()?;
+    (report.limit == Some(LimitHit::Tmp)).then(|| notice::TMP_IS_FULL.to_owned())
 }
 
 /// Puts a part, or the one that begins with what was found where it is not in this one.
