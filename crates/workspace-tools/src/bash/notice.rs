@@ -10,6 +10,7 @@ mod java;
 pub(super) mod network;
 mod operators;
 mod program;
+mod sockets;
 mod system_packages;
 
 use std::ffi::OsStr;
@@ -336,6 +337,9 @@ fn paths(facts: &Facts<'_>) -> Vec<String> {
         }
         if notices.is_empty() {
             notices.extend(database::notice(facts, line, &mut left));
+        }
+        if notices.is_empty() {
+            notices.extend(sockets::notice(facts, line, &mut left));
         }
     }
     notices

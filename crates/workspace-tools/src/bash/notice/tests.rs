@@ -22,7 +22,7 @@ impl Reasons for Jail {
 
     fn outside(&self, path: &Path) -> Outside {
         match path.to_str() {
-            Some("/" | "/etc" | "/root/.ssh/id_rsa") => Outside::Guarded,
+            Some("/" | "/etc" | "/root/.ssh/id_rsa" | "/run/docker.sock") => Outside::Guarded,
             Some(
                 "/etc/secret"
                 | "/etc/x y"
@@ -418,6 +418,29 @@ fn the_limit_that_was_hit_is_named() {
         ..failed("")
     };
     assert!(of_end(&killed)[0].contains("file_size_bytes (3)"));
+}
+
+#[test]
+fn a_socket_of_the_machine_is_not_one_of_a_program_that_does_not_run() {
+    for line in [
+        "Cannot connect to the Docker daemon at unix:///run/docker.sock. Is the docker daemon running?",
+        "failed to connect to the docker API at unix:///run/docker.sock; check if the path is correct",
+        "permission denied while trying to connect to unix:///run/docker.sock: Get \"http://x\"",
+        "Get \"http://x/v1.24\": dial unix /run/docker.sock: connect: no such file or directory",
+    ] {
+        let notices = of_end(&failed(line));
+        assert!(notices[0].starts_with("/run/docker.sock is there"), "{line}: {notices:?}");
+        assert!(!notices[0].contains("bash_read"), "{notices:?}");
+    }
+    let grantable = "Can't connect to local MySQL server through socket '/opt/x' (2)";
+    assert!(of_end(&failed(grantable))[0].contains("`bash_read` with \"/opt/x\""));
+    for line in [
+        "Can't connect to local MySQL server through socket '/opt/gone.sock' (2)",
+        "Cannot connect to the Docker daemon at unix:///w/docker.sock. Is the docker daemon running?",
+        "Cannot connect to the Docker daemon at tcp://127.0.0.1:2375.",
+    ] {
+        assert_eq!(of_end(&failed(line)), [""; 0], "{line}");
+    }
 }
 
 #[test]
