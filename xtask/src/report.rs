@@ -12,7 +12,8 @@ use crate::root;
 use table::{Bench, Measurement, Report, between_marks};
 
 /// The benches, in the order of their tables.
-const BENCHES: [&str; 8] = ["launch", "spawn", "edit", "grep", "stream", "tokens", "replay", "mcp"];
+const BENCHES: [&str; 9] =
+    ["launch", "spawn", "session", "edit", "grep", "stream", "tokens", "replay", "mcp"];
 
 /// What README shows of each.
 const CHOSEN: [(&str, &str); 5] = [
