@@ -75,14 +75,17 @@ pub(crate) fn kill_descendants(main: pid_t, reaped: Option<Reaped>, left: LeftBe
     if reaped.is_some() && sys::reap(Wait::Poll).is_err() {
         return Killed { alive, main: reaped };
     }
-    if !is_swarm() {
-        // All of them, before the first is killed and ends others.
-        let targets = descendants();
-        for pid in targets.iter().filter(|pid| is_alive(**pid)) {
-            alive += u64::from(counted.insert(*pid));
-        }
-        kill_all(&targets, |_| ());
+    // All of them, before the first is killed and ends others.
+    let targets = if is_swarm() { Vec::new() } else { descendants() };
+    for pid in targets.iter().filter(|pid| is_alive(**pid)) {
+        alive += u64::from(counted.insert(*pid));
     }
+    // Its whole group at once, and then parents before their children: a shell that outlives its child
+    // for a moment prints that it was killed.
+    if reaped.is_none() {
+        sys::signal(-main, libc::SIGKILL);
+    }
+    kill_all(targets.iter().copied(), |_| ());
     let main = reaped.or_else(|| {
         alive += u64::from(is_alive(main) && counted.insert(main));
         // Nobody else has this number before it is reaped.
@@ -100,7 +103,8 @@ pub(crate) fn kill_descendants(main: pid_t, reaped: Option<Reaped>, left: LeftBe
         }
         let mut kill = |tree: &[pid_t]| {
             let before = counted.len();
-            kill_all(tree, |pid| alive += u64::from(counted.insert(pid)));
+            // The youngest first: of those that fork and end at once, only they are still there.
+            kill_all(tree.iter().copied().rev(), |pid| alive += u64::from(counted.insert(pid)));
             counted.len() > before
         };
         // The children first: of a longer list more is old when it is read.
@@ -111,17 +115,16 @@ pub(crate) fn kill_descendants(main: pid_t, reaped: Option<Reaped>, left: LeftBe
     }
 }
 
-/// Sends SIGKILL to processes of a list, and tells `meets` those that had not ended.
+/// Sends SIGKILL to the processes of a list in its order, and tells `meets` those that had not ended.
 ///
 /// The groups of this process's own children get it too: the kernel lets no fork of a group's member slip
 /// through, so that who forks faster than can be listed ends with its group. Nobody else reaps such a child, so the
 /// number of its group is not given to others, unless it leaves that group just now and all numbers are used up
 /// in the same moment.
-fn kill_all(tree: &[pid_t], mut meets: impl FnMut(pid_t)) {
-    let (own, known) = (own_pid(), tree.iter().copied().collect());
+fn kill_all(tree: impl Iterator<Item = pid_t> + Clone, mut meets: impl FnMut(pid_t)) {
+    let (own, known) = (own_pid(), tree.clone().collect());
     let mut groups = BTreeSet::from([own]);
-    // The youngest first: of those that fork and end at once, only they are still there.
-    for &pid in tree.iter().rev() {
+    for pid in tree {
         let Some((handle, found)) = ours(pid, &known) else { continue };
         if !found.has_ended() {
             meets(pid);
@@ -160,7 +163,7 @@ pub(crate) fn kill_orphans(supervisors: &BTreeSet<pid_t>) {
         if orphans.is_empty() {
             return;
         }
-        kill_all(&below(orphans.clone(), usize::MAX), |_| ());
+        kill_all(below(orphans.clone(), usize::MAX).into_iter().rev(), |_| ());
         orphans.retain(|pid| sys::exit_status_of(*pid).is_none());
         if !orphans.is_empty() {
             thread::sleep(Duration::from_millis(1));

@@ -21,7 +21,7 @@ pub(crate) fn stories() -> Vec<case::Case> {
         two_hundred_jobs_end_with_their_call,
         stopped_processes_end_with_their_call,
         processes_that_fork_faster_than_they_are_listed_end_with_their_call needs [Need::Program("perl")],
-        a_deep_tree_is_killed_on_request,
+        a_deep_tree_is_killed_on_request needs [Need::Program("setsid")],
         a_signal_reaches_the_whole_group_and_a_trap_can_answer_it,
         the_descriptor_shows_the_end,
         dropping_the_handle_kills_the_call,
@@ -123,15 +123,19 @@ fn a_deep_tree_is_killed_on_request(level: Level) {
     let mark = unique("deep", fixture.level);
     let script = format!(
         "deep() {{ if [ $1 -gt 0 ]; then deep $(($1 - 1)) & wait; else : > $ROOT/deep; \
-         exec -a {mark} sleep 1000; fi; }}; deep 12"
+         exec -a {mark} sleep 1000; fi; }}
+         setsid bash -c ': > $ROOT/own; (exec -a {mark} sleep 1000); :' & deep 12"
     );
     let talking = fixture.start(&script);
     await_file(&fixture.root.join("deep"));
+    await_file(&fixture.root.join("own"));
     talking.running.kill().unwrap();
     let outcome = talking.end();
     assert_eq!(outcome.report.status, ExitStatus::Signaled(libc::SIGKILL));
-    // Thirteen shells and sleepers, and touch where it had not ended yet.
-    assert!((13..=14).contains(&outcome.report.processes_killed), "{outcome:?}");
+    // No shell lives to say that another one was killed.
+    assert_eq!(outcome.err, "");
+    // Thirteen shells and sleepers, and two of a session of their own, if both were up.
+    assert!((13..=15).contains(&outcome.report.processes_killed), "{outcome:?}");
     assert_eq!(processes(&mark), []);
 }
 

@@ -24,7 +24,6 @@ pub(crate) struct ShellFixture {
 #[derive(Debug)]
 pub(crate) struct Outcome {
     pub(crate) out: String,
-    #[expect(dead_code, reason = "shown where an assertion fails")]
     pub(crate) err: String,
     pub(crate) report: Report,
 }
