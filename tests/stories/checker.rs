@@ -2,10 +2,11 @@
 
 use std::fs::{self, Permissions};
 use std::os::unix::fs::PermissionsExt as _;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
 use crate::cli::text;
+use crate::environment::copy_program;
 use crate::harness::PROGRAM;
 use crate::trials::{Need, Trial};
 
@@ -28,7 +29,7 @@ struct Copied {
 impl Copied {
     fn new() -> Self {
         let directory = tempfile::tempdir().unwrap();
-        fs::copy(PROGRAM, directory.path().join("program")).unwrap();
+        copy_program(Path::new(PROGRAM), &directory.path().join("program"));
         Self { directory }
     }
 
@@ -37,7 +38,9 @@ impl Copied {
     }
 
     fn write_checker(&self, script: &str, mode: u32) {
-        fs::write(self.checker(), script).unwrap();
+        let written = self.directory.path().join("script");
+        fs::write(&written, script).unwrap();
+        copy_program(&written, &self.checker());
         fs::set_permissions(self.checker(), Permissions::from_mode(mode)).unwrap();
     }
 
@@ -46,16 +49,7 @@ impl Copied {
         let elsewhere = tempfile::tempdir().unwrap();
         let link = elsewhere.path().join("link");
         std::os::unix::fs::symlink(self.directory.path().join("program"), &link).unwrap();
-        loop {
-            // A child that another story starts meanwhile holds the copy open for writing until its
-            // exec.
-            match Command::new(&link).args(arguments).output() {
-                Err(busy) if busy.kind() == std::io::ErrorKind::ExecutableFileBusy => {
-                    std::thread::yield_now();
-                }
-                output => return output.unwrap(),
-            }
-        }
+        Command::new(&link).args(arguments).output().unwrap()
     }
 }
 

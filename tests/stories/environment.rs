@@ -14,6 +14,12 @@ pub(crate) fn mount(arguments: &[&str], at: &Path) {
     assert!(Command::new("mount").args(arguments).arg(at).status().unwrap().success());
 }
 
+/// Copies a program by another process: what this one has open for writing, a child that another story
+/// starts meanwhile holds until its exec, and nobody can execute it.
+pub(crate) fn copy_program(from: &Path, to: &Path) {
+    assert!(Command::new("cp").arg(from).arg(to).status().unwrap().success());
+}
+
 /// A provider that runs as an ordinary user, who owns its directory. Without the right to become one,
 /// we are one.
 pub(crate) async fn unprivileged() -> Fixture {
@@ -34,7 +40,7 @@ async fn as_nobody(groups: &str) -> Fixture {
     // A copy: the way to the program itself need not be open to everybody.
     let arguments = [&ids[0], &ids[1], groups, "./program"];
     let prepare = |directory: &Path| {
-        fs::copy(PROGRAM, directory.join("program")).unwrap();
+        copy_program(Path::new(PROGRAM), &directory.join("program"));
         for path in [directory.to_owned(), directory.join("root"), directory.join("tmp")] {
             chown(path, Some(NOBODY), Some(NOBODY)).unwrap();
         }

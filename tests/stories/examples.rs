@@ -8,6 +8,7 @@ use serde_json::json;
 use tokio::sync::mpsc;
 use tool_provider::grpc::host_callbacks;
 
+use crate::environment::copy_program;
 use crate::harness::{Fixture, PROGRAM, TEST_TIMEOUT};
 use crate::trials::{Need, Trial, built};
 
@@ -139,7 +140,7 @@ fn the_host_says_what_it_misses() {
     let directory = tempfile::tempdir().unwrap();
     std::fs::create_dir(directory.path().join("examples")).unwrap();
     let alone = directory.path().join("examples/host");
-    std::fs::copy(host, &alone).unwrap();
+    copy_program(&host, &alone);
     let output = Command::new(alone).output().unwrap();
     let printed = String::from_utf8(output.stderr).unwrap();
     assert!(printed.contains("`cargo build` makes"), "{printed}");
