@@ -4,12 +4,17 @@ use super::command::Speakers;
 use super::{Facts, MOST_COMMAND};
 
 /// How programs and the C library say that something cannot be written.
-const REFUSALS: [&str; 5] = [
+const REFUSALS: [&str; 8] = [
     "Device or resource busy",
     "Permission denied",
     "Read-only file system",
     "EACCES: permission denied",
     "EROFS: read-only file system",
+    // Of Go.
+    ".lock: read-only file system",
+    ".lock: permission denied",
+    // Of rustup, where its home is a link to the operator's.
+    "cleaning up cached downloads: No such file or directory",
 ];
 
 /// Says what to do instead, however the command ended: what came after may hide that it was refused.
@@ -23,6 +28,7 @@ pub(super) fn notice(facts: &Facts<'_>) -> Option<String> {
             .or_else(|| of_corepack(command, line))
             .or_else(|| of_rustup(command, line))
             .or_else(|| of_rustup_without_network(facts, line))
+            .or_else(|| of_go_without_network(facts, line))
     })
 }
 
@@ -73,5 +79,30 @@ fn of_rustup_without_network(facts: &Facts<'_>, line: &str) -> Option<String> {
         "rustup cannot add to the operator's toolchains; with `network = \"allow\"` it can install others \
          for commands: ask if this is needed"
             .to_owned()
+    })
+}
+
+/// Go locks its module cache, which is the operator's, before it looks for a network.
+fn of_go_without_network(facts: &Facts<'_>, line: &str) -> Option<String> {
+    facts.reasons.explain_network()?;
+    let (_, entry) = line.split_once("/pkg/mod/cache/download/")?;
+    let (module, version) = entry.split_once("/@v/")?;
+    let (version, _) = version.split_once(".lock: ")?;
+    let is_plain = |text: &str| {
+        text.len() < 256
+            && text.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-._~!/+".contains(&byte))
+    };
+    // An exclamation mark stands before what is a capital letter in the path.
+    let mut parts = module.split('!');
+    let mut module = parts.next()?.to_owned();
+    for part in parts {
+        let (capital, rest) = part.split_at_checked(1)?;
+        module.push_str(&(capital.to_ascii_uppercase() + rest));
+    }
+    (is_plain(&module) && is_plain(version)).then(|| {
+        format!(
+            "the operator's module cache lacks {module} {version}, and the network is closed: ask for \
+             `network = \"allow\"`, or to have the module fetched"
+        )
     })
 }

@@ -272,12 +272,18 @@ fn what_is_the_operators_is_named_with_the_way_that_works() {
                   Read-only file system (os error 30)";
     let offline = "error: component download failed for rust-src: error opening file for download: cleaning \
                    up cached downloads: Read-only file system (os error 30)";
+    let in_place = "error: component download failed for rust-src: error opening file for download: cleaning \
+                    up cached downloads: No such file or directory (os error 2)";
+    let go = "main.go:5:2: open /h/go/pkg/mod/cache/download/github.com/!burnt!sushi/toml/@v/v1.4.0.lock: \
+              read-only file system";
     let git = "error: could not write config file /home/me/.gitconfig: Device or resource busy";
     let locked = "error: could not lock config file /state/home/.gitconfig: Permission denied";
     for (command, line, way) in [
         ("corepack enable", corepack, "--install-directory ~/.prefix/bin"),
         ("rustup target add wasm32", rustup, "the toolchain stable-x86_64 is the operator's"),
         ("rustup target add wasm32", offline, "with `network = \"allow\"`"),
+        ("rustup target add wasm32", in_place, "with `network = \"allow\"`"),
+        ("go test ./...", go, "lacks github.com/BurntSushi/toml v1.4.0, and the network is closed"),
         ("git config --global user.name x", git, "git -c NAME=VALUE"),
         ("./setup", locked, "git -c NAME=VALUE"),
     ] {
