@@ -399,11 +399,21 @@ fn refused(facts: &Facts<'_>, access: Access, tried: &[Access], path: &Path) -> 
             reason.value = grantable.to_owned();
             Some(ask(&format!("{shown}: {reason}")))
         }
-        None if tried == [Access::Write] => {
-            Some(format!("{shown} lies outside what commands may write; write inside a root"))
+        None if tried == [Access::Write] || would_be_made(facts, path) => {
+            let temporary = ["/tmp", "/var/tmp"].iter().any(|tmp| path.starts_with(tmp));
+            let or = if temporary { ", or to $TMPDIR" } else { "" };
+            Some(format!("{shown} lies outside what commands may write; write inside a root{or}"))
         }
         None => None,
     }
+}
+
+/// Whether all that can have been refused is to make the path: it is not there, and its directory is.
+fn would_be_made(facts: &Facts<'_>, path: &Path) -> bool {
+    let is_there = |path: &Path| facts.reasons.outside(path) != Outside::Missing;
+    // What a program calls a path may be one of a URL.
+    let is_below = |directory: &Path| directory.parent().is_some() && is_there(directory);
+    !is_there(path) && path.parent().is_some_and(is_below)
 }
 
 /// A model cannot change a setting.

@@ -225,6 +225,23 @@ fn refused_paths_are_found_in_what_programs_print() {
 }
 
 #[test]
+fn what_is_not_there_was_to_be_made() {
+    let go = "copying /w/a.out: open /etc/new: permission denied";
+    assert_eq!(
+        of_end(&failed(go)),
+        ["/etc/new lies outside what commands may write; write inside a root"]
+    );
+    for line in [
+        "open /etc/new: no such file or directory",
+        "GET /login: permission denied",
+        "POST /api/v1/users: permission denied",
+        "open /etc/passwd: permission denied; GET /x",
+    ] {
+        assert!(!of_end(&failed(line)).concat().contains("lies outside"), "{line}");
+    }
+}
+
+#[test]
 fn a_database_that_no_line_names_is_looked_for_in_the_command() {
     let said = |command, line| of_end(&Facts { command, ..failed(line) });
     let python = "sqlite3.OperationalError: unable to open database file";
