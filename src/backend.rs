@@ -1,23 +1,20 @@
 //! Opens the roots, builds the jail and makes the tools of a configuration.
 
-use std::fmt::Display;
-use std::io::{self, ErrorKind};
+use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 
-use sandbox::{Commands, Enforcement, Jail, JailError, Policy, SubmitError};
+use sandbox::{Commands, Enforcement, Jail, Policy, SubmitError};
 use tool_provider::config::{ConfigureError, Fault};
-use tool_provider::error::chain;
 use tool_provider::grpc::handshake::COOKIE_KEY;
 use tool_provider::schema::Property;
 use tool_provider::{
     Backend, Configuration, Hooks, Job, Payload, Provider, Secrets, Tool, ToolError, Workers,
 };
 use workspace_fs::{
-    Access, Journal, LockTable, Protection, Remembered, RootError, RootFault, RootsSpec,
-    StateDirectory, StateError, Workspace,
+    Access, Journal, LockTable, Protection, Remembered, RootsSpec, StateDirectory, StateError,
+    Workspace,
 };
-use workspace_tools::process::outside::{self, NotAProgram};
 use workspace_tools::process::{Environment, EnvironmentError, Requested, Spool};
 use workspace_tools::{
     Bash, BashSettings, EditFile, Files, Glob, Grep, Overwrite, ReadFile, SessionRead,
@@ -31,8 +28,10 @@ use crate::identity;
 use crate::recovery::recover;
 use crate::warnings;
 
+use faults::{environment_fault, jail_fault, missing, no_spool, root_fault, unprotected, unusable};
 pub use interactive::{Interactive, InteractiveError};
 
+mod faults;
 mod interactive;
 
 /// Previews run on file workers too, so there are more of those than calls.
@@ -383,91 +382,6 @@ fn secrets_of(config: &Config) -> Secrets {
     Secrets::new(config.secrets.iter().map(|secret| (secret.name().to_owned(), value(secret))))
 }
 
-fn unprotected(error: &io::Error) -> Fault {
-    Fault::machine("protect", format!("cannot look at what git takes from the roots: {error}"))
-}
-
-fn no_spool(directory: &Path, fault: &dyn Display) -> ConfigureError {
-    let problem = format!("cannot keep outputs in {}: {fault}", directory.display());
-    ConfigureError::single(Fault::machine("sandbox", problem))
-}
-
-/// The fault of a root; `None` for one that the decoder has reported already.
-///
-/// A directory that is not there is wrongly written. One that is there and cannot be opened is what
-/// this machine, or this user on it, cannot do.
-fn root_fault(error: &RootError) -> Option<Fault> {
-    let key = error.setting.name();
-    let problem = match &error.fault {
-        RootFault::Open { path, source } if source.kind() == ErrorKind::NotFound => {
-            let shown = path.to_string_lossy();
-            // A relative path, or one with ~, leads where its writer may not expect.
-            let led = if shown == *error.given { String::new() } else { format!(" ({shown})") };
-            format!("{:?}{led} does not exist: make the directory or name another", error.given)
-        }
-        RootFault::NotADirectory(_) => {
-            format!("{:?} is not a directory: name a directory", error.given)
-        }
-        fault => format!("{:?}: {fault}", error.given),
-    };
-    match &error.fault {
-        RootFault::NoRoot | RootFault::NoPath => None,
-        RootFault::Open { source, .. }
-            if !matches!(source.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) =>
-        {
-            Some(Fault::machine(key, problem))
-        }
-        RootFault::NoWorkingDirectory(_) => Some(Fault::machine(key, problem)),
-        RootFault::Open { .. }
-        | RootFault::NoHome
-        | RootFault::NotADirectory(_)
-        | RootFault::InsideWritable { .. } => Some(Fault::written(key, problem)),
-    }
-}
-
-/// What bash is to reach and is not there, reported with everything else instead of by the jail.
-fn missing(key: &'static str, paths: &[PathBuf]) -> impl Iterator<Item = Fault> {
-    // What cannot be looked at is reported by the jail.
-    let is_missing = |path: &&PathBuf| matches!(outside::exists(path), Ok(false));
-    paths.iter().filter(is_missing).map(move |path| {
-        let shown = path.to_string_lossy();
-        Fault::written(key, format!("{shown:?} does not exist: make it, or leave it out"))
-    })
-}
-
-/// A shell that the operator named and that no command could be run by.
-fn unusable(shell: &Shell) -> Option<Fault> {
-    let Shell::Named(path) = shell else { return None };
-    if !path.is_absolute() {
-        // The decoder has reported that.
-        return None;
-    }
-    let shown = path.to_string_lossy();
-    Some(match outside::check_program(path).err()? {
-        NotAProgram::Unknown(source) => {
-            Fault::machine("shell", format!("{shown:?} cannot be run: {source}"))
-        }
-        fault => {
-            Fault::written("shell", format!("{shown:?} {fault}: name another, or leave it out"))
-        }
-    })
-}
-
-fn jail_fault(error: &JailError) -> Fault {
-    let problem = chain(error);
-    match error {
-        JailError::Private(_) => Fault::machine(
-            "sandbox",
-            format!(
-                "{problem}; it is made in the directory that TMPDIR names, /tmp where it names none: \
-                 set TMPDIR to a directory that exists and can be written"
-            ),
-        ),
-        JailError::SocketsInReach { .. } => Fault::written("roots", problem),
-        _ => Fault::machine("sandbox", problem),
-    }
-}
-
 fn policy(config: &Config, workspace: &Workspace) -> Policy {
     let paths = |access| {
         let roots = workspace.roots().iter().filter(move |root| root.access() == access);
@@ -502,8 +416,4 @@ fn environment(config: &Config, host_env: HostEnv) -> Result<Environment, Vec<En
             network: config.network,
         },
     )
-}
-
-fn environment_fault(error: &EnvironmentError) -> Fault {
-    Fault::written(error.key(), error.to_string())
 }

@@ -3,12 +3,10 @@
 //! All of them are processes of one build, so the format can change freely. Both sides treat
 //! messages as untrusted: a message that does not parse is an error, never a panic.
 
-use std::ffi::{CString, OsStr, OsString};
+use std::ffi::CString;
 use std::io::{self, IoSlice, IoSliceMut};
 use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
-use std::os::unix::ffi::{OsStrExt, OsStringExt};
-use std::path::PathBuf;
 use std::time::Duration;
 
 use rustix::fs::{MemfdFlags, memfd_create};
@@ -21,8 +19,12 @@ use rustix::net::{
 use crate::changes::Changes;
 use crate::command::{ExitStatus, Input, LimitHit, Look, Report, Stage};
 use crate::policy::Limits;
-use crate::program::{ProgramName, Programs};
-use crate::waiting::{Waiting, WaitsOn};
+use crate::program::Programs;
+use crate::waiting::Waiting;
+
+pub(crate) use encoding::{Reader, Writer, malformed};
+
+mod encoding;
 
 /// The largest message that a packet holds; a longer one travels in a memory file. This is well
 /// below the smallest send buffer that a machine can be set to.
@@ -385,226 +387,5 @@ impl Request {
     }
 }
 
-pub(crate) fn malformed() -> io::Error {
-    io::Error::new(io::ErrorKind::InvalidData, "a message of the jail's processes is malformed")
-}
-
-/// Writes numbers and length-prefixed bytes.
-#[derive(Default)]
-pub(crate) struct Writer(pub(crate) Vec<u8>);
-
-impl Writer {
-    pub(crate) fn u64(&mut self, value: u64) {
-        self.0.extend_from_slice(&value.to_le_bytes());
-    }
-
-    pub(crate) fn bytes(&mut self, value: &[u8]) {
-        self.u64(value.len() as u64);
-        self.0.extend_from_slice(value);
-    }
-
-    pub(crate) fn os(&mut self, value: &OsStr) {
-        self.bytes(value.as_bytes());
-    }
-
-    pub(crate) fn list<T>(&mut self, items: &[T], mut each: impl FnMut(&mut Self, &T)) {
-        self.u64(items.len() as u64);
-        for item in items {
-            each(self, item);
-        }
-    }
-
-    pub(crate) fn optional(&mut self, value: Option<u64>) {
-        self.u64(u64::from(value.is_some()));
-        self.u64(value.unwrap_or_default());
-    }
-
-    pub(crate) fn waiting(&mut self, waiting: Option<Waiting>) {
-        self.optional(waiting.map(|waiting| u64::from(waiting.pid)));
-        if let Some(waiting) = waiting {
-            self.u64(match waiting.on {
-                WaitsOn::Terminal => 0,
-                WaitsOn::NamedPipe => 1,
-                WaitsOn::Input => 2,
-            });
-            self.bytes(&waiting.program.0);
-        }
-    }
-
-    pub(crate) fn limits(&mut self, limits: &Limits) {
-        self.optional(limits.memory_bytes);
-        self.optional(limits.processes);
-        self.optional(limits.file_size_bytes);
-        self.optional(limits.open_files);
-    }
-}
-
-/// Reads what [`Writer`] wrote.
-pub(crate) struct Reader<'a>(pub(crate) &'a [u8]);
-
-impl<'a> Reader<'a> {
-    pub(crate) fn u64(&mut self) -> io::Result<u64> {
-        let (head, rest) = self.0.split_first_chunk().ok_or_else(malformed)?;
-        self.0 = rest;
-        Ok(u64::from_le_bytes(*head))
-    }
-
-    pub(crate) fn bytes(&mut self) -> io::Result<&'a [u8]> {
-        let length = usize::try_from(self.u64()?).map_err(|_| malformed())?;
-        let (head, rest) = self.0.split_at_checked(length).ok_or_else(malformed)?;
-        self.0 = rest;
-        Ok(head)
-    }
-
-    pub(crate) fn path(&mut self) -> io::Result<PathBuf> {
-        Ok(OsString::from_vec(self.bytes()?.to_vec()).into())
-    }
-
-    pub(crate) fn c_string(&mut self) -> io::Result<CString> {
-        CString::new(self.bytes()?).map_err(|_| malformed())
-    }
-
-    pub(crate) fn list<T>(
-        &mut self,
-        mut each: impl FnMut(&mut Self) -> io::Result<T>,
-    ) -> io::Result<Vec<T>> {
-        (0..self.u64()?).map(|_| each(self)).collect()
-    }
-
-    pub(crate) fn optional(&mut self) -> io::Result<Option<u64>> {
-        let there = self.u64()? != 0;
-        let value = self.u64()?;
-        Ok(there.then_some(value))
-    }
-
-    pub(crate) fn waiting(&mut self) -> io::Result<Option<Waiting>> {
-        let Some(pid) = self.optional()? else { return Ok(None) };
-        let on = match self.u64()? {
-            0 => WaitsOn::Terminal,
-            1 => WaitsOn::NamedPipe,
-            2 => WaitsOn::Input,
-            _ => return Err(malformed()),
-        };
-        let pid = u32::try_from(pid).map_err(|_| malformed())?;
-        let program = self.program()?;
-        Ok(Some(Waiting { pid, on, program }))
-    }
-
-    pub(crate) fn program(&mut self) -> io::Result<ProgramName> {
-        self.bytes()?.try_into().map(ProgramName).map_err(|_| malformed())
-    }
-
-    pub(crate) fn limits(&mut self) -> io::Result<Limits> {
-        Ok(Limits {
-            memory_bytes: self.optional()?,
-            processes: self.optional()?,
-            file_size_bytes: self.optional()?,
-            open_files: self.optional()?,
-        })
-    }
-}
-
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn request(argument: usize) -> Request {
-        Request {
-            program: c"/bin/sh".to_owned(),
-            argv: vec![c"sh".to_owned(), CString::new(vec![b'a'; argument]).unwrap()],
-            env: vec![c"A=b".to_owned()],
-            cwd: c"/w".to_owned(),
-            input: Input::Terminal,
-            limits: Limits { processes: Some(7), ..Limits::default() },
-        }
-    }
-
-    #[test]
-    fn a_request_of_any_length_arrives_unchanged() {
-        let (here, there) = pair().unwrap();
-        for length in [0, 100, INLINE, 130_000, 1_000_000] {
-            let sent = request(length);
-            send(&here, &sent.encode(), &[here.as_fd(), there.as_fd()]).unwrap();
-            let (message, fds) = receive(&there, Blocking::Refused).unwrap();
-            assert_eq!(Request::decode(&message).unwrap(), sent);
-            assert_eq!(fds.len(), 2);
-        }
-    }
-
-    #[test]
-    fn a_cut_message_is_an_error_at_every_length() {
-        let whole = request(30).encode();
-        for length in 0..whole.len() {
-            assert!(Request::decode(&whole[..length]).is_err(), "{length} bytes");
-        }
-    }
-
-    #[test]
-    fn receiving_from_a_closed_end_fails_and_sending_to_it_does_not() {
-        let (here, there) = pair().unwrap();
-        drop(there);
-        assert_eq!(
-            receive_report(&here, Blocking::Allowed).unwrap_err().kind(),
-            io::ErrorKind::UnexpectedEof
-        );
-        send_order(&here, Order::Kill).unwrap();
-    }
-
-    #[test]
-    fn a_report_behind_an_unread_order_is_still_read() {
-        let (provider, supervisor) = pair().unwrap();
-        let exit = ExitReport {
-            wait_status: 256,
-            user_us: 1,
-            system_us: 2,
-            max_rss_kib: 3,
-            killed: 4,
-            left_running: Programs([
-                ProgramName::of(1),
-                ProgramName::default(),
-                ProgramName::default(),
-            ]),
-            waiting: Some(Waiting {
-                pid: 5,
-                on: WaitsOn::NamedPipe,
-                program: ProgramName(*b"cat\0\0\0\0\0\0\0\0\0\0\0\0"),
-            }),
-        };
-        send_order(&provider, Order::Signal(15)).unwrap();
-        let look = Look { waiting: exit.waiting, ports: vec![3000, 65535] };
-        send_look(&supervisor, &look).unwrap();
-        exit.send(&supervisor).unwrap();
-        drop(supervisor);
-        let next = || receive_report(&provider, Blocking::Allowed).unwrap();
-        assert_eq!(next(), Message::Look(look));
-        assert_eq!(next(), Message::Exit(exit));
-        assert_eq!(exit.into_report().status, ExitStatus::Exited(1));
-    }
-
-    #[test]
-    fn a_reply_in_a_memory_file_is_not_read() {
-        let (here, there) = pair().unwrap();
-        send(&there, &vec![0; INLINE + 1], &[]).unwrap();
-        let refused = receive_report(&here, Blocking::Allowed).unwrap_err();
-        assert_eq!(refused.kind(), io::ErrorKind::InvalidData);
-    }
-
-    #[test]
-    fn the_signal_shows_the_file_size_limit() {
-        let hit = |wait_status| {
-            let exit = ExitReport {
-                wait_status,
-                user_us: 0,
-                system_us: 0,
-                max_rss_kib: 0,
-                killed: 0,
-                left_running: Programs::default(),
-                waiting: None,
-            };
-            exit.into_report().limit
-        };
-        assert_eq!(hit(libc::SIGXFSZ), Some(LimitHit::FileSize));
-        assert_eq!(hit((128 + libc::SIGXFSZ) << 8), Some(LimitHit::FileSize));
-        assert_eq!(hit(libc::SIGKILL), None);
-    }
-}
+mod tests;
