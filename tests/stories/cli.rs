@@ -7,7 +7,6 @@ use std::process::{Command, Output, Stdio};
 use serde_json::{Value, json};
 
 use crate::harness::PROGRAM;
-use crate::levels::machines;
 use crate::trials::Trial;
 
 pub(crate) fn trials() -> Vec<Trial> {
@@ -17,7 +16,6 @@ pub(crate) fn trials() -> Vec<Trial> {
         failures_end_with_the_code_of_their_category_and_say_what_to_do,
         roots_bound_what_a_call_reaches,
         preview_render_and_schema_have_something_to_show,
-        doctor_says_what_is_enforced_and_fails_where_roots_are_missing,
         a_reader_that_leaves_ends_the_command_as_sigpipe_would,
         an_output_that_takes_nothing_is_a_failure,
         a_relative_cwd_starts_from_the_current_directory,
@@ -25,8 +23,6 @@ pub(crate) fn trials() -> Vec<Trial> {
         a_commands_own_colours_are_neither_obeyed_nor_spelled_out,
         whoever_reads_json_gets_failures_as_json_too,
         json_has_nothing_in_it_that_a_terminal_obeys,
-        doctor_reports_the_configuration_as_it_is,
-        doctor_tries_shell_read_at_each_level_whatever_the_roots_are,
         bash_finds_what_was_written_through_a_link_under_both_names,
         flags_stand_for_the_schema_and_a_bare_word_for_its_first_argument,
         a_command_may_be_written_as_words,
@@ -163,17 +159,6 @@ fn preview_render_and_schema_have_something_to_show() {
     assert!(text(&shell.run(&["completions", "bash"]).stdout).contains("provider-workspace"));
 }
 
-fn doctor_says_what_is_enforced_and_fails_where_roots_are_missing() {
-    let shell = Shell::new();
-    let healthy = shell.run(&["doctor", "--json"]);
-    let report: Value = serde_json::from_slice(&healthy.stdout).unwrap();
-    assert_eq!(report["enforce"].as_bool(), Some(healthy.status.success()));
-    assert!(report["level"].is_string() || !healthy.status.success());
-    let sick = shell.run(&["doctor", "--root", "absent"]);
-    assert_eq!(sick.status.code(), Some(1));
-    assert!(text(&sick.stdout).contains("absent"));
-}
-
 fn a_reader_that_leaves_ends_the_command_as_sigpipe_would() {
     let shell = Shell::new();
     let mut child = shell.command(&["schema", "--json"]).stdout(Stdio::piped()).spawn().unwrap();
@@ -267,48 +252,6 @@ fn json_has_nothing_in_it_that_a_terminal_obeys() {
         // A preview and a name are for people, and spell it themselves.
         let spelt = [r"\u009b2J\u009d0;t\u202ez\u001b", r"u{9b}2J", r"\302\2332J"];
         assert!(spelt.iter().any(|spelt| stdout.contains(spelt)), "{line:?}: {stdout}");
-    }
-}
-
-fn doctor_reports_the_configuration_as_it_is() {
-    let shell = Shell::new();
-    let config = r#"{"sandbox":"off","bash_read":["absent"],"bash_write":["gone"]}"#;
-    let output = shell
-        .command(&["doctor", "--config", config, "--root", "absent"])
-        .env("PROVIDER_WORKSPACE_LOG", "bogus")
-        .output()
-        .unwrap();
-    let printed = text(&output.stdout);
-    let root = shell.path().canonicalize().unwrap().join("absent");
-    for part in [
-        "this configuration has no jail",
-        "the configuration is not accepted",
-        "make the directory or name another",
-        "bash_read: ",
-        "bash_write: ",
-        "PROVIDER_WORKSPACE_LOG=\"bogus\" is no level",
-        &format!("roots: [{:?}]", root.to_str().unwrap()),
-    ] {
-        assert!(printed.contains(part), "{part}: {printed}");
-    }
-    assert_eq!(printed.matches("does not exist").count(), 3, "{printed}");
-    assert!(!printed.contains("fails"), "{printed}");
-}
-
-fn doctor_tries_shell_read_at_each_level_whatever_the_roots_are() {
-    let shell = Shell::new();
-    for machine in machines() {
-        let words = machine.words();
-        let mut doctor = Command::new(words[0]);
-        doctor.args(&words[1..]).args(["doctor", "--json"]).current_dir(shell.path());
-        let output = doctor.output().unwrap();
-        let report: Value = serde_json::from_slice(&output.stdout).unwrap();
-        let writes = match report["level"].as_str() {
-            Some("full") => "discarded",
-            Some("kernel") => "refused",
-            other => panic!("the level {other:?}: {report:#}"),
-        };
-        assert_eq!(report["shell_read"]["writes"], writes, "{report:#}");
     }
 }
 

@@ -25,6 +25,7 @@ mod cli;
 mod concurrent_edits;
 mod configure;
 mod dice;
+mod doctor;
 mod documents;
 mod edits;
 mod endurance;
@@ -86,6 +87,7 @@ fn main() -> ExitCode {
         cancelled_writes::trials(),
         checker::trials(),
         cli::trials(),
+        doctor::trials(),
         concurrent_edits::trials(),
         configure::trials(),
         documents::trials(),
