@@ -8,9 +8,12 @@ use std::path::{Component, Path, PathBuf};
 use crate::policy::{Network, Policy};
 use crate::rights::{Grant, Rights, identity};
 
+use caches::CACHES;
+pub(crate) use caches::matching;
 pub use keys::holds_keys;
-pub(crate) use keys::is_token;
+use keys::is_token;
 
+mod caches;
 mod keys;
 mod programs;
 
@@ -152,11 +155,6 @@ const HOME: [(&str, Part); 24] = [
 ];
 /// Where the user's own programs lie, most of them as links, whether or not PATH names it.
 const OWN_PROGRAMS: &str = ".local/bin";
-/// What package managers have got for the operator. Where commands have a network, they get what they need
-/// into directories of theirs; in these they could not put what is missing.
-const CACHES: [&str; 4] =
-    ["go/pkg/mod", ".m2/repository", ".npm/_cacache/content-v2", ".npm/_cacache/index-v5"];
-
 /// How much of a part of the home directory is granted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Part {
@@ -308,8 +306,9 @@ impl Grants {
         }
         self.without_tokens(&named.join(OWN_PROGRAMS), Part::Whole);
         if policy.network == Network::Deny {
-            for cache in CACHES {
-                self.without_tokens(&named.join(cache), Part::Whole);
+            // The names in these are those of packages: a package may be named as a token is.
+            for within in CACHES.iter().flat_map(|cache| matching(&named, cache)) {
+                self.optional(&named.join(within), Rights::ReadExecute);
             }
         }
         self.links.extend(links);

@@ -21,11 +21,13 @@ use rustix::io::Errno;
 
 use super::anywhere;
 use crate::beneath;
-use crate::grants::{Grants, is_token};
+use crate::grants::{Grants, matching};
 use crate::policy::Network;
 use crate::private::enter;
 use crate::private::remove::each;
 use crate::rights::Rights;
+
+mod whole;
 
 /// A directory of HOME with links to what a program has in one of the operator's.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -34,6 +36,10 @@ pub enum Overlay {
     Cargo,
     /// Npm's cache: packages.
     Npm,
+    /// Where uv, pnpm and Yarn keep packages, and whoever else asks for the directory of caches.
+    Caches,
+    /// Pnpm's own directory, for its store: packages.
+    Pnpm,
     /// Rustup's home: toolchains.
     Rustup,
     /// The base of what a user installs for Python. Its modules name the operator's as the next place to
@@ -45,9 +51,20 @@ pub enum Overlay {
 /// operator has.
 pub const PREFIX: &str = ".prefix";
 
-/// A part of an operator's directory, and how deep within it lie the entries that links lead to. Above them
-/// are directories of HOME's own. A file that lies higher is linked where it is.
-type Part = (&'static str, usize);
+/// A part of an operator's directory, with a `*` where a name ends in a version.
+type Part = (&'static str, Entries);
+
+/// What of a part is linked.
+#[derive(Clone, Copy, Debug)]
+enum Entries {
+    /// The entries that lie so deep within it. Above them are directories of HOME's own. A file that lies
+    /// higher is linked where it is.
+    At(usize),
+    /// All files below the directories in it: a program follows no link to a directory there. It takes one
+    /// that is there for whole.
+    Files,
+}
+use Entries::{At, Files};
 
 /// Where programs have a network: what they get comes beside what is there.
 const WITH_NETWORK: [(Overlay, &str, &[Part]); 2] = [
@@ -55,21 +72,44 @@ const WITH_NETWORK: [(Overlay, &str, &[Part]); 2] = [
         Overlay::Cargo,
         ".cargo",
         &[
-            ("config.toml", 0),
-            ("config", 0),
-            ("registry/cache", 2),
-            ("registry/src", 2),
-            ("registry/index", 6),
+            ("config.toml", At(0)),
+            ("config", At(0)),
+            ("registry/cache", At(2)),
+            ("registry/src", At(2)),
+            ("registry/index", At(6)),
         ],
     ),
-    (Overlay::Rustup, ".rustup", &[("settings.toml", 0), ("toolchains", 1)]),
+    (Overlay::Rustup, ".rustup", &[("settings.toml", At(0)), ("toolchains", At(1))]),
 ];
-/// Where they have none. They write there even so: npm renews an index that it has read, but no content.
-const WITHOUT_NETWORK: [(Overlay, &str, &[Part]); 1] =
-    [(Overlay::Npm, ".npm", &[("_cacache/content-v2", 2), ("_cacache/index-v5", 3)])];
+/// Where they have none. They write there even so: npm renews an index that it has read, uv builds the
+/// project's own package, pnpm adds one of a local file.
+const WITHOUT_NETWORK: [(Overlay, &str, &[Part]); 4] = [
+    (Overlay::Npm, ".npm", &[("_cacache/content-v2", At(2)), ("_cacache/index-v5", At(3))]),
+    (
+        Overlay::Caches,
+        ".cache",
+        &[
+            ("uv/archive-v*", Files),
+            ("uv/simple-v*", At(3)),
+            ("uv/wheels-v*/pypi", At(2)),
+            ("uv/wheels-v*/index", At(3)),
+            ("uv/sdists-v*/pypi", At(4)),
+            ("uv/sdists-v*/index", At(5)),
+            ("pnpm/metadata*", At(3)),
+            ("yarn/v6", At(1)),
+        ],
+    ),
+    (Overlay::Caches, OF_ROOT, &[("yarn/v6", At(1))]),
+    (Overlay::Pnpm, ".local/share/pnpm", &[("store/v*/files", At(2)), ("store/v*/index", At(2))]),
+];
+
+/// Where Yarn has the caches of root, whose HOME it does not ask for.
+const OF_ROOT: &str = "/usr/local/share/.cache";
 
 /// The most links: it takes a jail's start to make them.
 const MOST_LINKS: usize = 20_000;
+/// When so few are left, a directory with more entries is linked itself.
+const FEW_LINKS: usize = 2_000;
 
 impl Overlay {
     /// Where it lies within HOME.
@@ -78,6 +118,8 @@ impl Overlay {
         Path::new(match self {
             Overlay::Cargo => ".prefix/cargo",
             Overlay::Npm => ".prefix/npm",
+            Overlay::Caches => ".prefix/cache",
+            Overlay::Pnpm => ".prefix/pnpm",
             Overlay::Rustup => ".prefix/rustup",
             Overlay::Python => PREFIX,
         })
@@ -91,6 +133,7 @@ pub(super) fn make(grants: &Grants, home: &OwnedFd) -> io::Result<(Vec<Overlay>,
         home: home.try_clone()?,
         parts: Vec::new(),
         left: MOST_LINKS,
+        network: grants.network,
         stop: Arc::default(),
     };
     let Some(real) = &grants.home else { return Ok((Vec::new(), links)) };
@@ -99,10 +142,14 @@ pub(super) fn make(grants: &Grants, home: &OwnedFd) -> io::Result<(Vec<Overlay>,
         Network::Allow => &WITH_NETWORK,
         Network::Deny => &WITHOUT_NETWORK,
     };
-    for (overlay, of, parts) in overlays {
-        if links.add(grants, &real.join(of), overlay.path(), parts) {
+    let is_root = rustix::process::geteuid().is_root();
+    for (overlay, of, parts) in overlays.iter().filter(|(_, of, _)| is_root || *of != OF_ROOT) {
+        if links.add(grants, &real.join(of), overlay.path(), parts) && !made.contains(overlay) {
             made.push(*overlay);
         }
+    }
+    if made.contains(&Overlay::Pnpm) {
+        let _ = write_new(home, Path::new(".config/pnpm"), "rc", PNPM);
     }
     if python(grants, real, home) {
         made.push(Overlay::Python);
@@ -110,12 +157,17 @@ pub(super) fn make(grants: &Grants, home: &OwnedFd) -> io::Result<(Vec<Overlay>,
     Ok((made, links))
 }
 
+/// Has pnpm before its version 11 copy what it installs. It would make a hard link of a link: what is
+/// installed would lie in the operator's store.
+const PNPM: &str = "package-import-method=clone-or-copy\n";
+
 /// The links of overlays, which may be thousands.
 pub(crate) struct Links {
     home: OwnedFd,
-    /// What of the operator's is linked, where in HOME, and how deep within it.
-    parts: Vec<(PathBuf, PathBuf, usize)>,
+    /// What of the operator's is linked, where in HOME, and what of it.
+    parts: Vec<(PathBuf, PathBuf, Entries)>,
     left: usize,
+    network: Network,
     stop: Arc<AtomicBool>,
 }
 
@@ -154,8 +206,8 @@ impl Links {
         let thread = thread::Builder::new().name("home-links".to_owned());
         // Without a thread there are no links: programs do without.
         let thread = thread.spawn(move || {
-            for (real, within, depth) in std::mem::take(&mut self.parts) {
-                self.part(&real, &within, depth);
+            for (real, within, entries) in std::mem::take(&mut self.parts) {
+                self.part(&real, &within, entries);
             }
         });
         Linking { thread: thread.ok(), stop }
@@ -164,33 +216,39 @@ impl Links {
     /// Adds the parts of `real` at `within`. False where there is nothing of the operator's.
     fn add(&mut self, grants: &Grants, real: &Path, within: &Path, parts: &[Part]) -> bool {
         let Ok(real) = fs::canonicalize(real) else { return false };
-        for &(part, depth) in parts {
-            let Ok(target) = fs::canonicalize(real.join(part)) else { continue };
-            if is_readable(grants, &target) {
-                self.parts.push((target, within.join(part), depth));
+        let before = self.parts.len();
+        for &(pattern, entries) in parts {
+            for part in matching(&real, pattern) {
+                let Ok(target) = fs::canonicalize(real.join(&part)) else { continue };
+                if is_readable(grants, &target) {
+                    self.parts.push((target, within.join(part), entries));
+                }
             }
         }
-        beneath::directory(self.home.as_fd(), within, anywhere()).is_ok()
+        // With a network they get what is missing there.
+        let is_of_use = self.network == Network::Allow || self.parts.len() > before;
+        is_of_use && beneath::directory(self.home.as_fd(), within, anywhere()).is_ok()
     }
 
-    fn part(&mut self, real: &Path, within: &Path, depth: usize) {
-        if depth == 0 || !real.is_dir() {
+    fn part(&mut self, real: &Path, within: &Path, entries: Entries) {
+        if matches!(entries, At(0)) || !real.is_dir() {
             // What a command made in its place stays.
             let _ = beneath::link(self.home.as_fd(), within, real, beneath::InTheWay::Refused);
             return;
         }
-        if let Ok(at) = beneath::directory(self.home.as_fd(), within, anywhere()) {
-            self.entries(real, &at, depth);
+        let Ok(at) = beneath::directory(self.home.as_fd(), within, anywhere()) else { return };
+        match entries {
+            At(depth) => self.entries(real, &at, depth),
+            Files => self.whole(real, &at),
         }
     }
 
     /// Links what is in `real` at the same names in the directory `at`. That gets the time of `real`, so that
     /// one in which nothing changed is known again.
     fn entries(&mut self, real: &Path, at: &OwnedFd, depth: usize) {
-        let Ok(found) = fs::metadata(real) else { return };
-        let time = (found.mtime(), found.mtime_nsec());
-        let is_linked = fstat(at).is_ok_and(|own| (own.st_mtime, own.st_mtime_nsec as i64) == time);
-        if (is_linked && depth == 1) || self.stop.load(Ordering::Relaxed) {
+        let Some(time) = Time::of(real) else { return };
+        let is_linked = time.is_of(at);
+        if (is_linked && depth == 1) || self.is_stopped() {
             return;
         }
         let mut deeper = Vec::new();
@@ -198,8 +256,7 @@ impl Links {
             let name = entry.file_name();
             let Some(left) = self.left.checked_sub(1) else { return };
             self.left = left;
-            // A repository is written in place: half of it in links would be none.
-            if name == ".git" || is_token(&name) {
+            if is_written(&name) {
                 continue;
             }
             if depth > 1 && entry.file_type().is_ok_and(|kind| kind.is_dir()) {
@@ -212,11 +269,54 @@ impl Links {
             remove_dangling(at, real);
         }
         for name in deeper {
-            if let Ok(inner) = beneath::directory(at.as_fd(), Path::new(&name), anywhere()) {
-                self.entries(&real.join(&name), &inner, depth - 1);
+            let inner = real.join(&name);
+            if self.links_itself(&inner, at, &name) {
+                continue;
+            }
+            if let Ok(at) = beneath::directory(at.as_fd(), Path::new(&name), anywhere()) {
+                self.entries(&inner, &at, depth - 1);
             }
         }
-        let modified = Timespec { tv_sec: time.0, tv_nsec: time.1 };
+        time.set(at);
+    }
+
+    /// Whether a directory is linked itself, since its entries are too many. Nothing can be added to it then,
+    /// which few programs want that have no network.
+    fn links_itself(&self, real: &Path, at: &OwnedFd, name: &OsStr) -> bool {
+        if self.network == Network::Allow {
+            return false;
+        }
+        let are_too_many =
+            || self.left < FEW_LINKS && fs::read_dir(real).is_ok_and(|all| all.count() > self.left);
+        beneath::leads_to(at, name, real) || (are_too_many() && symlinkat(real, at, name).is_ok())
+    }
+
+    fn is_stopped(&self) -> bool {
+        self.stop.load(Ordering::Relaxed)
+    }
+}
+
+/// Whether programs write an entry in place: repositories (half of one in links would be none), locks, and
+/// what is not ready.
+fn is_written(name: &OsStr) -> bool {
+    let name = name.as_bytes();
+    name == b".git" || name.ends_with(b".lock") || name.starts_with(b".tmp")
+}
+
+/// When the entries of a directory last changed.
+struct Time(i64, i64);
+
+impl Time {
+    fn of(real: &Path) -> Option<Self> {
+        fs::metadata(real).ok().map(|found| Self(found.mtime(), found.mtime_nsec()))
+    }
+
+    fn is_of(&self, at: &OwnedFd) -> bool {
+        fstat(at).is_ok_and(|own| (own.st_mtime, own.st_mtime_nsec as i64) == (self.0, self.1))
+    }
+
+    fn set(&self, at: &OwnedFd) {
+        let modified = Timespec { tv_sec: self.0, tv_nsec: self.1 };
         let times = Timestamps { last_access: UNCHANGED, last_modification: modified };
         let _ = utimensat(at, "", &times, AtFlags::EMPTY_PATH);
     }

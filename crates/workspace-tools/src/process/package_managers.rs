@@ -20,14 +20,21 @@ const USUAL: [(&str, &[(&str, &str)]); 6] = [
 ];
 
 /// The variable that leads a program to an overlay.
-const OVERLAYS: [(Overlay, &str); 4] = [
+const OVERLAYS: [(Overlay, &str); 5] = [
     (Overlay::Cargo, "CARGO_HOME"),
     (Overlay::Npm, "npm_config_cache"),
+    (Overlay::Caches, "XDG_CACHE_HOME"),
     (Overlay::Rustup, "RUSTUP_HOME"),
     (Overlay::Python, "PYTHONUSERBASE"),
 ];
 
-/// The same for those that install beside themselves, where the system's packages are.
+/// What has a program copy what it installs from an overlay: it would make hard links of the links there.
+const COPIED: [(Overlay, &str, &str); 2] = [
+    (Overlay::Caches, "UV_LINK_MODE", "copy"),
+    (Overlay::Pnpm, "pnpm_config_package_import_method", "clone-or-copy"),
+];
+
+/// Directories for those that install beside themselves, where the system's packages are.
 const BESIDE_ITSELF: [(&str, &str); 3] =
     [("GEM_HOME", "gems"), ("PNPM_HOME", "pnpm"), ("YARN_GLOBAL_FOLDER", "yarn")];
 
@@ -69,6 +76,9 @@ pub(super) fn variables(home: &Home, search_path: Option<&OsStr>) -> Vec<(OsStri
     for (overlay, name) in OVERLAYS.iter().filter(|(overlay, _)| home.overlays.contains(overlay)) {
         set(name, home.path.join(overlay.path()));
     }
+    for (_, name, value) in COPIED.iter().filter(|(overlay, ..)| home.overlays.contains(overlay)) {
+        set(name, value.into());
+    }
     variables
 }
 
@@ -83,6 +93,9 @@ pub struct Described {
     pub set: String,
 }
 
+/// Where the overlays of caches are.
+const OFFLINE: &str = "without a network, where the operator has packages";
+
 /// Every variable that commands may get so, for the reference pages.
 #[must_use]
 pub fn described() -> Vec<Described> {
@@ -94,12 +107,15 @@ pub fn described() -> Vec<Described> {
             Overlay::Cargo | Overlay::Rustup => {
                 "with a network, where the operator has such a directory"
             }
-            Overlay::Npm => "without a network, where the operator has packages",
+            Overlay::Npm | Overlay::Caches | Overlay::Pnpm => OFFLINE,
             Overlay::Python => {
                 "where the operator has `~/.local/bin` or packages of the user's own"
             }
         };
         add(name, Path::new("~").join(overlay.path()).display().to_string(), set);
+    }
+    for (_, name, value) in COPIED {
+        add(name, value.to_owned(), OFFLINE);
     }
     for (usual, places) in USUAL {
         for (name, place) in places {
@@ -172,6 +188,15 @@ mod tests {
             "UV_TOOL_BIN_DIR=/h/.prefix/bin",
         ] {
             assert!(own.iter().any(|pair| pair == set), "{set}: {own:?}");
+        }
+        let caches = seen(&[], &[Overlay::Caches, Overlay::Pnpm]);
+        for set in [
+            "PNPM_HOME=/h/.prefix/pnpm",
+            "UV_LINK_MODE=copy",
+            "XDG_CACHE_HOME=/h/.prefix/cache",
+            "pnpm_config_package_import_method=clone-or-copy",
+        ] {
+            assert!(caches.iter().any(|pair| pair == set), "{set}: {caches:?}");
         }
         let cargo = seen(&["/h/.cargo/bin"], &[Overlay::Cargo, Overlay::Rustup]);
         for set in [

@@ -13,6 +13,7 @@ pub(crate) fn stories() -> Vec<Case> {
     stories!["daily_work::overlays":
         crates_of_the_operator_are_read_and_others_come_beside_them,
         modules_of_the_operator_for_python_come_next,
+        caches_of_the_operator_are_read_without_a_network_and_added_to,
         a_planted_overlay_is_not_followed,
         what_the_operator_removed_is_in_nobodys_way,
     ]
@@ -59,7 +60,7 @@ fn crates_of_the_operator_are_read_and_others_come_beside_them(level: Level) {
     drop(fixture.jail);
     let denied = policy(&dirs, level, Network::Deny);
     let fixture = Fixture::of(dirs, &denied, level);
-    assert_eq!(fixture.jail.private().home.as_ref().unwrap().overlays, []);
+    assert!(!fixture.jail.private().home.as_ref().unwrap().overlays.contains(&Overlay::Cargo));
     assert_eq!(fixture.succeeds(&format!("cat ~/{CRATES}/one.crate")), "one");
 }
 
@@ -74,6 +75,43 @@ fn modules_of_the_operator_for_python_come_next(level: Level) {
     let packages = fixture.dirs.home().join(packages);
     assert_eq!(named, format!("import site; site.addsitedir('{}')\n", packages.display()));
     fixture.succeeds(&format!("test -e {}/mine.py", packages.display()));
+}
+
+fn caches_of_the_operator_are_read_without_a_network_and_added_to(level: Level) {
+    let dirs = Directories::new();
+    let home = dirs.home();
+    for (path, content) in [
+        (".cache/uv/archive-v0/one/pkg/token.py", "one"),
+        (".cache/uv/wheels-v8/pypi/tokens/one.http", "two"),
+        (".cache/uv/wheels-v8/pypi/tokens/one.lock", ""),
+        (".cache/uv/git-v0/db/config", SECRET),
+        (".cache/yarn/v6/npm-one/index.js", "three"),
+        (".cache/yarn/v6/.tmp/x", ""),
+        (".cache/pypoetry/auth.toml", SECRET),
+        (".config/pnpm/rc", SECRET),
+        (".local/share/pnpm/store/v3/files/aa/one", "four"),
+    ] {
+        write(&home.join(path), content);
+    }
+    let script = "test \"$(cat ~/.config/pnpm/rc)\" = package-import-method=clone-or-copy
+        cd ~/.prefix/cache && cat uv/*/*/pkg/token.py uv/*/*/*/one.http yarn/v6/npm-one/index.js
+        cat ~/.prefix/pnpm/store/v3/files/aa/one
+        ! test -e uv/git-v0 && ! test -e pypoetry && ! test -e ~/.cache/uv/git-v0
+        test ! -L uv/archive-v0/one/pkg && mkdir uv/archive-v0/two yarn/v6/.tmp yarn/v6/npm-two
+        echo x > uv/wheels-v8/pypi/tokens/one.lock && echo x > ~/.prefix/pnpm/store/v3/files/aa/two
+        ! (echo x > uv/archive-v0/one/pkg/token.py) 2>/dev/null";
+    let denied = policy(&dirs, level, Network::Deny);
+    let fixture = Fixture::of(dirs, &denied, level);
+    let overlays = &fixture.jail.private().home.as_ref().unwrap().overlays;
+    assert_eq!(overlays, &[Overlay::Caches, Overlay::Pnpm]);
+    assert_eq!(fixture.succeeds(script), "onetwothreefour");
+    // With a network all of that is got there.
+    let dirs = fixture.dirs;
+    drop(fixture.jail);
+    let allowed = policy(&dirs, level, Network::Allow);
+    let fixture = Fixture::of(dirs, &allowed, level);
+    assert_eq!(fixture.jail.private().home.as_ref().unwrap().overlays, []);
+    fixture.succeeds("! test -e ~/.cache/uv && ! test -e ~/.local/share/pnpm");
 }
 
 /// Keeps HOME, so that a story finds what an earlier one left there.
