@@ -125,7 +125,8 @@ impl Operator {
         command.env("HOME", self.at("home")).env("XDG_STATE_HOME", self.at("state"));
         // Java does not ask the environment.
         command.env("MAVEN_OPTS", format!("-Duser.home={}", self.at("home").display()));
-        for name in ["CARGO_HOME", "CARGO_TARGET_DIR", "RUSTUP_TOOLCHAIN", "XDG_CACHE_HOME"] {
+        let own = ["CARGO_HOME", "CARGO_TARGET_DIR", "PNPM_HOME", "RUSTUP_TOOLCHAIN"];
+        for name in own.into_iter().chain(["UV_CACHE_DIR", "XDG_CACHE_HOME", "YARN_CACHE_FOLDER"]) {
             command.env_remove(name);
         }
         command
@@ -209,8 +210,21 @@ fn yarn() {
 
 fn node(tool: &'static str, add: &str, add_for_all: &str) {
     let operator = Operator::new(tool);
-    operator.write("project/package.json", r#"{"name": "demo", "version": "1.0.0"}"#);
+    operator.write("project/package.json", r#"{"name": "demo", "private": true}"#);
+    // Root's Yarn would not ask for HOME.
+    let folder = "export YARN_CACHE_FOLDER=$HOME/.cache/yarn";
+    operator.runs(&format!("{folder}; {tool} add --silent semver@7.6.0 && rm -r node_modules"));
+    operator.write("project/part/package.json", r#"{"name": "part", "version": "1.0.0"}"#);
+    operator.runs("cd part && npm pack --silent && rm package.json");
     for &machine in machines() {
+        // What is installed is the project's own, and what the operator does not have comes beside.
+        let offline = format!(
+            "{tool} install --silent --offline --frozen-lockfile >&2 && node_modules/.bin/semver 1.2.3
+             echo >>node_modules/semver/index.js
+             test -z \"$(find node_modules/semver/ -type l)\"
+             {tool} add --silent --offline ./part/part-1.0.0.tgz >&2 && test -d node_modules/part"
+        );
+        assert_eq!(operator.call(machine, "deny", &offline), "1.2.3\n");
         let script = format!(
             "{add} >&2 && node -p 'require(\"is-number\")(7)'
              {add_for_all} >&2 && semver 1.2.3"
@@ -249,7 +263,17 @@ fn pip() {
 fn uv() {
     let operator = Operator::new("uv");
     operator.runs("mkdir -p ~/.local/bin ~/.local/share/uv/tools");
+    let project = "[project]\nname = 'demo'\nversion = '1'\nrequires-python = '>=3.8'\n\
+        description = 'Demo'\ndependencies = ['colorama', 'tokenize-rt']\n\
+        [build-system]\nrequires = ['flit-core']\nbuild-backend = 'flit_core.buildapi'\n";
+    operator.write("project/pyproject.toml", project);
+    operator.write("project/demo.py", "");
+    operator.runs("uv sync -q && rm -r .venv");
     for &machine in machines() {
+        // The project is built in the jail, with what the operator has.
+        let offline = "uv sync -q --offline && .venv/bin/python -c 'import colorama, tokenize_rt, demo'
+            test -z \"$(find .venv/lib/ -name '*.py' -type l)\" && uv lock -q --offline && echo done";
+        assert_eq!(operator.call(machine, "deny", offline), "done\n");
         let script = "uv venv -q v && uv pip install -q --python v/bin/python colorama
             v/bin/python -c 'import colorama'
             uv tool install -q pyjokes==0.6.0 && pyjoke >/dev/null && echo done";

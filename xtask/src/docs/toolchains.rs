@@ -68,7 +68,8 @@ const INTRODUCTION: &str = "\
 Commands use the toolchains of the operator, read-only: those of `PATH` with their installations, and what version managers keep in the
 home directory ([the list](../sandbox/README.md#what-commands-get-besides-the-roots)). What a command gets from a network or installs goes
 to its own HOME, which is kept for later sessions with the same rights. What the operator has got already is used where a package manager
-can work with that: crates and rustup's toolchains with a network and without; Go's modules, Maven's repository and npm's cache without.
+can work with that: crates and rustup's toolchains with a network and without; without one Go's modules, Maven's repository, and the caches
+of npm, pnpm, Yarn 1 and uv in their usual places.
 
 Registries, mirrors and certificates that are named in the environment or in the home directory (`.npmrc`, `pip.conf`, `settings.xml`,
 `go env -w`) are the operator's alone: such files hold tokens. Name them for commands with `env`, `env_passthrough` or `secret_env`
@@ -90,7 +91,11 @@ const LIMITS: &str = "\
 - **rustup** cannot change a toolchain of the operator's (`rustup target add`); one that it installs itself it can: `rustup toolchain install
   VERSION --target TARGET`, and then `cargo +VERSION`. A notice says so.
 - **corepack** cannot put programs beside the operator's node; `corepack enable --install-directory ~/.prefix/bin` puts them on PATH.
-- **Caches of uv, pnpm, Yarn and Poetry** that the operator has are not used: without a network these find only what the project holds.
+- **Poetry** asks the registry about each package that it installs, also where its cache has it: without a network `poetry install` fails,
+  outside of a jail too (2.5.1, with a lock file and all packages in the cache: `/pypi/colorama/0.4.6/json` cannot be resolved).
+- **Gradle's cache** that the operator has is not used: it needs Gradle 6.1, which reads a second one (`GRADLE_RO_DEP_CACHE`).
+- **Large caches** (more than 20 000 files of pnpm's or uv's): what is beyond is pnpm's to read but not to add to (a package of a local file),
+  and of uv's the newest packages are there, the others from a later start of the provider on.
 - **What Maven forks for tests** is not told where HOME is: at the level `kernel` a test that makes a temporary file needs
   `-DargLine=\"-Djava.io.tmpdir=$TMPDIR -Duser.home=$HOME\"`; a notice says so.
 - **pyenv** installs no Pythons, and `pip install` makes no new shims: programs are in `~/.prefix/bin` or `~/.local/bin`.
