@@ -130,7 +130,7 @@ impl Shared {
     }
 
     fn watch(&self) {
-        let (mut before, mut pause) = (Amount { bytes: 0, files: 0 }, EVERY);
+        let (mut before, mut pause) = (Some(Amount { bytes: 0, files: 0 }), EVERY);
         while self.wait(pause) {
             pause = EVERY;
             if Amount::free(&self.dir).is_none_or(|free| !self.enough.exceeds(free)) {
@@ -140,11 +140,13 @@ impl Shared {
             let held = Amount::held(&self.dir);
             pause = EVERY.max(start.elapsed() * PAUSE);
             // Who removes what is there is left alone.
-            if held.exceeds(self.most) && held.exceeds(before) {
+            if held.exceeds(self.most) && before.is_some_and(|before| held.exceeds(before)) {
                 self.end_the_last();
-                pause = EVERY;
+                // What that one wrote before its end is not to be the next one's.
+                (before, pause) = (None, EVERY);
+            } else {
+                before = Some(held);
             }
-            before = held;
         }
     }
 
