@@ -36,15 +36,19 @@ pub enum Overlay {
     Cargo,
     /// Npm's cache: packages.
     Npm,
-    /// Where uv, pnpm and Yarn keep packages, and whoever else asks for the directory of caches.
-    Caches,
     /// Pnpm's own directory, for its store: packages.
     Pnpm,
+    /// Pnpm's cache: what a registry says of packages.
+    PnpmCache,
     /// Rustup's home: toolchains.
     Rustup,
     /// The base of what a user installs for Python. Its modules name the operator's as the next place to
     /// look.
     Python,
+    /// Uv's cache: packages, and what a registry says of them.
+    Uv,
+    /// Yarn's cache: packages.
+    Yarn,
 }
 
 /// Where programs install what a command has them install, within HOME, if the usual place shows what the
@@ -83,28 +87,28 @@ const WITH_NETWORK: [(Overlay, &str, &[Part]); 2] = [
 ];
 /// Where they have none. They write there even so: npm renews an index that it has read, uv builds the
 /// project's own package, pnpm adds one of a local file.
-const WITHOUT_NETWORK: [(Overlay, &str, &[Part]); 4] = [
+const WITHOUT_NETWORK: [(Overlay, &str, &[Part]); 6] = [
     (Overlay::Npm, ".npm", &[("_cacache/content-v2", At(2)), ("_cacache/index-v5", At(3))]),
+    (Overlay::Pnpm, ".local/share/pnpm", &[("store/v*/files", At(2)), ("store/v*/index", At(2))]),
+    (Overlay::PnpmCache, ".cache/pnpm", &[("metadata*", At(3))]),
     (
-        Overlay::Caches,
-        ".cache",
+        Overlay::Uv,
+        ".cache/uv",
         &[
-            ("uv/archive-v*", Files),
-            ("uv/simple-v*", At(3)),
-            ("uv/wheels-v*/pypi", At(2)),
-            ("uv/wheels-v*/index", At(3)),
-            ("uv/sdists-v*/pypi", At(4)),
-            ("uv/sdists-v*/index", At(5)),
-            ("pnpm/metadata*", At(3)),
-            ("yarn/v6", At(1)),
+            ("archive-v*", Files),
+            ("simple-v*", At(3)),
+            ("wheels-v*/pypi", At(2)),
+            ("wheels-v*/index", At(3)),
+            ("sdists-v*/pypi", At(4)),
+            ("sdists-v*/index", At(5)),
         ],
     ),
-    (Overlay::Caches, OF_ROOT, &[("yarn/v6", At(1))]),
-    (Overlay::Pnpm, ".local/share/pnpm", &[("store/v*/files", At(2)), ("store/v*/index", At(2))]),
+    (Overlay::Yarn, ".cache/yarn", &[("v6", At(1))]),
+    (Overlay::Yarn, OF_ROOT, &[("v6", At(1))]),
 ];
 
-/// Where Yarn has the caches of root, whose HOME it does not ask for.
-const OF_ROOT: &str = "/usr/local/share/.cache";
+/// Where Yarn has the cache of root, whose HOME it does not ask for.
+const OF_ROOT: &str = "/usr/local/share/.cache/yarn";
 
 /// The most links: it takes a jail's start to make them.
 const MOST_LINKS: usize = 20_000;
@@ -118,10 +122,12 @@ impl Overlay {
         Path::new(match self {
             Overlay::Cargo => ".prefix/cargo",
             Overlay::Npm => ".prefix/npm",
-            Overlay::Caches => ".prefix/cache",
             Overlay::Pnpm => ".prefix/pnpm",
+            Overlay::PnpmCache => ".prefix/cache/pnpm",
             Overlay::Rustup => ".prefix/rustup",
             Overlay::Python => PREFIX,
+            Overlay::Uv => ".prefix/cache/uv",
+            Overlay::Yarn => ".prefix/cache/yarn",
         })
     }
 }
@@ -157,9 +163,9 @@ pub(super) fn make(grants: &Grants, home: &OwnedFd) -> io::Result<(Vec<Overlay>,
     Ok((made, links))
 }
 
-/// Has pnpm before its version 11 copy what it installs. It would make a hard link of a link: what is
-/// installed would lie in the operator's store.
-const PNPM: &str = "package-import-method=clone-or-copy\n";
+/// Settings of pnpm before its version 11, which has no variables for them that npm does not warn of. It
+/// would install a hard link of a link, which leads to the operator's store.
+const PNPM: &str = "package-import-method=clone-or-copy\ncache-dir=${HOME}/.prefix/cache/pnpm\n";
 
 /// The links of overlays, which may be thousands.
 pub(crate) struct Links {

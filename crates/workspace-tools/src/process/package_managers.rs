@@ -20,18 +20,21 @@ const USUAL: [(&str, &[(&str, &str)]); 6] = [
 ];
 
 /// The variable that leads a program to an overlay.
-const OVERLAYS: [(Overlay, &str); 5] = [
+const OVERLAYS: [(Overlay, &str); 7] = [
     (Overlay::Cargo, "CARGO_HOME"),
     (Overlay::Npm, "npm_config_cache"),
-    (Overlay::Caches, "XDG_CACHE_HOME"),
+    (Overlay::PnpmCache, "pnpm_config_cache_dir"),
     (Overlay::Rustup, "RUSTUP_HOME"),
     (Overlay::Python, "PYTHONUSERBASE"),
+    (Overlay::Uv, "UV_CACHE_DIR"),
+    // Not `YARN_CACHE_FOLDER`, by which Yarn from 2 on would not find packages that the project holds.
+    (Overlay::Yarn, "YARN_PREFERRED_CACHE_FOLDER"),
 ];
 
 /// What has a program copy what it installs from an overlay: it would make hard links of the links there.
 const COPIED: [(Overlay, &str, &str); 2] = [
-    (Overlay::Caches, "UV_LINK_MODE", "copy"),
     (Overlay::Pnpm, "pnpm_config_package_import_method", "clone-or-copy"),
+    (Overlay::Uv, "UV_LINK_MODE", "copy"),
 ];
 
 /// Directories for those that install beside themselves, where the system's packages are.
@@ -107,7 +110,9 @@ pub fn described() -> Vec<Described> {
             Overlay::Cargo | Overlay::Rustup => {
                 "with a network, where the operator has such a directory"
             }
-            Overlay::Npm | Overlay::Caches | Overlay::Pnpm => OFFLINE,
+            Overlay::Npm | Overlay::Pnpm | Overlay::PnpmCache | Overlay::Uv | Overlay::Yarn => {
+                OFFLINE
+            }
             Overlay::Python => {
                 "where the operator has `~/.local/bin` or packages of the user's own"
             }
@@ -189,11 +194,12 @@ mod tests {
         ] {
             assert!(own.iter().any(|pair| pair == set), "{set}: {own:?}");
         }
-        let caches = seen(&[], &[Overlay::Caches, Overlay::Pnpm]);
+        let caches = seen(&[], &[Overlay::Pnpm, Overlay::Uv, Overlay::Yarn]);
         for set in [
             "PNPM_HOME=/h/.prefix/pnpm",
             "UV_LINK_MODE=copy",
-            "XDG_CACHE_HOME=/h/.prefix/cache",
+            "UV_CACHE_DIR=/h/.prefix/cache/uv",
+            "YARN_PREFERRED_CACHE_FOLDER=/h/.prefix/cache/yarn",
             "pnpm_config_package_import_method=clone-or-copy",
         ] {
             assert!(caches.iter().any(|pair| pair == set), "{set}: {caches:?}");
