@@ -11,7 +11,7 @@ use crate::attempts::Attempts;
 use crate::changes::Changes;
 use crate::launcher::SpawnerError;
 use crate::program::Programs;
-use crate::tmp_bound::{TmpBound, Watched};
+use crate::tmp_bound::{Amount, TmpBound, Watched};
 use crate::{Limits, ProgramName, Waiting, wire};
 
 /// A command to start. It inherits the umask and nothing else.
@@ -253,8 +253,8 @@ impl Running {
     }
 
     /// Has the command end where it fills the jail's temporary directory.
-    pub(crate) fn under(self, bound: &TmpBound) -> Self {
-        let watched = bound.add(&self.control);
+    pub(crate) fn under(self, bound: &TmpBound, free_at_start: Amount) -> Self {
+        let watched = bound.add(&self.control, free_at_start);
         Self { watched, ..self }
     }
 

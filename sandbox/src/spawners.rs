@@ -102,14 +102,16 @@ impl Spawners {
         limits: Limits,
     ) -> Result<Running, StartError> {
         let spawner = self.spawner(surroundings)?;
+        let bound = self.tmp_bound.as_ref().filter(|_| surroundings == Surroundings::Shared);
+        let bound = bound.and_then(|bound| Some((bound, bound.free()?)));
         let called = spawner.call(command, limits);
         if let Err(StartError::SpawnerGone(_)) = &called {
             // The next such command starts another one; the one that all others share stays as it is.
             held(&self.throw_away).take_if(|other| Arc::ptr_eq(other, &spawner));
         }
-        match (&self.tmp_bound, surroundings) {
-            (Some(bound), Surroundings::Shared) => called.map(|running| running.under(bound)),
-            _ => called,
+        match bound {
+            Some((bound, free)) => called.map(|running| running.under(bound, free)),
+            None => called,
         }
     }
 

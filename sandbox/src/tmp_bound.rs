@@ -54,6 +54,7 @@ struct State {
 struct Bounded {
     number: u64,
     control: OwnedFd,
+    free_at_start: Amount,
     was_ended: Arc<AtomicBool>,
 }
 
@@ -65,8 +66,9 @@ pub(crate) struct Watched {
     was_ended: Arc<AtomicBool>,
 }
 
+/// An amount of what a file system has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Amount {
+pub(crate) struct Amount {
     bytes: u64,
     files: u64,
 }
@@ -86,15 +88,21 @@ impl TmpBound {
         Some(Self(shared))
     }
 
-    /// Has the command end if it was the last to start when the directory held too much. `None` where there
-    /// is no descriptor for that.
-    pub(crate) fn add(&self, control: &OwnedFd) -> Option<Watched> {
+    /// What is free before a command starts.
+    pub(crate) fn free(&self) -> Option<Amount> {
+        Amount::free(&self.0.dir)
+    }
+
+    /// Has a command end if it was the last to start when the directory came to hold too much. `None` where
+    /// there is no descriptor for that.
+    pub(crate) fn add(&self, control: &OwnedFd, free_at_start: Amount) -> Option<Watched> {
         let control = control.try_clone().ok()?;
         let was_ended = Arc::new(AtomicBool::new(false));
         let mut state = self.0.lock();
         let number = state.next;
         state.next += 1;
-        state.commands.push(Bounded { number, control, was_ended: was_ended.clone() });
+        let ended = was_ended.clone();
+        state.commands.push(Bounded { number, control, free_at_start, was_ended: ended });
         let is_idle = state.is_idle;
         drop(state);
         if is_idle {
@@ -130,23 +138,18 @@ impl Shared {
     }
 
     fn watch(&self) {
-        let (mut before, mut pause) = (Some(Amount { bytes: 0, files: 0 }), EVERY);
+        let mut pause = EVERY;
         while self.wait(pause) {
             pause = EVERY;
-            if Amount::free(&self.dir).is_none_or(|free| !self.enough.exceeds(free)) {
+            let Some(free) = Amount::free(&self.dir).filter(|free| self.enough.exceeds(*free))
+            else {
                 continue;
-            }
+            };
             let start = Instant::now();
-            let held = Amount::held(&self.dir);
-            pause = EVERY.max(start.elapsed() * PAUSE);
-            // Who removes what is there is left alone.
-            if held.exceeds(self.most) && before.is_some_and(|before| held.exceeds(before)) {
-                self.end_the_last();
-                // What that one wrote before its end is not to be the next one's.
-                (before, pause) = (None, EVERY);
-            } else {
-                before = Some(held);
+            if Amount::held(&self.dir).exceeds(self.most) {
+                self.end_the_last(free);
             }
+            pause = EVERY.max(start.elapsed() * PAUSE);
         }
     }
 
@@ -162,9 +165,15 @@ impl Shared {
         !state.is_over
     }
 
-    fn end_the_last(&self) {
+    /// Ends the command that started last of those since whose start the disk has become fuller: who removes
+    /// what is there is left alone.
+    fn end_the_last(&self, free: Amount) {
+        let mut state = self.lock();
+        let fills = |command: &Bounded| command.free_at_start.exceeds(free);
+        let Some(at) = state.commands.iter().rposition(fills) else { return };
+        let last = state.commands.remove(at);
+        drop(state);
         // Its report may be read as soon as the order is sent.
-        let Some(last) = self.lock().commands.pop() else { return };
         last.was_ended.store(true, Ordering::Relaxed);
         // One that has no supervisor any more has ended.
         let _ = wire::send_order(&last.control, Order::Kill);

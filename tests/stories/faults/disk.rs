@@ -66,7 +66,8 @@ async fn what_fills_the_temporary_directory_is_ended() {
         assert!(notice.contains(ended) && !notice.contains("did not come"), "{notice}");
         // Who cleans up is left alone, and there is room again.
         let clean = json!({"command": r#"rm -r "$TMPDIR"/*"#});
-        assert_eq!(fixture.call("bash", clean).await.1.unwrap()["exit_code"], 0);
+        let cleaned = fixture.call("bash", clean).await.1.unwrap();
+        assert_eq!(cleaned["exit_code"], 0, "{cleaned:?}");
     }
     let start = json!({"command": r#"head -c 14M /dev/zero >"$TMPDIR/large"; exec sleep 1000"#});
     let session = fixture.call("session_start", start).await.1.unwrap()["session"].clone();
@@ -75,7 +76,8 @@ async fn what_fills_the_temporary_directory_is_ended() {
     assert!(result["notice"].as_str().unwrap_or_default().contains(ended), "{result:?}");
     // Others that fill the disk are no reason.
     let clean = json!({"command": r#"rm "$TMPDIR/large""#});
-    assert_eq!(fixture.call("bash", clean).await.1.unwrap()["exit_code"], 0);
+    let cleaned = fixture.call("bash", clean).await.1.unwrap();
+    assert_eq!(cleaned["exit_code"], 0, "{cleaned:?}");
     std::fs::write(tmp.join("of-others"), vec![1; 14 << 20]).unwrap();
     let command = r#"echo little >"$TMPDIR/little"; sleep 3; cat "$TMPDIR/little""#;
     let result = fixture.call("bash", json!({ "command": command })).await.1.unwrap();
