@@ -223,7 +223,7 @@ fn node(tool: &'static str, add: &str, add_for_all: &str) {
              echo >>node_modules/semver/index.js
              test -z \"$(find node_modules/semver/ -type l)\"
              {tool} add --silent --offline ./part/part-1.0.0.tgz >&2 && test -d node_modules/part
-             mkdir other && cd other && echo '{{\"private\": true}}' >package.json
+             mkdir -p other/one && cd other/one && echo '{{\"private\": true}}' >package.json
              {tool} add --silent --offline semver@7.6.0 >&2 && test -d node_modules/semver"
         );
         assert_eq!(operator.call(machine, "deny", &offline), "1.2.3\n");

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 /// of theirs; in these they could not put what is missing. A `*` at the end of a name stands for the version
 /// of a layout. What a manager keeps beside these is not granted: repositories of git, whose settings may
 /// hold tokens, and what it built of the operator's own projects.
-pub(super) const CACHES: [&str; 14] = [
+pub(super) const CACHES: [&str; 15] = [
     "go/pkg/mod",
     ".m2/repository",
     ".npm/_cacache/content-v2",
@@ -20,6 +20,7 @@ pub(super) const CACHES: [&str; 14] = [
     ".cache/uv/wheels-v*/index",
     ".cache/uv/wheels-v*/pypi",
     ".cache/pnpm/metadata*",
+    ".cache/pnpm/v*/metadata*",
     ".cache/yarn/v6",
     ".local/share/pnpm/store/v*/files",
     ".local/share/pnpm/store/v*/index*",

@@ -27,6 +27,7 @@ use crate::private::enter;
 use crate::private::remove::each;
 use crate::rights::Rights;
 
+mod copy;
 mod whole;
 
 /// A directory of HOME with links to what a program has in one of the operator's.
@@ -36,7 +37,7 @@ pub enum Overlay {
     Cargo,
     /// Npm's cache: packages.
     Npm,
-    /// Pnpm's own directory, for its store: packages.
+    /// Pnpm's store: packages.
     Pnpm,
     /// Pnpm's cache: what a registry says of packages.
     PnpmCache,
@@ -67,8 +68,10 @@ enum Entries {
     /// All files below the directories in it: a program follows no link to a directory there. It takes one
     /// that is there for whole.
     Files,
+    /// None: it is a file that a program writes in place. HOME has a copy, until the operator's is newer.
+    Copied,
 }
-use Entries::{At, Files};
+use Entries::{At, Copied, Files};
 
 /// Where programs have a network: what they get comes beside what is there.
 const WITH_NETWORK: [(Overlay, &str, &[Part]); 2] = [
@@ -89,8 +92,12 @@ const WITH_NETWORK: [(Overlay, &str, &[Part]); 2] = [
 /// project's own package, pnpm adds one of a local file.
 const WITHOUT_NETWORK: [(Overlay, &str, &[Part]); 6] = [
     (Overlay::Npm, ".npm", &[("_cacache/content-v2", At(2)), ("_cacache/index-v5", At(3))]),
-    (Overlay::Pnpm, ".local/share/pnpm", &[("store/v*/files", At(2)), ("store/v*/index", At(2))]),
-    (Overlay::PnpmCache, ".cache/pnpm", &[("metadata*", At(3))]),
+    (
+        Overlay::Pnpm,
+        ".local/share/pnpm/store",
+        &[("v*/files", At(2)), ("v*/index", At(2)), ("v*/index.db", Copied)],
+    ),
+    (Overlay::PnpmCache, ".cache/pnpm", &[("metadata*", At(3)), ("v*/metadata*", At(3))]),
     (
         Overlay::Uv,
         ".cache/uv",
@@ -122,7 +129,7 @@ impl Overlay {
         Path::new(match self {
             Overlay::Cargo => ".prefix/cargo",
             Overlay::Npm => ".prefix/npm",
-            Overlay::Pnpm => ".prefix/pnpm",
+            Overlay::Pnpm => ".prefix/pnpm/store",
             Overlay::PnpmCache => ".prefix/cache/pnpm",
             Overlay::Rustup => ".prefix/rustup",
             Overlay::Python => PREFIX,
@@ -164,8 +171,10 @@ pub(super) fn make(grants: &Grants, home: &OwnedFd) -> io::Result<(Vec<Overlay>,
 }
 
 /// Settings of pnpm before its version 11, which has no variables for them that npm does not warn of. It
-/// would install a hard link of a link, which leads to the operator's store.
-const PNPM: &str = "package-import-method=clone-or-copy\ncache-dir=${HOME}/.prefix/cache/pnpm\n";
+/// would install a hard link of a link, which leads to the operator's store, and have a store in the root
+/// where it cannot make one.
+const PNPM: &str = "package-import-method=clone-or-copy\ncache-dir=${HOME}/.prefix/cache/pnpm\n\
+    store-dir=${HOME}/.prefix/pnpm/store\n";
 
 /// The links of overlays, which may be thousands.
 pub(crate) struct Links {
@@ -237,6 +246,10 @@ impl Links {
     }
 
     fn part(&mut self, real: &Path, within: &Path, entries: Entries) {
+        if matches!(entries, Copied) {
+            let _ = copy::renew(&self.home, real, within);
+            return;
+        }
         if matches!(entries, At(0)) || !real.is_dir() {
             // What a command made in its place stays.
             let _ = beneath::link(self.home.as_fd(), within, real, beneath::InTheWay::Refused);
@@ -246,6 +259,7 @@ impl Links {
         match entries {
             At(depth) => self.entries(real, &at, depth),
             Files => self.whole(real, &at),
+            Copied => {}
         }
     }
 

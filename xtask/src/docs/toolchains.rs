@@ -93,6 +93,7 @@ const LIMITS: &str = "\
 - **corepack** cannot put programs beside the operator's node; `corepack enable --install-directory ~/.prefix/bin` puts them on PATH.
 - **Poetry** asks the registry about each package that it installs, also where its cache has it: without a network `poetry install` fails,
   outside of a jail too (2.5.1, with a lock file and all packages in the cache: `/pypi/colorama/0.4.6/json` cannot be resolved).
+- **pnpm 12** at the level `kernel` has a lock in `/tmp` whatever `TMPDIR` says, which commands may not write there; 9 and 10 work.
 - **Gradle's cache** that the operator has is not used: it needs Gradle 6.1, which reads a second one (`GRADLE_RO_DEP_CACHE`).
 - **Large caches** (more than 20 000 files of pnpm's or uv's): what is beyond is pnpm's to read but not to add to (a package of a local file),
   and of uv's the newest packages are there, the others from a later start of the provider on.

@@ -9,8 +9,15 @@ use sandbox::{Home, Sharing};
 use super::package_managers;
 
 /// Where programs install others in a HOME.
-const PROGRAMS: [&str; 6] =
-    [".local/bin", "go/bin", ".cargo/bin", ".prefix/bin", ".prefix/pnpm", ".prefix/gems/bin"];
+const PROGRAMS: [&str; 7] = [
+    ".local/bin",
+    "go/bin",
+    ".cargo/bin",
+    ".prefix/bin",
+    ".prefix/pnpm",
+    ".prefix/pnpm/bin",
+    ".prefix/gems/bin",
+];
 
 /// Adds the variables of `home`; `tmp` is for what ends with the jail.
 pub(super) fn add(variables: &mut BTreeMap<OsString, OsString>, home: &Home, tmp: &Path) {
@@ -89,7 +96,8 @@ mod tests {
     #[test]
     fn programs_that_a_command_may_have_made_come_last() {
         let seen = variables(&home("/h", &["/h/.cargo/bin"], Sharing::First));
-        let own = "/h/.local/bin:/h/go/bin:/h/.prefix/bin:/h/.prefix/pnpm:/h/.prefix/gems/bin";
+        let own = "/h/.local/bin:/h/go/bin:/h/.prefix/bin:/h/.prefix/pnpm:/h/.prefix/pnpm/bin:\
+            /h/.prefix/gems/bin";
         assert_eq!(seen["PATH"], format!("/usr/bin:/h/.cargo/bin:/bin:{own}"));
         assert_eq!(seen["GRADLE_USER_HOME"], "/h/.gradle");
         assert_eq!(seen["GRADLE_OPTS"], "-Duser.home=/h -Djava.io.tmpdir=/p/tmp");

@@ -20,9 +20,10 @@ const USUAL: [(&str, &[(&str, &str)]); 6] = [
 ];
 
 /// The variable that leads a program to an overlay.
-const OVERLAYS: [(Overlay, &str); 7] = [
+const OVERLAYS: [(Overlay, &str); 8] = [
     (Overlay::Cargo, "CARGO_HOME"),
     (Overlay::Npm, "npm_config_cache"),
+    (Overlay::Pnpm, "pnpm_config_store_dir"),
     (Overlay::PnpmCache, "pnpm_config_cache_dir"),
     (Overlay::Rustup, "RUSTUP_HOME"),
     (Overlay::Python, "PYTHONUSERBASE"),
@@ -201,6 +202,7 @@ mod tests {
             "UV_CACHE_DIR=/h/.prefix/cache/uv",
             "YARN_PREFERRED_CACHE_FOLDER=/h/.prefix/cache/yarn",
             "pnpm_config_package_import_method=clone-or-copy",
+            "pnpm_config_store_dir=/h/.prefix/pnpm/store",
         ] {
             assert!(caches.iter().any(|pair| pair == set), "{set}: {caches:?}");
         }

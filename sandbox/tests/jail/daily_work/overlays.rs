@@ -90,12 +90,14 @@ fn caches_of_the_operator_are_read_without_a_network_and_added_to(level: Level) 
         (".cache/pypoetry/auth.toml", SECRET),
         (".config/pnpm/rc", SECRET),
         (".local/share/pnpm/store/v3/files/aa/one", "four"),
+        (".local/share/pnpm/store/v11/index.db", "five"),
     ] {
         write(&home.join(path), content);
     }
     let script = "grep -q package-import-method=clone-or-copy ~/.config/pnpm/rc
         cd ~/.prefix/cache && cat uv/*/*/pkg/token.py uv/*/*/*/one.http yarn/v6/npm-one/index.js
-        cat ~/.prefix/pnpm/store/v3/files/aa/one
+        cat ~/.prefix/pnpm/store/v3/files/aa/one ~/.prefix/pnpm/store/v11/index.db
+        echo x >> ~/.prefix/pnpm/store/v11/index.db
         ! test -e uv/git-v0 && ! test -e pypoetry && ! test -e ~/.cache/uv/git-v0
         test ! -L uv/archive-v0/one/pkg && mkdir uv/archive-v0/two yarn/v6/.tmp yarn/v6/npm-two
         echo x > uv/wheels-v8/pypi/tokens/one.lock && echo x > ~/.prefix/pnpm/store/v3/files/aa/two
@@ -104,7 +106,7 @@ fn caches_of_the_operator_are_read_without_a_network_and_added_to(level: Level) 
     let fixture = Fixture::of(dirs, &denied, level);
     let overlays = &fixture.jail.private().home.as_ref().unwrap().overlays;
     assert_eq!(overlays, &[Overlay::Pnpm, Overlay::Uv, Overlay::Yarn]);
-    assert_eq!(fixture.succeeds(script), "onetwothreefour");
+    assert_eq!(fixture.succeeds(script), "onetwothreefourfive");
     // With a network all of that is got there.
     let dirs = fixture.dirs;
     drop(fixture.jail);
