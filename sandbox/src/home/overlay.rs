@@ -65,13 +65,16 @@ enum Entries {
     /// The entries that lie so deep within it. Above them are directories of HOME's own. A file that lies
     /// higher is linked where it is.
     At(usize),
+    /// The same, but a directory for which too few links are left is linked itself: to read what is there is
+    /// worth more than to add to it.
+    Shared(usize),
     /// All files below the directories in it: a program follows no link to a directory there. It takes one
     /// that is there for whole.
     Files,
     /// None: it is a file that a program writes in place. HOME has a copy, until the operator's is newer.
     Copied,
 }
-use Entries::{At, Copied, Files};
+use Entries::{At, Copied, Files, Shared};
 
 /// Where programs have a network: what they get comes beside what is there.
 const WITH_NETWORK: [(Overlay, &str, &[Part]); 2] = [
@@ -92,11 +95,6 @@ const WITH_NETWORK: [(Overlay, &str, &[Part]); 2] = [
 /// project's own package, pnpm adds one of a local file.
 const WITHOUT_NETWORK: [(Overlay, &str, &[Part]); 6] = [
     (Overlay::Npm, ".npm", &[("_cacache/content-v2", At(2)), ("_cacache/index-v5", At(3))]),
-    (
-        Overlay::Pnpm,
-        ".local/share/pnpm/store",
-        &[("v*/files", At(2)), ("v*/index", At(2)), ("v*/index.db", Copied)],
-    ),
     (Overlay::PnpmCache, ".cache/pnpm", &[("metadata*", At(3)), ("v*/metadata*", At(3))]),
     (
         Overlay::Uv,
@@ -112,6 +110,11 @@ const WITHOUT_NETWORK: [(Overlay, &str, &[Part]); 6] = [
     ),
     (Overlay::Yarn, ".cache/yarn", &[("v6", At(1))]),
     (Overlay::Yarn, OF_ROOT, &[("v6", At(1))]),
+    (
+        Overlay::Pnpm,
+        ".local/share/pnpm/store",
+        &[("v*/files", Shared(2)), ("v*/index", Shared(2)), ("v*/index.db", Copied)],
+    ),
 ];
 
 /// Where Yarn has the cache of root, whose HOME it does not ask for.
@@ -119,7 +122,7 @@ const OF_ROOT: &str = "/usr/local/share/.cache/yarn";
 
 /// The most links: it takes a jail's start to make them.
 const MOST_LINKS: usize = 20_000;
-/// When so few are left, a directory with more entries is linked itself.
+/// When so few are left, a shared directory with more entries is linked itself.
 const FEW_LINKS: usize = 2_000;
 
 impl Overlay {
@@ -257,7 +260,8 @@ impl Links {
         }
         let Ok(at) = beneath::directory(self.home.as_fd(), within, anywhere()) else { return };
         match entries {
-            At(depth) => self.entries(real, &at, depth),
+            At(depth) => self.entries(real, &at, depth, false),
+            Shared(depth) => self.entries(real, &at, depth, true),
             Files => self.whole(real, &at),
             Copied => {}
         }
@@ -265,7 +269,7 @@ impl Links {
 
     /// Links what is in `real` at the same names in the directory `at`. That gets the time of `real`, so that
     /// one in which nothing changed is known again.
-    fn entries(&mut self, real: &Path, at: &OwnedFd, depth: usize) {
+    fn entries(&mut self, real: &Path, at: &OwnedFd, depth: usize, is_shared: bool) {
         let Some(time) = Time::of(real) else { return };
         let is_linked = time.is_of(at);
         if (is_linked && depth == 1) || self.is_stopped() {
@@ -274,8 +278,11 @@ impl Links {
         let mut deeper = Vec::new();
         for entry in fs::read_dir(real).into_iter().flatten().flatten() {
             let name = entry.file_name();
-            let Some(left) = self.left.checked_sub(1) else { return };
-            self.left = left;
+            // Those that may be linked themselves are few.
+            if !is_shared || depth == 1 {
+                let Some(left) = self.left.checked_sub(1) else { return };
+                self.left = left;
+            }
             if is_written(&name) {
                 continue;
             }
@@ -290,22 +297,18 @@ impl Links {
         }
         for name in deeper {
             let inner = real.join(&name);
-            if self.links_itself(&inner, at, &name) {
+            if is_shared && self.links_itself(&inner, at, &name) {
                 continue;
             }
             if let Ok(at) = beneath::directory(at.as_fd(), Path::new(&name), anywhere()) {
-                self.entries(&inner, &at, depth - 1);
+                self.entries(&inner, &at, depth - 1, is_shared);
             }
         }
         time.set(at);
     }
 
-    /// Whether a directory is linked itself, since its entries are too many. Nothing can be added to it then,
-    /// which few programs want that have no network.
+    /// Whether a directory is linked itself, since its entries are too many.
     fn links_itself(&self, real: &Path, at: &OwnedFd, name: &OsStr) -> bool {
-        if self.network == Network::Allow {
-            return false;
-        }
         let are_too_many =
             || self.left < FEW_LINKS && fs::read_dir(real).is_ok_and(|all| all.count() > self.left);
         beneath::leads_to(at, name, real) || (are_too_many() && symlinkat(real, at, name).is_ok())

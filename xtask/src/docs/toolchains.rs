@@ -95,8 +95,8 @@ const LIMITS: &str = "\
   outside of a jail too (2.5.1, with a lock file and all packages in the cache: `/pypi/colorama/0.4.6/json` cannot be resolved).
 - **pnpm 12** at the level `kernel` has a lock in `/tmp` whatever `TMPDIR` says, which commands may not write there; 9 and 10 work.
 - **Gradle's cache** that the operator has is not used: it needs Gradle 6.1, which reads a second one (`GRADLE_RO_DEP_CACHE`).
-- **Large caches** (more than 20 000 files of pnpm's or uv's): what is beyond is pnpm's to read but not to add to (a package of a local file),
-  and of uv's the newest packages are there, the others from a later start of the provider on.
+- **Large caches** without a network: a start of the provider links 20 000 files. Of uv's the newest packages are there first, the others from
+  a later start on; pnpm's store is then there to read, but a package of a local file cannot be put beside it.
 - **What Maven forks for tests** is not told where HOME is: at the level `kernel` a test that makes a temporary file needs
   `-DargLine=\"-Djava.io.tmpdir=$TMPDIR -Duser.home=$HOME\"`; a notice says so.
 - **pyenv** installs no Pythons, and `pip install` makes no new shims: programs are in `~/.prefix/bin` or `~/.local/bin`.

@@ -105,7 +105,7 @@ fn caches_of_the_operator_are_read_without_a_network_and_added_to(level: Level) 
     let denied = policy(&dirs, level, Network::Deny);
     let fixture = Fixture::of(dirs, &denied, level);
     let overlays = &fixture.jail.private().home.as_ref().unwrap().overlays;
-    assert_eq!(overlays, &[Overlay::Pnpm, Overlay::Uv, Overlay::Yarn]);
+    assert_eq!(overlays, &[Overlay::Uv, Overlay::Yarn, Overlay::Pnpm]);
     assert_eq!(fixture.succeeds(script), "onetwothreefourfive");
     // With a network all of that is got there.
     let dirs = fixture.dirs;
