@@ -185,25 +185,45 @@ fn refused(context: FilterContext) -> Result<Rules, seccompiler::BackendError> {
     let mut not_these = Vec::new();
     if !others.is_empty() {
         not_these.push(all(others)?);
-        let mut netlink = vec![is(0, libc::AF_NETLINK.unsigned_abs().into())?];
-        for protocol in NETLINK {
-            netlink.push(is_not(2, protocol.unsigned_abs().into())?);
+        not_these.push(other_protocols(libc::AF_NETLINK, &NETLINK)?);
+        for family in [libc::AF_INET, libc::AF_INET6] {
+            not_these.push(other_protocols(family, &INTERNET)?);
+            // A type can stand for a protocol too.
+            for kind in other_kinds(&[libc::SOCK_STREAM, libc::SOCK_DGRAM]) {
+                let family = is(0, family.unsigned_abs().into())?;
+                not_these.push(all(vec![family, bits(1, KIND, kind)?])?);
+            }
         }
-        not_these.push(all(netlink)?);
     }
     rules.insert(libc::SYS_socket, not_these);
     let mut pairs = vec![all(vec![is_not(0, libc::AF_UNIX.unsigned_abs().into())?])?];
     if !families.contains(&libc::AF_UNIX) {
         // Either end of a datagram pair can still send to a path, so only pairs of streams and of
-        // sequenced packets are allowed. The low four bits hold the type, the others its flags.
-        for kind in 0..16_u64 {
-            if kind != libc::SOCK_STREAM as u64 && kind != libc::SOCK_SEQPACKET as u64 {
-                pairs.push(all(vec![bits(1, 0xf, kind)?])?);
-            }
+        // sequenced packets are allowed.
+        for kind in other_kinds(&[libc::SOCK_STREAM, libc::SOCK_SEQPACKET]) {
+            pairs.push(all(vec![bits(1, KIND, kind)?])?);
         }
     }
     rules.insert(libc::SYS_socketpair, pairs);
     Ok(rules)
+}
+
+/// A rule for sockets of a family with none of these protocols.
+fn other_protocols(
+    family: i32,
+    protocols: &[i32],
+) -> Result<SeccompRule, seccompiler::BackendError> {
+    let none = protocols.iter().map(|protocol| is_not(2, protocol.unsigned_abs().into()));
+    let family = is(0, family.unsigned_abs().into());
+    all(std::iter::once(family).chain(none).collect::<Result<_, _>>()?)
+}
+
+/// Where a socket's type lies in its argument. The other bits are flags.
+const KIND: u64 = 0xf;
+
+fn other_kinds(kinds: &[i32]) -> impl Iterator<Item = u64> {
+    (0..=KIND)
+        .filter(move |kind| !kinds.iter().any(|known| u64::from(known.unsigned_abs()) == *kind))
 }
 
 /// Puts a check before a program. seccompiler does not know the x32 call numbers, so they would
@@ -258,6 +278,17 @@ fn all(conditions: Vec<SeccompCondition>) -> Result<SeccompRule, seccompiler::Ba
 /// What programs ask of netlink: interfaces and addresses, and sockets. Others tell root of the
 /// machine's devices and audits.
 const NETLINK: [i32; 2] = [libc::NETLINK_ROUTE, libc::NETLINK_SOCK_DIAG];
+
+/// TCP, UDP and MPTCP, what a type stands for, and pings. For any other the kernel looks for a driver and
+/// loads it, whoever asks.
+const INTERNET: [i32; 6] = [
+    0,
+    libc::IPPROTO_TCP,
+    libc::IPPROTO_UDP,
+    libc::IPPROTO_MPTCP,
+    libc::IPPROTO_ICMP,
+    libc::IPPROTO_ICMPV6,
+];
 
 /// F_SETLEASE, and F_SETDELEG of later kernels.
 const LEASES: [u64; 2] = [libc::F_SETLEASE as u64, 1040];

@@ -125,9 +125,11 @@ pub(crate) fn part(surroundings: Surroundings) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Terminals that nobody else has, and how they are mounted.
+/// Terminals that nobody else has, and how they are mounted. All mounts but the machine's first one share
+/// some thousands (3072, where `kernel.pty` is as the kernel has it), containers' too: few enough that a
+/// provider's calls do not take them from others.
 const OWN_TERMINALS: (MountFlags, &CStr) =
-    (MountFlags::NOSUID.union(MountFlags::NOEXEC), c"newinstance,ptmxmode=0666,mode=0620");
+    (MountFlags::NOSUID.union(MountFlags::NOEXEC), c"newinstance,ptmxmode=0666,mode=0620,max=32");
 
 /// The same of shared memory.
 const OWN_MEMORY: (MountFlags, &CStr) = (MountFlags::NOSUID.union(MountFlags::NODEV), c"mode=1777");

@@ -6,8 +6,10 @@ use seccompiler::{BackendError, SeccompCmpOp, SeccompRule};
 
 use super::{Processes, Rules, all, condition, is};
 
-/// Requests by which a command acts on a terminal in another's name.
-const FORGERY: [u32; 2] = [libc::TIOCSTI as u32, libc::TIOCLINUX as u32];
+/// Requests by which a command acts on a terminal in another's name; and the one that has another line
+/// discipline serve it, for which the kernel loads a driver, whoever asks.
+const OF_TERMINALS: [u32; 3] =
+    [libc::TIOCSTI as u32, libc::TIOCLINUX as u32, libc::TIOCSETD as u32];
 
 /// What is let through where no read-only mount protects a file that commands may only read, in order:
 /// what ordinary programs ask, and nothing that changes a file by such a descriptor. The numbers are those
@@ -58,7 +60,7 @@ const ALLOWED: &[(u32, u32)] = &[
 /// Refuses what commands may not ask.
 pub(super) fn refuse(rules: &mut Rules, processes: Processes) -> Result<(), BackendError> {
     let mut refused = Vec::new();
-    for request in FORGERY {
+    for request in OF_TERMINALS {
         refused.push(all(vec![is(1, request.into())?])?);
     }
     if processes == Processes::Shared {

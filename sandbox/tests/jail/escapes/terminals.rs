@@ -10,7 +10,7 @@ use sandbox::Level;
 
 use crate::attack::{
     Allowed, Attempts, Denied, Fate, Fates, Named, assert_all, assert_denied, assert_fates,
-    unjailed, unjailed_on,
+    assert_same, unjailed, unjailed_on,
 };
 use crate::case::{Case, stories};
 use crate::fixture::Fixture;
@@ -23,6 +23,7 @@ pub(crate) fn stories() -> Vec<Case> {
         nothing_is_typed_into_a_terminal,
         terminals_of_its_own_are_there_at_the_full_level,
         a_terminal_is_open_to_its_own_call_alone,
+        no_call_takes_the_terminals_of_others,
     ]
 }
 
@@ -32,6 +33,7 @@ pub(crate) const ATTACKS: &[Named] = &[
     ("type", type_into_input),
     ("make a terminal", make_a_terminal),
     ("keep a terminal", keep_a_terminal),
+    ("make many terminals", make_many_terminals),
 ];
 
 /// A terminal that belongs to nobody's jail, as the one of an operator does.
@@ -115,6 +117,8 @@ fn nothing_is_typed_into_a_terminal(level: Level) {
         ("type", Denied(libc::EPERM)),
         ("type, with a longer number", Denied(libc::EPERM)),
         ("paste", Denied(libc::EPERM)),
+        ("have a driver serve it", Denied(libc::EPERM)),
+        ("ask what serves it", Allowed),
         ("ask for its size", Allowed),
         ("write", Allowed),
     ];
@@ -148,6 +152,23 @@ fn a_terminal_is_open_to_its_own_call_alone(level: Level) {
     for keeper in keepers {
         keeper.killed();
     }
+}
+
+/// The most terminals of a call, as `namespaces.rs` has it.
+const MOST_TERMINALS: usize = 32;
+
+/// The machine has some thousands for everybody who mounts them, containers and other calls among them.
+fn no_call_takes_the_terminals_of_others(level: Level) {
+    if level != Level::Full {
+        return;
+    }
+    let with_one_more = |last: Fate| {
+        let of = |number| if number < MOST_TERMINALS { Allowed } else { last };
+        (0..=MOST_TERMINALS).map(|number| (format!("terminal {number}"), of(number))).collect()
+    };
+    let fates = Fixture::new(level).attack("make many terminals", &[""]);
+    assert_same(&fates, &with_one_more(Denied(libc::ENOSPC)));
+    assert_same(&unjailed("make many terminals", &[""]), &with_one_more(Allowed));
 }
 
 fn open(path: &Path) -> io::Result<File> {
@@ -192,6 +213,9 @@ fn open_what_was_given(attempts: &mut Attempts, _: &[String]) {
     attempts.make("its other end", || open_peer(0));
 }
 
+/// A line discipline that each kernel has built in.
+const N_NULL: i32 = 27;
+
 fn type_into_input(attempts: &mut Attempts, _: &[String]) {
     let typed = libc::TIOCSTI.cast_signed();
     attempts.make("ask for its size", || ioctl(0, libc::TIOCGWINSZ.cast_signed(), &mut [0; 8]));
@@ -200,6 +224,10 @@ fn type_into_input(attempts: &mut Attempts, _: &[String]) {
     });
     attempts.make("type", || ioctl(0, typed, &mut [b'x']));
     attempts.make("type, with a longer number", || ioctl(0, typed | 0x7_0000_0000, &mut [b'x']));
+    attempts.make("have a driver serve it", || {
+        ioctl(0, libc::TIOCSETD.cast_signed(), &mut i32::to_ne_bytes(N_NULL))
+    });
+    attempts.make("ask what serves it", || ioctl(0, libc::TIOCGETD.cast_signed(), &mut [0; 4]));
     attempts.make("paste", || ioctl(0, libc::TIOCLINUX.cast_signed(), &mut [3; 8]));
 }
 
@@ -213,5 +241,15 @@ fn keep_a_terminal(attempts: &mut Attempts, _: &[String]) {
     attempts.say(terminal.path.to_str().unwrap());
     loop {
         std::thread::park();
+    }
+}
+
+fn make_many_terminals(attempts: &mut Attempts, _: &[String]) {
+    let mut held = Vec::new();
+    for number in 0..=MOST_TERMINALS {
+        attempts.make(&format!("terminal {number}"), || {
+            held.push(Terminal::make()?);
+            Ok(())
+        });
     }
 }
