@@ -334,7 +334,13 @@ impl StartReport {
                 message.u64(u64::from(errno.unsigned_abs()));
             }
         }
-        send(control, &message.0, pidfd.as_slice())
+        let sent = send(&control, &message.0, pidfd.as_slice());
+        match pidfd {
+            // Such as where other processes of the user have too many descriptors in flight. The provider
+            // does without this one, and not without the report: what comes next would be taken for it.
+            Some(_) if sent.is_err() => send(control, &message.0, &[]),
+            _ => sent,
+        }
     }
 
     /// The provider's side of [`StartReport::send`].
