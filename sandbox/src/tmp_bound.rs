@@ -43,7 +43,6 @@ struct Shared {
 #[derive(Debug, Default)]
 struct State {
     commands: Vec<Bounded>,
-    next: u64,
     /// Whether the thread waits for a command. Waking it costs each command more than that it looks for a
     /// second longer.
     is_idle: bool,
@@ -52,7 +51,6 @@ struct State {
 
 #[derive(Debug)]
 struct Bounded {
-    number: u64,
     control: OwnedFd,
     free_at_start: Amount,
     was_ended: Arc<AtomicBool>,
@@ -62,7 +60,6 @@ struct Bounded {
 #[derive(Debug)]
 pub(crate) struct Watched {
     shared: Arc<Shared>,
-    number: u64,
     was_ended: Arc<AtomicBool>,
 }
 
@@ -99,16 +96,14 @@ impl TmpBound {
         let control = control.try_clone().ok()?;
         let was_ended = Arc::new(AtomicBool::new(false));
         let mut state = self.0.lock();
-        let number = state.next;
-        state.next += 1;
         let ended = was_ended.clone();
-        state.commands.push(Bounded { number, control, free_at_start, was_ended: ended });
+        state.commands.push(Bounded { control, free_at_start, was_ended: ended });
         let is_idle = state.is_idle;
         drop(state);
         if is_idle {
             self.0.wake.notify_one();
         }
-        Some(Watched { shared: self.0.clone(), number, was_ended })
+        Some(Watched { shared: self.0.clone(), was_ended })
     }
 }
 
@@ -128,7 +123,8 @@ impl Watched {
 
 impl Drop for Watched {
     fn drop(&mut self) {
-        self.shared.lock().commands.retain(|command| command.number != self.number);
+        let is_other = |command: &Bounded| !Arc::ptr_eq(&command.was_ended, &self.was_ended);
+        self.shared.lock().commands.retain(is_other);
     }
 }
 

@@ -114,10 +114,14 @@ impl Running {
     /// # Errors
     /// `cancelled` once the provider is shutting down.
     pub(crate) fn begin_other(self: &Arc<Self>) -> Result<Other, ToolError> {
-        let mut inner = self.lock();
+        let inner = self.lock();
         inner.check_accepting()?;
+        Ok(self.other(inner))
+    }
+
+    fn other(self: &Arc<Self>, mut inner: MutexGuard<'_, Inner>) -> Other {
         inner.others += 1;
-        Ok(Other(self.clone()))
+        Other(self.clone())
     }
 
     /// Cancels every call, takes no more, and waits until all have ended and their readers know.
@@ -197,8 +201,7 @@ impl Slot {
     /// What the thread that hands the call to a worker keeps meanwhile: the call may end before that
     /// thread has let go of the provider's state.
     pub(crate) fn hand_over(&self) -> Other {
-        self.running.lock().others += 1;
-        Other(self.running.clone())
+        self.running.other(self.running.lock())
     }
 }
 
