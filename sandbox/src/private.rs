@@ -10,6 +10,7 @@
 //! own, and none follows a link.
 
 use std::collections::hash_map::RandomState;
+use std::ffi::CString;
 use std::hash::{BuildHasher, Hasher};
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
@@ -100,11 +101,7 @@ impl PrivateDirs {
     /// Makes the directories in `base` and starts to remove those that dead providers left there, which
     /// may be hundreds of thousands of files.
     pub(crate) fn make(base: &Path) -> Result<Self, PrivateError> {
-        Self::make_and(base, |removal| {
-            let thread = thread::Builder::new().name("private-removal".to_owned());
-            // Where no thread is to be had, it is left to the next provider.
-            drop(thread.stack_size(128 * 1024).spawn(removal));
-        })
+        Self::make_and(base, in_background)
     }
 
     /// [`Self::make`], with a way to run the removal.
@@ -120,22 +117,38 @@ impl PrivateDirs {
         let handle = make_in(&own, &name).map_err(failed(&at))?;
         let lock = open_lock(&handle, LOCK).map_err(failed(&at))?;
         flock(&lock, FlockOperation::NonBlockingLockExclusive).map_err(failed(&at))?;
-        let (removing, removal) = sync_channel(0);
-        let removal = Mutex::new(removal);
-        let dirs = Self { own, own_at: path, name, handle, at, _lock: lock, kept: None, removal };
-        for name in ["tmp", "cache", "home", "spool", "root"] {
-            make_in(&dirs.handle, name).map_err(failed(&dirs.at.join(name)))?;
-        }
+        let mut dirs = Self {
+            own,
+            own_at: path,
+            name,
+            handle,
+            at,
+            _lock: lock,
+            kept: None,
+            removal: Mutex::new(sync_channel(0).1),
+        };
+        let made = ["tmp", "cache", "home", "spool", "root"].iter().try_for_each(|name| {
+            make_in(&dirs.handle, *name).map(drop).map_err(failed(&dirs.at.join(name)))
+        });
+        // Before `dirs` go, if not all were made: their end takes it too.
         drop(order);
+        made?;
+        dirs.removal = Mutex::new(dirs.start_removal(dead, run));
+        Ok(dirs)
+    }
+
+    /// Has `run` remove what [`set_aside`] returned. What this returns disconnects at the end of that.
+    fn start_removal(&self, dead: Vec<CString>, run: impl FnOnce(Removal)) -> Receiver<()> {
+        let (removing, removal) = sync_channel(0);
         // What is left out here is the next provider's.
-        if let (false, Ok(own), at) = (dead.is_empty(), dirs.own.try_clone(), dirs.own_at.clone()) {
+        if let (false, Ok(own), at) = (dead.is_empty(), self.own.try_clone(), self.own_at.clone()) {
             run(Box::new(move || {
                 remove_dead(&own, &dead);
                 let _ = remove_if_last(&own, &at);
                 drop::<SyncSender<()>>(removing);
             }));
         }
-        Ok(dirs)
+        removal
     }
 
     pub(crate) fn tmp(&self) -> PathBuf {
@@ -195,12 +208,21 @@ impl PrivateDirs {
 impl Drop for PrivateDirs {
     fn drop(&mut self) {
         // The next provider removes what this one cannot.
-        let removed =
+        let _ =
             empty(&self.handle).and_then(|()| unlinkat(&self.own, &self.name, AtFlags::REMOVEDIR));
         let removal = self.removal.get_mut().unwrap_or_else(PoisonError::into_inner);
         let _ = removal.recv_timeout(REMOVAL);
-        let _ = removed.and_then(|()| remove_if_last(&self.own, &self.own_at));
+        // An earlier end of this process may have had no descriptor to remove anything with.
+        let dead = try_order(&self.own).map_or_else(|_| Vec::new(), |_order| set_aside(&self.own));
+        let _ = self.start_removal(dead, in_background).recv_timeout(REMOVAL);
+        let _ = remove_if_last(&self.own, &self.own_at);
     }
+}
+
+fn in_background(removal: Removal) {
+    let thread = thread::Builder::new().name("private-removal".to_owned());
+    // Where no thread is to be had, it is left to the next provider.
+    drop(thread.stack_size(128 * 1024).spawn(removal));
 }
 
 /// Opens the user's own directory and takes its order lock. The last provider that ends removes both,
@@ -224,10 +246,16 @@ fn enter_in_order(base: &Path) -> Result<(OwnedFd, PathBuf, OwnedFd), PrivateErr
     }
 }
 
-/// Removes the user's own directory if no other provider has a place in it, nor begins to.
-fn remove_if_last(own: &OwnedFd, at: &Path) -> rustix::io::Result<()> {
+/// Takes the order lock unless somebody has it.
+fn try_order(own: &OwnedFd) -> rustix::io::Result<OwnedFd> {
     let order = open_lock(own, LOCK)?;
     flock(&order, FlockOperation::NonBlockingLockExclusive)?;
+    Ok(order)
+}
+
+/// Removes the user's own directory if no other provider has a place in it, nor begins to.
+fn remove_if_last(own: &OwnedFd, at: &Path) -> rustix::io::Result<()> {
+    let _order = try_order(own)?;
     let mut others = false;
     each(own, |name| {
         others |= name.to_bytes() != LOCK.as_bytes();

@@ -118,9 +118,23 @@ fn a_removal_that_never_ran_is_the_next_providers() {
     let own = user_dir_path(base.path());
     DirBuilder::new().mode(0o700).create(&own).unwrap();
     fs::create_dir_all(own.join("jail-dead/tmp")).unwrap();
-    drop(PrivateDirs::make_and(base.path(), drop).unwrap());
+    let living = PrivateDirs::make_and(base.path(), drop).unwrap();
     assert_eq!(beginning(base.path(), DEAD).len(), 1);
     drop(PrivateDirs::make(base.path()).unwrap());
+    assert!(beginning(base.path(), DEAD).is_empty());
+    drop(living);
+    assert_eq!(fs::read_dir(base.path()).unwrap().count(), 0);
+}
+
+/// As one without descriptors ends, while another jail of the same process goes on.
+#[test]
+fn what_an_earlier_end_left_is_removed_at_the_last_one() {
+    let base = tempfile::tempdir().unwrap();
+    let (ended, last) = (PrivateDirs::make(base.path()), PrivateDirs::make(base.path()).unwrap());
+    let left = ended.unwrap().at.clone();
+    fs::create_dir_all(left.join("tmp")).unwrap();
+    fs::write(left.join(LOCK), "").unwrap();
+    drop(last);
     assert_eq!(fs::read_dir(base.path()).unwrap().count(), 0);
 }
 

@@ -100,19 +100,19 @@ async fn a_provider_without_descriptors_says_try_again() {
     let refused = fixture.configure(json!({})).await.expect_err("no jail without descriptors");
     crate::harness::refusal(refused);
     drop(open);
+    // The provider sees the end of one connection after the other.
     let again = async {
-        loop {
-            match fixture.configure(json!({})).await {
-                Ok(()) => return,
-                Err(error) => drop(crate::harness::refusal(error)),
+        while let Err(error) = fixture.configure(json!({})).await {
+            crate::harness::refusal(error);
+        }
+        for (tool, arguments) in calls {
+            fixture.write("a.txt", "here\n");
+            while let Err(failure) = fixture.call(tool, arguments.clone()).await.1 {
+                transient(&failure);
             }
         }
     };
     tokio::time::timeout(TEST_TIMEOUT, again).await.expect("descriptors stay lost");
-    for (tool, arguments) in calls {
-        fixture.write("a.txt", "here\n");
-        fixture.call(tool, arguments.clone()).await.1.unwrap();
-    }
     assert_eq!(leftovers(&fixture), [""; 0]);
     fixture.end().await;
 }
