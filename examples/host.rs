@@ -20,12 +20,11 @@ use goplugin::Services;
 use goplugin::host::{Exit, Launch, Security};
 use provider_workspace::plugin::{COOKIE, HOST_CALLBACKS, PROTOCOL_VERSION};
 use serde_json::{Value, json};
-use tool_provider::Call;
 use tool_provider::grpc::{
     AdvertisedTool, Failure, InvokeItem, ToolClient, host_callbacks, persisted_result,
 };
 use tool_provider::view::{DiffLine, DiffOp, View};
-use tool_provider::{Event, Payload};
+use tool_provider::{Call, Event, Partials, Payload};
 
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> Result<(), Box<dyn Error>> {
@@ -85,6 +84,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
             working_directory: Some(directory.display().to_string()),
             // After this the host does not listen any more; the provider ends a little before.
             deadline: tool.default_timeout_ms.map(|ms| Instant::now() + Duration::from_millis(ms)),
+            partials: Partials::Read,
         };
 
         // PREVIEW. Changes nothing, and shows the very bytes that the call would write.

@@ -12,10 +12,9 @@ use super::json;
 use super::output::Output;
 use super::payload;
 use super::tool_args::{AnyTool, ToolCall};
-use tool_provider::Call;
-use tool_provider::Payload;
 use tool_provider::grpc::ClientError;
 use tool_provider::view::View;
+use tool_provider::{Call, Partials, Payload};
 
 pub(super) async fn call(
     options: CallOptions<AnyTool>,
@@ -110,6 +109,7 @@ pub(super) fn prepare(
         turn_id: "cli".to_owned(),
         working_directory,
         deadline: None,
+        partials: Partials::Read,
     };
     Ok((config, call))
 }

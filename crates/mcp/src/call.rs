@@ -5,7 +5,7 @@ use rmcp::RoleServer;
 use rmcp::model::{CallToolRequestParams, CallToolResult, ContentBlock, ErrorData};
 use rmcp::service::RequestContext;
 use serde_json::Value;
-use tool_provider::{Call, EventStream, Outcome, Provider, State, StreamItem};
+use tool_provider::{Call, EventStream, Outcome, Partials, Provider, State, StreamItem};
 
 use crate::Structured;
 use crate::progress::Progress;
@@ -29,6 +29,8 @@ pub(crate) async fn run<S: State>(
         tool: tool.clone(),
         arguments: request.arguments.unwrap_or_default(),
         session_id: session_id.to_owned(),
+        // The result has all of it once more.
+        partials: Partials::Unread,
         // The tool's own deadline holds: the protocol has none.
         ..Call::default()
     });

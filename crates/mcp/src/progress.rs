@@ -37,7 +37,6 @@ impl Progress {
             Event::Progress { message, fraction: Some(done) } => {
                 format!("{message} ({:.0} %)", done * 100.0)
             }
-            // The result has it once more.
             Event::Partial(_) | Event::Exit { .. } => return,
         };
         if message.is_empty() {

@@ -16,7 +16,7 @@ use crate::validate;
 use crate::view::View;
 use crate::{
     CancelToken, Context, EmitError, Event, EventSink, Payload, Phase, State, Tool, ToolError,
-    ToolKind,
+    ToolKind, ToolSpec,
 };
 
 /// Longest time by which a call is ended before the host's deadline, so that its answer still
@@ -39,7 +39,7 @@ pub(crate) fn invoke<S: State>(
     let cancel = CancelToken::new();
     let started = Instant::now();
     let spec = tool.spec();
-    let streaming = StreamingMode::of(spec);
+    let streaming = StreamingMode::of(spec, call.partials);
     let timing = timing(started, call.deadline.unwrap_or(started + spec.default_timeout));
     let (producer, mut stream) = channel(streaming, timing, cancel.clone());
     stream.set_kind(spec.kind);
@@ -155,7 +155,7 @@ impl<S: State> Work<S> {
 
     fn run(self, producer: Producer, slot: Slot) {
         let id = &self.id;
-        let span = id.span(StreamingMode::of(self.tool.spec()));
+        let span = id.span(self.tool.spec());
         let _entered = span.enter();
         let tool = id.tool;
         let sink = Masked { sink: &producer, secrets: &self.active.secrets, tool };
@@ -291,7 +291,7 @@ struct CallId {
 impl CallId {
     /// The span that everything a tool logs is in. Where only INFO is logged, a call that is over in
     /// a moment should not pay for one; one that streams has things to log.
-    fn span(&self, streaming: StreamingMode) -> tracing::Span {
+    fn span(&self, spec: &ToolSpec) -> tracing::Span {
         macro_rules! span {
             ($level:expr) => {
                 tracing::span!(
@@ -303,10 +303,7 @@ impl CallId {
                 )
             };
         }
-        match streaming {
-            StreamingMode::Streaming => span!(tracing::Level::INFO),
-            StreamingMode::TerminalOnly => span!(tracing::Level::DEBUG),
-        }
+        if spec.streaming { span!(tracing::Level::INFO) } else { span!(tracing::Level::DEBUG) }
     }
 
     fn log(&self, summary: &OutcomeSummary, duration: Duration, bytes: u64) {

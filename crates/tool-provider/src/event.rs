@@ -63,6 +63,22 @@ pub trait EventSink: Send + Sync {
     fn emit(&self, event: Event) -> Result<(), EmitError> {
         self.emit_until(event, None)
     }
+
+    /// Whether anybody reads [`Event::Partial`]. Where not, a tool need not make them; those that it
+    /// makes are dropped.
+    fn partials(&self) -> Partials {
+        Partials::Read
+    }
+}
+
+/// Whether a call's partial results are read.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Partials {
+    /// They are.
+    #[default]
+    Read,
+    /// Only the whole result is.
+    Unread,
 }
 
 /// Why an event was not taken.

@@ -34,7 +34,7 @@ pub use backend::{Backend, Configuration, Hooks, State};
 pub use cancel::CancelToken;
 pub use config::ConfigureError;
 pub use error::{Category, ToolError, ToolErrorKind};
-pub use event::{EmitError, Event, EventSink, OutputStream};
+pub use event::{EmitError, Event, EventSink, OutputStream, Partials};
 pub use identity::Identity;
 pub use provider::{Call, Provider};
 pub use render::Stored;

@@ -13,7 +13,7 @@ use serde_json::Value;
 use super::render::Stored;
 use crate::Secrets;
 use crate::view::{DiffLine, Hunk, View};
-use crate::{EmitError, Event, EventSink, Payload, ToolError};
+use crate::{EmitError, Event, EventSink, Partials, Payload, ToolError};
 
 /// Takes a call's events and passes them on masked, a partial result with its tool's name.
 pub(super) struct Masked<'a> {
@@ -36,6 +36,10 @@ impl EventSink for Masked<'_> {
             event @ (Event::Output { .. } | Event::Exit { .. }) => event,
         };
         self.sink.emit_until(masked, deadline)
+    }
+
+    fn partials(&self) -> Partials {
+        self.sink.partials()
     }
 }
 

@@ -14,8 +14,8 @@ use crate::schema::Property;
 use crate::stream::EventStream;
 use crate::view::View;
 use crate::{
-    Backend, Configuration, Hooks, Identity, Payload, Secrets, State, ToolError, ToolSpec, Workers,
-    dispatch, masking, plain_text, slips, validate,
+    Backend, Configuration, Hooks, Identity, Partials, Payload, Secrets, State, ToolError,
+    ToolSpec, Workers, dispatch, masking, plain_text, slips, validate,
 };
 
 /// One call of a tool, as a host asks for it.
@@ -35,6 +35,8 @@ pub struct Call {
     pub working_directory: Option<String>,
     /// When the host stops listening.
     pub deadline: Option<Instant>,
+    /// Whether the caller reads partial results.
+    pub partials: Partials,
 }
 
 /// A provider: a [`Backend`] and the configuration in force.

@@ -19,7 +19,8 @@ use tokio::time::Sleep;
 
 use crate::running::Admission;
 use crate::{
-    CancelToken, EmitError, Event, EventSink, Payload, Phase, ToolError, ToolKind, ToolSpec,
+    CancelToken, EmitError, Event, EventSink, Partials, Payload, Phase, ToolError, ToolKind,
+    ToolSpec,
 };
 
 /// How a call ended.
@@ -45,14 +46,14 @@ const EVENT_OVERHEAD: usize = 64;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum StreamingMode {
     /// Any: the tool says of itself that it streams.
-    Streaming,
+    Streaming(Partials),
     /// None.
     TerminalOnly,
 }
 
 impl StreamingMode {
-    pub(crate) fn of(spec: &ToolSpec) -> Self {
-        if spec.streaming { StreamingMode::Streaming } else { StreamingMode::TerminalOnly }
+    pub(crate) fn of(spec: &ToolSpec, partials: Partials) -> Self {
+        if spec.streaming { Self::Streaming(partials) } else { Self::TerminalOnly }
     }
 }
 
@@ -361,9 +362,13 @@ fn end(shared: &Shared, outcome: Outcome) -> Delivery {
 impl EventSink for Producer {
     fn emit_until(&self, event: Event, deadline: Option<Instant>) -> Result<(), EmitError> {
         let shared = &self.shared;
-        if self.streaming == StreamingMode::TerminalOnly {
-            debug_assert!(false, "a tool that does not stream emitted {event:?}");
-            return Ok(());
+        match (self.streaming, &event) {
+            (StreamingMode::TerminalOnly, event) => {
+                debug_assert!(false, "a tool that does not stream emitted {event:?}");
+                return Ok(());
+            }
+            (StreamingMode::Streaming(Partials::Unread), Event::Partial(_)) => return Ok(()),
+            (StreamingMode::Streaming(_), _) => {}
         }
         let deadline = deadline.or(self.deadline);
         let cost = cost(&event);
@@ -402,6 +407,13 @@ impl EventSink for Producer {
             waker.wake();
         }
         Ok(())
+    }
+
+    fn partials(&self) -> Partials {
+        match self.streaming {
+            StreamingMode::Streaming(partials) => partials,
+            StreamingMode::TerminalOnly => Partials::Unread,
+        }
     }
 }
 

@@ -48,3 +48,19 @@ async fn an_end_that_comes_later_wakes_the_reader() {
     assert!(matches!(item, Some(StreamItem::Outcome(Ok(_)))), "{item:?}");
     assert!(matches!(delivery, Delivery::Queued));
 }
+
+/// A caller that reads only whole results gets none of their parts.
+#[tokio::test]
+async fn parts_that_nobody_reads_are_not_queued() {
+    let progress = Event::Progress { message: "half".to_owned(), fraction: None };
+    for (partials, expected) in [(Partials::Read, 2), (Partials::Unread, 1)] {
+        let streaming = StreamingMode::Streaming(partials);
+        let (producer, stream) = channel(streaming, Timing::default(), CancelToken::new());
+        assert_eq!(producer.partials(), partials);
+        producer.emit(Event::Partial(Payload::new())).unwrap();
+        producer.emit(progress.clone()).unwrap();
+        producer.finish(Ok(Payload::new()));
+        let events = stream.filter(|item| std::future::ready(matches!(item, StreamItem::Event(_))));
+        assert_eq!(events.count().await, expected);
+    }
+}

@@ -12,7 +12,7 @@ use super::find::{Match, Page, Sort};
 use super::spec;
 use crate::field::{Details, PATH};
 use crate::prefix::Prefix;
-use tool_provider::{Event, EventSink, Payload};
+use tool_provider::{Event, EventSink, Partials, Payload};
 use workspace_fs::FileKind;
 use workspace_fs::tree::{Found, Report};
 
@@ -48,7 +48,7 @@ impl<'a> List<'a> {
             Sort::Path => Kept::First(Vec::new()),
             Sort::Modified | Sort::Size => Kept::Best(BinaryHeap::new()),
         };
-        let partial = Partial { sink, unsent: Vec::new(), last: None };
+        let partial = Partial { sink, read: sink.partials(), unsent: Vec::new(), last: None };
         Self {
             page,
             sort,
@@ -74,7 +74,7 @@ impl<'a> List<'a> {
                 let mut page = Vec::new();
                 for ranked in best.into_sorted_vec().into_iter().skip(self.page.offset) {
                     if self.capacity.take(ranked.path.len(), &page) {
-                        self.partial.unsent.push(ranked.item(self.prefix));
+                        self.partial.add(&ranked, self.prefix);
                         page.push(ranked.shown(self.details, self.prefix));
                     } else {
                         self.left_out += 1;
@@ -157,7 +157,7 @@ impl Report<Match> for List<'_> {
                         self.left_out += 1;
                         return ControlFlow::Break(());
                     }
-                    self.partial.unsent.push(ranked.item(self.prefix));
+                    self.partial.add(&ranked, self.prefix);
                     page.push(ranked.shown(self.details, self.prefix));
                 }
                 Kept::Best(best) if best.len() < end => best.push(ranked),
@@ -240,6 +240,7 @@ fn timestamp(nanoseconds: i128) -> Option<String> {
 /// Sends what is found while the search goes on.
 struct Partial<'a> {
     sink: &'a dyn EventSink,
+    read: Partials,
     unsent: Vec<Value>,
     last: Option<Instant>,
 }
@@ -249,6 +250,12 @@ const GATHERED: Duration = Duration::from_millis(50);
 const MOST_GATHERED: usize = 500;
 
 impl Partial<'_> {
+    fn add(&mut self, found: &Ranked, prefix: &Prefix) {
+        if self.read == Partials::Read {
+            self.unsent.push(found.item(prefix));
+        }
+    }
+
     /// Sends what is there, unless something was sent just now.
     fn flow(&mut self) -> ControlFlow<()> {
         let is_due = self.unsent.len() >= MOST_GATHERED

@@ -11,7 +11,7 @@ use super::spec;
 use crate::Context;
 use crate::field::{Details, Field, List, PATH};
 use crate::prefix::Prefix;
-use tool_provider::{Event, Payload};
+use tool_provider::{Event, Partials, Payload};
 use workspace_fs::tree::{Counts, Found, Report};
 
 /// Looks at a file once more, for those hits of it that were only counted: how many to skip.
@@ -165,7 +165,9 @@ impl<'a> Pages<'a> {
             Place::Behind => false,
             Place::On => {
                 let entry = entry();
-                self.unsent.push(entry.clone());
+                if self.context.sink.partials() == Partials::Read {
+                    self.unsent.push(entry.clone());
+                }
                 self.listed.list.push(entry);
                 true
             }
@@ -181,11 +183,18 @@ impl<'a> Pages<'a> {
                     let more = more.map(more_in_file);
                     self.listed.text.add(path, &hit, more.as_deref());
                 }
-                let entry = entry(path, hit, more);
-                if self.layout.details == Details::All {
-                    self.listed.list.push(entry.clone());
+                match (self.layout.details, self.context.sink.partials()) {
+                    (Details::Few, Partials::Unread) => {}
+                    (Details::Few, Partials::Read) => self.unsent.push(entry(path, hit, more)),
+                    (Details::All, Partials::Unread) => {
+                        self.listed.list.push(entry(path, hit, more));
+                    }
+                    (Details::All, Partials::Read) => {
+                        let entry = entry(path, hit, more);
+                        self.listed.list.push(entry.clone());
+                        self.unsent.push(entry);
+                    }
                 }
-                self.unsent.push(entry);
                 true
             }
         }

@@ -1,9 +1,9 @@
 //! Calls.
 
-use crate::Call;
 use crate::grpc::client::Failure;
 use crate::grpc::pb::common::v1::CallContext;
 use crate::grpc::pb::tool::v1 as wire;
+use crate::{Call, Partials};
 
 use super::{ConvertError, payload, to_struct};
 
@@ -23,6 +23,7 @@ pub(crate) fn call(wire: wire::ToolCall) -> Result<Call, ConvertError> {
         working_directory: Some(context.working_directory)
             .filter(|directory| !directory.is_empty()),
         deadline: None,
+        partials: Partials::Read,
     })
 }
 
