@@ -12,7 +12,7 @@ use super::super::fixture::TICKS;
 use super::super::processes::{self, Process};
 use super::super::runs::{self, Run, StreamOutcome};
 use super::super::session::{Session, call};
-use super::super::trial::{Operation, Trial};
+use super::super::trial::{DATA_SOURCE, Operation, Trial};
 use crate::observe::{ObservedEvent, Observer, Sent};
 use tool_provider::Payload;
 
@@ -80,9 +80,10 @@ pub(super) async fn begin(
     // A server in Go sends the headers of an answer with its first event, which may never come: what
     // the call does is all that can be waited for.
     let mut begun = Begun { reading: tokio::spawn(last_event(observer.clone(), sent)), before };
-    // A call that makes no file grow has begun when it goes on for a while.
-    let ticks = operation.samples.long.is_none()
-        || serde_json::Value::Object(arguments.clone()).to_string().contains(TICKS);
+    // A call that makes no file grow has begun when it goes on for a while. A data source's must not.
+    let ticks = operation.tool.kind != DATA_SOURCE
+        && (operation.samples.long.is_none()
+            || serde_json::Value::Object(arguments.clone()).to_string().contains(TICKS));
     let limit = if ticks { trial.limit } else { WATCH.min(trial.limit) };
     let end = Instant::now() + limit;
     loop {
