@@ -29,9 +29,10 @@ async fn two_readers_have_cursors_of_their_own_and_a_read_may_be_repeated() {
     let started = fixture.session("session_start", start).await;
     let first = started["next"].clone();
     let type_in = json!({"session": "s", "text": "x\n", "wait_ms": 20000});
-    let typed = fixture.session("session_write", type_in.clone()).await;
+    let typed = fixture.session("session_write", type_in).await;
     assert_eq!(text(&typed, "output"), "two x\n");
-    fixture.session("session_write", type_in).await;
+    let type_again = json!({"session": "s", "text": "x\n", "until": "three", "wait_ms": 20000});
+    fixture.session("session_write", type_again).await;
     for (from, expected) in [
         (json!(0), "one\ntwo x\nthree\n"),
         (first, "two x\nthree\n"),
@@ -75,7 +76,7 @@ async fn secrets_are_masked_across_chunks_in_every_read_and_event() {
     let mut streamed = output_of(&events);
     assert_eq!(text(&started.unwrap(), "output"), "a ", "the beginning of a secret is held back");
     for cue in [" b", " c"] {
-        let typed = json!({"session": "s", "text": "x\n", "wait_ms": 20000});
+        let typed = json!({"session": "s", "text": "x\n", "until": cue, "wait_ms": 20000});
         let (events, typed) = fixture.call("session_write", typed).await;
         streamed.push_str(&output_of(&events));
         assert!(text(&typed.unwrap(), "output").contains(cue));

@@ -111,7 +111,8 @@ async fn top_shows_itself_until_it_is_told_to_quit() {
     let screen = fixture.session("session_read", look).await;
     assert_eq!((&screen["screen"], &screen["matched"]), (&json!(true), &json!(true)));
     assert!(text(&screen, "output").contains("top"), "{screen:?}");
-    let again = json!({"session": "t", "until": "PID", "wait_ms": 20000});
+    // It draws once a second, and then only what is new.
+    let again = json!({"session": "t", "from": screen["next"], "until": ".", "wait_ms": 20000});
     fixture.session("session_read", again).await;
     let frames = fixture.session("session_read", json!({"session": "t", "from": 0})).await;
     assert_eq!(frames.get("screen"), Some(&json!(true)), "the last frame: {frames:?}");
