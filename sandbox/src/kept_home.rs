@@ -24,8 +24,9 @@ use rustix::io::Errno;
 
 use crate::grants::Grants;
 use crate::policy::Policy;
+use crate::private::lock::{Locked, open_lock};
 use crate::private::remove::opened_up;
-use crate::private::{Sharing, enter, is_own, open_lock, take};
+use crate::private::{Sharing, enter, is_own};
 use crate::rights::Rights as Granted;
 
 pub use clear::{Cleared, HomeEntry, Size};
@@ -190,10 +191,8 @@ impl Homes {
     }
 
     /// Takes the lock that orders making and removing.
-    fn in_order(&self) -> rustix::io::Result<OwnedFd> {
-        let order = open_lock(&self.directory, LOCK)?;
-        take(&order)?;
-        Ok(order)
+    fn in_order(&self) -> rustix::io::Result<Locked> {
+        open_lock(&self.directory, LOCK).and_then(Locked::soon)
     }
 
     /// Removes what nobody will use again, in the background.

@@ -20,16 +20,15 @@ use std::sync::{Mutex, PoisonError};
 use std::thread;
 use std::time::Duration;
 
-use rustix::fs::{
-    AtFlags, CWD, FileType, FlockOperation, Mode, OFlags, Stat, flock, fstat, mkdirat, openat,
-    statat, unlinkat,
-};
+use rustix::fs::{AtFlags, CWD, Mode, OFlags, Stat, fstat, mkdirat, openat, statat, unlinkat};
 use rustix::io::Errno;
 
 use crate::home::Home;
 use crate::kept_home::KeptHome;
+use lock::{Locked, TRIES, open_lock};
 use remove::{each, empty, remove_dead, set_aside};
 
+pub(crate) mod lock;
 pub(crate) mod remove;
 
 /// The paths of a jail's private directories, as commands and file jobs name them.
@@ -65,7 +64,7 @@ pub(crate) struct PrivateDirs {
     name: String,
     handle: OwnedFd,
     at: PathBuf,
-    _lock: OwnedFd,
+    _lock: Locked,
     /// In place of `home`, where one is kept.
     kept: Option<KeptHome>,
     /// Disconnects when what dead providers left is removed.
@@ -85,10 +84,6 @@ pub struct PrivateError {
 
 const LOCK: &str = "lock";
 const PRIVATE: Mode = Mode::RWXU;
-
-/// How often to try the order lock, 10 ms apart. Others hold it for a moment; a holder that never
-/// releases it must not keep a jail from being built for ever.
-const TRIES: usize = 1000;
 
 /// How long the end waits for the removal of what dead providers left. A longer one is continued by the
 /// next provider.
@@ -115,8 +110,7 @@ impl PrivateDirs {
         let name = format!("jail-{:016x}", random());
         let at = path.join(&name);
         let handle = make_in(&own, &name).map_err(failed(&at))?;
-        let lock = open_lock(&handle, LOCK).map_err(failed(&at))?;
-        flock(&lock, FlockOperation::NonBlockingLockExclusive).map_err(failed(&at))?;
+        let lock = open_lock(&handle, LOCK).and_then(Locked::at_once).map_err(failed(&at))?;
         let mut dirs = Self {
             own,
             own_at: path,
@@ -227,12 +221,11 @@ fn in_background(removal: Removal) {
 
 /// Opens the user's own directory and takes its order lock. The last provider that ends removes both,
 /// so what is locked has to be there still.
-fn enter_in_order(base: &Path) -> Result<(OwnedFd, PathBuf, OwnedFd), PrivateError> {
+fn enter_in_order(base: &Path) -> Result<(OwnedFd, PathBuf, Locked), PrivateError> {
     let mut tries = 1;
     loop {
         let (own, path) = user_dir(base)?;
-        let locked = open_lock(&own, LOCK).and_then(|order| {
-            take(&order)?;
+        let locked = open_lock(&own, LOCK).and_then(Locked::soon).and_then(|order| {
             let (held, named) = (fstat(&order)?, statat(&own, LOCK, AtFlags::SYMLINK_NOFOLLOW)?);
             if held.st_ino == named.st_ino { Ok(order) } else { Err(Errno::NOENT) }
         });
@@ -247,10 +240,8 @@ fn enter_in_order(base: &Path) -> Result<(OwnedFd, PathBuf, OwnedFd), PrivateErr
 }
 
 /// Takes the order lock unless somebody has it.
-fn try_order(own: &OwnedFd) -> rustix::io::Result<OwnedFd> {
-    let order = open_lock(own, LOCK)?;
-    flock(&order, FlockOperation::NonBlockingLockExclusive)?;
-    Ok(order)
+fn try_order(own: &OwnedFd) -> rustix::io::Result<Locked> {
+    open_lock(own, LOCK).and_then(Locked::at_once)
 }
 
 /// Removes the user's own directory if no other provider has a place in it, nor begins to.
@@ -326,31 +317,6 @@ fn make_in(at: impl AsFd, name: impl rustix::path::Arg + Copy) -> rustix::io::Re
 pub(crate) fn is_own(file: &OwnedFd) -> rustix::io::Result<Stat> {
     let found = fstat(file)?;
     if found.st_uid == rustix::process::geteuid().as_raw() { Ok(found) } else { Err(Errno::PERM) }
-}
-
-/// Opens or makes a lock file of a directory: a regular file that belongs to the user.
-pub(crate) fn open_lock(dir: &OwnedFd, name: &str) -> rustix::io::Result<OwnedFd> {
-    // Without NONBLOCK, opening a named pipe of this name would block.
-    let flags = OFlags::RDWR | OFlags::CREATE | OFlags::NOFOLLOW;
-    let mode = Mode::RUSR | Mode::WUSR;
-    let lock = openat(dir, name, flags | OFlags::NONBLOCK | OFlags::CLOEXEC, mode)?;
-    let plain = FileType::from_raw_mode(is_own(&lock)?.st_mode) == FileType::RegularFile;
-    if plain { Ok(lock) } else { Err(Errno::INVAL) }
-}
-
-/// Takes a lock that others hold for a moment only.
-pub(crate) fn take(order: &OwnedFd) -> rustix::io::Result<()> {
-    let mut tries = 1;
-    loop {
-        match flock(order, FlockOperation::NonBlockingLockExclusive) {
-            Err(Errno::WOULDBLOCK) if tries < TRIES => {
-                tries += 1;
-                thread::sleep(Duration::from_millis(10));
-            }
-            Err(Errno::INTR) => {}
-            other => return other,
-        }
-    }
 }
 
 /// Sixty-four random bits: std seeds its hashers from the system.

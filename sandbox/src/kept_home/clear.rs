@@ -13,8 +13,9 @@ use rustix::io::Errno;
 
 use super::{HOME, HomeError, Homes, LOCK, LastUse, last_use, own_directory, rights, unusable};
 use crate::beneath::{kind, status};
+use crate::private::lock::open_lock;
 use crate::private::remove::{DEAD, each, remove_dead};
-use crate::private::{enter, open_lock, random};
+use crate::private::{enter, random};
 
 /// A HOME that is kept.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -5,10 +5,11 @@ use std::fs::{Permissions, set_permissions};
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::os::unix::fs::PermissionsExt;
 
-use rustix::fs::{AtFlags, Dir, FlockOperation, Mode, OFlags, flock, openat, renameat, unlinkat};
+use rustix::fs::{AtFlags, Dir, Mode, OFlags, openat, renameat, unlinkat};
 use rustix::io::Errno;
 
-use super::{LOCK, enter, is_own, open_lock, random};
+use super::lock::{Locked, open_lock};
+use super::{LOCK, enter, is_own, random};
 
 /// Start of the name of a directory that belongs to no provider any more.
 pub(crate) const DEAD: &str = "dead-";
@@ -38,8 +39,7 @@ fn set_aside_if_dead(own: &OwnedFd, name: &CStr) -> rustix::io::Result<Option<CS
         }
         other => other?,
     };
-    let lock = open_lock(&dir, LOCK)?;
-    flock(&lock, FlockOperation::NonBlockingLockExclusive)?;
+    let _lock = open_lock(&dir, LOCK).and_then(Locked::at_once)?;
     let aside = format!("{DEAD}{:016x}", random());
     renameat(own, name, own, &aside)?;
     Ok(CString::new(aside).ok())

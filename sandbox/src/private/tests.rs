@@ -3,6 +3,8 @@
 use std::fs::{self, DirBuilder, Permissions};
 use std::os::unix::fs::{DirBuilderExt, PermissionsExt, symlink};
 
+use rustix::fs::FileType;
+
 use super::remove::DEAD;
 use super::*;
 
@@ -46,6 +48,19 @@ fn providers_that_come_and_go_at_once_do_not_disturb_one_another() {
         }
     });
     assert_eq!(fs::read_dir(base.path()).unwrap().count(), 0);
+}
+
+/// A process that begins has copies of all descriptors until it runs its program.
+#[test]
+fn a_lock_is_given_up_although_its_file_is_open_elsewhere() {
+    let directory = tempfile::tempdir().unwrap();
+    let own = enter(CWD, directory.path()).unwrap();
+    let locked = try_order(&own).unwrap();
+    let copy = locked.as_fd().try_clone_to_owned().unwrap();
+    assert!(try_order(&own).is_err());
+    drop(locked);
+    assert!(try_order(&own).is_ok());
+    drop(copy);
 }
 
 #[test]

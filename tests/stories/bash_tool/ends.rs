@@ -51,7 +51,7 @@ fn what_the_shell_started_can_tidy_up_too() {
     // The shell dies of SIGTERM at once; the process below it needs a little longer.
     let answer = fixture.run(json!({
         "command": "bash -c 'trap \"sleep .6; echo bye; exit\" TERM; echo hi; sleep 300 & wait'; true",
-        "timeout_ms": 500,
+        "timeout_ms": 2000,
     }));
     let details = answer.error().details();
     assert_eq!(
