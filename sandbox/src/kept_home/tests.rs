@@ -108,6 +108,33 @@ fn one_that_is_in_use_stays_and_others_go_with_all_they_hold() {
     assert_eq!(fs::read_dir(store.at("homes")).unwrap().count(), 1, "its lock");
 }
 
+/// No jail misses a HOME, or has one taken away, because others come, go and clear it at the same time.
+#[test]
+fn jails_that_come_and_go_while_somebody_clears_have_a_home_for_as_long_as_they_live() {
+    let store = &Store::new();
+    thread::scope(|scope| {
+        for number in 0..3 {
+            scope.spawn(move || {
+                for _ in 0..50 {
+                    let kept = store.take("root");
+                    let file = kept.at.join(number.to_string());
+                    fs::write(&file, "").unwrap();
+                    assert!(file.exists());
+                }
+            });
+        }
+        scope.spawn(|| {
+            for key in std::iter::repeat_with(|| store.keys()).take(100).flatten() {
+                store.homes().clear(&key).unwrap();
+            }
+        });
+    });
+    for key in store.keys() {
+        assert_eq!(store.homes().clear(&key).unwrap(), Cleared::Removed);
+    }
+    assert_eq!(store.keys(), [""; 0]);
+}
+
 #[test]
 fn what_nobody_will_use_again_goes_by_itself() {
     let store = Store::new();
