@@ -138,6 +138,8 @@ struct State {
     /// Counts everything that a waiting call may want to see.
     changes: u64,
     last_output: Instant,
+    /// Whether the end of what came waits for a pause that tells whether it is part of a secret.
+    holds_back: bool,
     users: u32,
     last_used: Instant,
     orders: Orders,
@@ -194,6 +196,9 @@ pub struct Standing {
     pub looks: u64,
     /// When something last came.
     pub last_output: Instant,
+    /// Whether more comes after a pause, although nothing more is printed: the end of what came may be the
+    /// beginning of a secret.
+    pub holds_back: bool,
     /// For [`Session::wait_beyond`].
     pub changes: u64,
     /// Whether a program has the whole screen of its terminal to itself.
@@ -245,6 +250,7 @@ impl Session {
                 looks: 0,
                 changes: 0,
                 last_output: now,
+                holds_back: false,
                 users: 0,
                 last_used: now,
                 orders: Orders::default(),
@@ -283,6 +289,7 @@ impl Session {
             look: state.look.clone(),
             looks: state.looks,
             last_output: state.last_output,
+            holds_back: state.holds_back,
             changes: state.changes,
             is_full_screen: state.screen.as_ref().is_some_and(Emulator::is_full_screen),
         }

@@ -213,8 +213,8 @@ impl Watch<'_> {
             }
             Until::WaitsForInput => self.has_settled(standing),
             Until::Settled => {
-                self.has_settled(standing)
-                    || (standing.end > self.begin && self.quiet(standing) >= SILENT)
+                let is_silent = !standing.holds_back && self.quiet(standing) >= SILENT;
+                self.has_settled(standing) || (standing.end > self.begin && is_silent)
             }
         };
         is_met.then_some(Met::Yes)

@@ -232,6 +232,7 @@ impl Server {
         let piece = self.channel.take();
         self.settle_at = self.channel.can_settle().then(|| Instant::now() + QUIET);
         self.keep(&piece);
+        self.tell_held_back();
     }
 
     /// Passes on what was held back, as far as a pause tells that it is no part of a secret.
@@ -239,6 +240,15 @@ impl Server {
         self.settle_at = None;
         let piece = self.channel.settle();
         self.keep(&piece);
+        self.tell_held_back();
+    }
+
+    /// Has calls that wait for silence know whether it is one.
+    fn tell_held_back(&self) {
+        let holds_back = self.settle_at.is_some();
+        if self.shared.lock().holds_back != holds_back {
+            self.shared.change(|state| state.holds_back = holds_back);
+        }
     }
 
     fn keep(&mut self, piece: &[u8]) {
