@@ -237,7 +237,7 @@ async fn calls_beyond_the_limit_wait_for_their_turn() {
         holder.invoke(call("bash", json!({"command": "echo on; sleep 1000"}))).await.unwrap();
     held.next().await.unwrap().unwrap();
     let mut late = fixture.client.clone();
-    let soon = Some(Instant::now() + Duration::from_millis(300));
+    let soon = Some(Instant::now() + Duration::from_secs(2));
     let read = Call { deadline: soon, ..call("read_file", json!({"path": "big", "limit": 1})) };
     let failure = late.invoke_to_end(read).await.unwrap().1.expect_err("its turn does not come");
     assert_eq!((failure.category.as_str(), failure.retryable), ("concurrency_conflict", true));
