@@ -59,7 +59,7 @@ pub(crate) struct KeptHome {
     /// Where it was made just now.
     new: Option<New>,
     lock: OwnedFd,
-    first: Option<OwnedFd>,
+    first: Option<Locked>,
 }
 
 /// A HOME that is removed again if nobody uses it: a jail may be built to read a file, or to be asked what
@@ -173,7 +173,7 @@ impl Homes {
         };
         let handle = opened_up(&own, c"home").map_err(unusable(&at.join(HOME)))?;
         let first = open_lock(&own, FIRST).map_err(unusable(&at.join(FIRST)))?;
-        let first = flock(&first, FlockOperation::NonBlockingLockExclusive).map(|()| first).ok();
+        let first = Locked::at_once(first).ok();
         let sharing = if first.is_some() { Sharing::First } else { Sharing::Later };
         touch(&lock);
         let new = match is_new {
@@ -220,12 +220,10 @@ impl Drop for KeptHome {
 }
 
 impl KeptHome {
-    /// Gives up the locks. Closing their files is not enough: a process that another thread starts at this
-    /// moment has copies of them until it runs its program.
-    fn release(&self) {
-        for lock in [Some(&self.lock), self.first.as_ref()].into_iter().flatten() {
-            let _ = flock(lock, FlockOperation::Unlock);
-        }
+    /// Gives up the locks. Closing the file of the shared one is not enough either ([`Locked`]).
+    fn release(&mut self) {
+        let _ = flock(&self.lock, FlockOperation::Unlock);
+        self.first = None;
     }
 }
 

@@ -15,7 +15,7 @@ use std::hash::{BuildHasher, Hasher};
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 use std::path::{Path, PathBuf};
-use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
 use std::sync::{Mutex, PoisonError};
 use std::thread;
 use std::time::Duration;
@@ -111,38 +111,14 @@ impl PrivateDirs {
         let at = path.join(&name);
         let handle = make_in(&own, &name).map_err(failed(&at))?;
         let lock = open_lock(&handle, LOCK).and_then(Locked::at_once).map_err(failed(&at))?;
-        let mut dirs = Self {
-            own,
-            own_at: path,
-            name,
-            handle,
-            at,
-            _lock: lock,
-            kept: None,
-            removal: Mutex::new(sync_channel(0).1),
-        };
+        let removal = Mutex::new(start_removal(&own, &path, dead, run));
+        let dirs = Self { own, own_at: path, name, handle, at, _lock: lock, kept: None, removal };
         let made = ["tmp", "cache", "home", "spool", "root"].iter().try_for_each(|name| {
             make_in(&dirs.handle, *name).map(drop).map_err(failed(&dirs.at.join(name)))
         });
         // Before `dirs` go, if not all were made: their end takes it too.
         drop(order);
-        made?;
-        dirs.removal = Mutex::new(dirs.start_removal(dead, run));
-        Ok(dirs)
-    }
-
-    /// Has `run` remove what [`set_aside`] returned. What this returns disconnects at the end of that.
-    fn start_removal(&self, dead: Vec<CString>, run: impl FnOnce(Removal)) -> Receiver<()> {
-        let (removing, removal) = sync_channel(0);
-        // What is left out here is the next provider's.
-        if let (false, Ok(own), at) = (dead.is_empty(), self.own.try_clone(), self.own_at.clone()) {
-            run(Box::new(move || {
-                remove_dead(&own, &dead);
-                let _ = remove_if_last(&own, &at);
-                drop::<SyncSender<()>>(removing);
-            }));
-        }
-        removal
+        made.map(|()| dirs)
     }
 
     pub(crate) fn tmp(&self) -> PathBuf {
@@ -205,12 +181,38 @@ impl Drop for PrivateDirs {
         let _ =
             empty(&self.handle).and_then(|()| unlinkat(&self.own, &self.name, AtFlags::REMOVEDIR));
         let removal = self.removal.get_mut().unwrap_or_else(PoisonError::into_inner);
-        let _ = removal.recv_timeout(REMOVAL);
-        // An earlier end of this process may have had no descriptor to remove anything with.
-        let dead = try_order(&self.own).map_or_else(|_| Vec::new(), |_order| set_aside(&self.own));
-        let _ = self.start_removal(dead, in_background).recv_timeout(REMOVAL);
-        let _ = remove_if_last(&self.own, &self.own_at);
+        let is_over = removal.recv_timeout(REMOVAL) == Err(RecvTimeoutError::Disconnected);
+        if is_over && remove_if_last(&self.own, &self.own_at) == Err(Errno::NOTEMPTY) {
+            // An earlier end of this process may have had no descriptor to remove anything with.
+            let dead = try_order(&self.own).map(|_order| set_aside(&self.own)).unwrap_or_default();
+            let removal = start_removal(&self.own, &self.own_at, dead, in_background);
+            let _ = removal.recv_timeout(REMOVAL);
+        }
     }
+}
+
+/// Has `run` remove what [`set_aside`] returned, and the user's own directory if that was the last in it. What
+/// this returns disconnects at the end of that.
+fn start_removal(
+    own: &OwnedFd,
+    at: &Path,
+    dead: Vec<CString>,
+    run: impl FnOnce(Removal),
+) -> Receiver<()> {
+    let (removing, removal) = sync_channel(0);
+    if dead.is_empty() {
+        return removal;
+    }
+    // What is left out here is the next provider's.
+    if let Ok(own) = own.try_clone() {
+        let at = at.to_owned();
+        run(Box::new(move || {
+            remove_dead(&own, &dead);
+            let _ = remove_if_last(&own, &at);
+            drop::<SyncSender<()>>(removing);
+        }));
+    }
+    removal
 }
 
 fn in_background(removal: Removal) {
@@ -244,7 +246,7 @@ fn try_order(own: &OwnedFd) -> rustix::io::Result<Locked> {
     open_lock(own, LOCK).and_then(Locked::at_once)
 }
 
-/// Removes the user's own directory if no other provider has a place in it, nor begins to.
+/// Removes the user's own directory if no other provider has a place in it (`NOTEMPTY`), nor begins to.
 fn remove_if_last(own: &OwnedFd, at: &Path) -> rustix::io::Result<()> {
     let _order = try_order(own)?;
     let mut others = false;
@@ -253,7 +255,7 @@ fn remove_if_last(own: &OwnedFd, at: &Path) -> rustix::io::Result<()> {
         Ok(())
     })?;
     if others {
-        return Ok(());
+        return Err(Errno::NOTEMPTY);
     }
     unlinkat(own, LOCK, AtFlags::empty())?;
     unlinkat(CWD, at, AtFlags::REMOVEDIR)

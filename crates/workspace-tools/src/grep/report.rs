@@ -164,14 +164,21 @@ impl<'a> Pages<'a> {
             Place::Before => true,
             Place::Behind => false,
             Place::On => {
-                let entry = entry();
-                if self.context.sink.partials() == Partials::Read {
-                    self.unsent.push(entry.clone());
-                }
-                self.listed.list.push(entry);
+                self.list(entry());
                 true
             }
         }
+    }
+
+    fn list(&mut self, entry: Value) {
+        if self.reports() {
+            self.unsent.push(entry.clone());
+        }
+        self.listed.list.push(entry);
+    }
+
+    fn reports(&self) -> bool {
+        self.context.sink.partials() == Partials::Read
     }
 
     fn put_hit(&mut self, path: &str, hit: Hit, more: Option<usize>, counts: Counts) -> bool {
@@ -179,21 +186,14 @@ impl<'a> Pages<'a> {
             Place::Before => true,
             Place::Behind => false,
             Place::On => {
-                if self.layout.details == Details::Few {
-                    let more = more.map(more_in_file);
-                    self.listed.text.add(path, &hit, more.as_deref());
+                if self.layout.details == Details::All {
+                    self.list(entry(path, hit, more));
+                    return true;
                 }
-                match (self.layout.details, self.context.sink.partials()) {
-                    (Details::Few, Partials::Unread) => {}
-                    (Details::Few, Partials::Read) => self.unsent.push(entry(path, hit, more)),
-                    (Details::All, Partials::Unread) => {
-                        self.listed.list.push(entry(path, hit, more));
-                    }
-                    (Details::All, Partials::Read) => {
-                        let entry = entry(path, hit, more);
-                        self.listed.list.push(entry.clone());
-                        self.unsent.push(entry);
-                    }
+                let said = more.map(more_in_file);
+                self.listed.text.add(path, &hit, said.as_deref());
+                if self.reports() {
+                    self.unsent.push(entry(path, hit, more));
                 }
                 true
             }
