@@ -50,13 +50,7 @@ pub(crate) fn directory(
     path: &Path,
     way: InTheWay<'_>,
 ) -> rustix::io::Result<OwnedFd> {
-    let mut at = openat(top, ".", HANDLE | OFlags::DIRECTORY, Mode::empty())?;
-    let mut walked = PathBuf::new();
-    for name in names(path)? {
-        walked.push(name);
-        at = enter(&at, name, way.yields(&walked))?;
-    }
-    Ok(at)
+    from_the_top(|| walk(top, path, way))
 }
 
 /// A handle of the file at `path` beneath `top`. One that is missing is made, empty, with mode 0644.
@@ -65,6 +59,10 @@ pub(crate) fn file(
     path: &Path,
     way: InTheWay<'_>,
 ) -> rustix::io::Result<OwnedFd> {
+    from_the_top(|| file_once(top, path, way))
+}
+
+fn file_once(top: BorrowedFd<'_>, path: &Path, way: InTheWay<'_>) -> rustix::io::Result<OwnedFd> {
     let (at, name) = place(top, path, way)?;
     let yields = way.yields(path.strip_prefix("/").unwrap_or(path));
     for _ in 0..TRIES {
@@ -91,6 +89,15 @@ pub(crate) fn file(
 
 /// Makes the link at `path` beneath `top`. What is there stays where it may not be set aside.
 pub(crate) fn link(
+    top: BorrowedFd<'_>,
+    path: &Path,
+    target: &Path,
+    way: InTheWay<'_>,
+) -> rustix::io::Result<()> {
+    from_the_top(|| link_once(top, path, target, way))
+}
+
+fn link_once(
     top: BorrowedFd<'_>,
     path: &Path,
     target: &Path,
@@ -127,6 +134,27 @@ pub(crate) fn kind(found: &Stat) -> FileType {
     FileType::from_raw_mode(found.st_mode)
 }
 
+/// Repeats what begins at the top: in a directory that was entered and then removed nothing can be made.
+fn from_the_top<T>(mut steps: impl FnMut() -> rustix::io::Result<T>) -> rustix::io::Result<T> {
+    let mut tries = 1;
+    loop {
+        match steps() {
+            Err(Errno::NOENT) if tries < TRIES => tries += 1,
+            other => return other,
+        }
+    }
+}
+
+fn walk(top: BorrowedFd<'_>, path: &Path, way: InTheWay<'_>) -> rustix::io::Result<OwnedFd> {
+    let mut at = openat(top, ".", HANDLE | OFlags::DIRECTORY, Mode::empty())?;
+    let mut walked = PathBuf::new();
+    for name in names(path)? {
+        walked.push(name);
+        at = enter(&at, name, way.yields(&walked))?;
+    }
+    Ok(at)
+}
+
 /// The directory of `path` and its name there.
 fn place<'a>(
     top: BorrowedFd<'_>,
@@ -134,7 +162,7 @@ fn place<'a>(
     way: InTheWay<'_>,
 ) -> rustix::io::Result<(OwnedFd, &'a OsStr)> {
     let name = path.file_name().ok_or(Errno::INVAL)?;
-    Ok((directory(top, path.parent().unwrap_or(Path::new("")), way)?, name))
+    Ok((walk(top, path.parent().unwrap_or(Path::new("")), way)?, name))
 }
 
 /// The steps of a path beneath a directory. None of them leads up.
@@ -199,6 +227,8 @@ pub(crate) fn status(at: impl AsFd, name: &OsStr) -> rustix::io::Result<Stat> {
 mod tests {
     use std::fs;
     use std::os::unix::fs::{FileTypeExt, symlink};
+    use std::sync::atomic::{AtomicBool, Ordering};
+    use std::thread;
 
     use rustix::fs::{CWD, open};
 
@@ -250,6 +280,28 @@ mod tests {
         assert!(tree.at("mine/a/b").is_dir() && tree.at("mine/a/file").is_file());
         assert_eq!(fs::read_link(tree.at("mine/c/link")).unwrap(), Path::new("/x"));
         assert_eq!(tree.aside("mine") + tree.aside("mine/a") + tree.aside("mine/c"), 0);
+    }
+
+    /// As a command of another jail with the same HOME does.
+    #[test]
+    fn what_is_removed_on_the_way_is_made_again() {
+        const ROUNDS: usize = 1000;
+        let tree = &tree();
+        let done = &AtomicBool::new(false);
+        thread::scope(|scope| {
+            scope.spawn(|| {
+                while !done.load(Ordering::Relaxed) {
+                    let _ = fs::remove_dir_all(tree.at("mine/a"));
+                }
+            });
+            let made = (0..ROUNDS).try_for_each(|_| {
+                directory(tree.top.as_fd(), Path::new("mine/a/b"), mine())?;
+                file(tree.top.as_fd(), Path::new("mine/a/file"), mine())?;
+                link(tree.top.as_fd(), Path::new("mine/a/link"), Path::new("/x"), mine())
+            });
+            done.store(true, Ordering::Relaxed);
+            made.unwrap();
+        });
     }
 
     #[test]
