@@ -82,6 +82,17 @@ pub enum SpawnerError {
     },
 }
 
+impl SpawnerError {
+    /// The kernel's answer, where it gave one.
+    #[must_use]
+    pub fn raw_os_error(&self) -> Option<i32> {
+        match self {
+            SpawnerError::Start { source, .. } => source.raw_os_error(),
+            SpawnerError::SetUp { errno, .. } => *errno,
+        }
+    }
+}
+
 fn because(errno: &Option<i32>) -> String {
     errno.map_or_else(String::new, |errno| format!(": {}", io::Error::from_raw_os_error(errno)))
 }

@@ -171,10 +171,15 @@ impl Starter {
         if self.has_failed.load(Ordering::Relaxed) {
             return None;
         }
-        let started = self.request(with(&self.plan, paths)).ok();
-        // What the machine refuses once is not asked for before each call.
-        self.has_failed.store(started.is_none(), Ordering::Relaxed);
-        started
+        let started = self.request(with(&self.plan, paths));
+        // What the machine refuses once is not asked for before each call. What it was short of once is.
+        let is_refused = match &started {
+            Ok(_) => false,
+            Err(SpawnerError::Start { source, .. }) => source.raw_os_error().is_none(),
+            Err(SpawnerError::SetUp { .. }) => true,
+        };
+        self.has_failed.store(is_refused, Ordering::Relaxed);
+        started.ok()
     }
 
     fn request(&self, plan: Plan) -> Result<Spawner, SpawnerError> {

@@ -365,9 +365,14 @@ fn classify_io(error: &io::Error) -> (Category, ToolErrorKind) {
         Errno::NOSPC | Errno::DQUOT | Errno::FBIG => {
             (Category::ExecutionFailed, ToolErrorKind::Quota)
         }
-        Errno::MFILE | Errno::NFILE | Errno::AGAIN | Errno::INTR | Errno::NOMEM => {
-            (Category::ExecutionFailed, ToolErrorKind::Transient)
-        }
+        // The last one is what other processes of the user have in flight between sockets.
+        Errno::MFILE
+        | Errno::NFILE
+        | Errno::AGAIN
+        | Errno::INTR
+        | Errno::NOMEM
+        | Errno::NOBUFS
+        | Errno::TOOMANYREFS => (Category::ExecutionFailed, ToolErrorKind::Transient),
         _ => (Category::ExecutionFailed, ToolErrorKind::Permanent),
     }
 }
@@ -387,6 +392,8 @@ mod tests {
             (27, Category::ExecutionFailed, false),
             (24, Category::ExecutionFailed, true),
             (11, Category::ExecutionFailed, true),
+            (105, Category::ExecutionFailed, true),
+            (109, Category::ExecutionFailed, true),
             (5, Category::ExecutionFailed, false),
         ];
         for (errno, category, retryable) in cases {

@@ -58,7 +58,8 @@ pub const TAXONOMY: &[Failing] = &[
     Failing {
         category: Category::ExecutionFailed,
         kind: ToolErrorKind::Transient,
-        when: "The system is short of something for now: EMFILE, ENFILE, EAGAIN, EINTR, ENOMEM.",
+        when: "The system is short of something for now: EMFILE, ENFILE, EAGAIN, EINTR, ENOMEM, \
+               ENOBUFS, ETOOMANYREFS.",
     },
     Failing {
         category: Category::Timeout,

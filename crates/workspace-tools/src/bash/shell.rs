@@ -1,9 +1,11 @@
 //! The shell that runs a command: the first that is there.
 
 use std::ffi::{OsStr, OsString};
+use std::io;
 use std::path::Path;
 
-use sandbox::{Stage, StartError};
+use rustix::io::Errno;
+use sandbox::{SpawnerError, Stage, StartError};
 
 use super::{BashSettings, start_files};
 use crate::process::RunError;
@@ -131,25 +133,12 @@ fn failure(cwd: &Path, error: RunError) -> ToolError {
             }
         }
         RunError::Start(StartError::Stage { stage, source }) => {
-            let action = format!("start the command ({stage})");
-            let failed = ToolError::from_io(&action, &cwd, source);
-            match stage {
-                Stage::Supervisor | Stage::Process => failed.with_hint(
-                    "a limit of processes may be hit: the machine's, or limits.processes",
-                ),
-                _ => failed,
-            }
+            short_of_something(&format!("start the command ({stage})"), &cwd, source)
         }
         RunError::Start(StartError::HandOver(source)) => {
-            ToolError::from_io("hand the command to the jail", &cwd, source)
+            short_of_something("hand the command to the jail", &cwd, source)
         }
-        RunError::Start(failed @ StartError::Surroundings(_)) => {
-            ToolError::execution_failed(tool_provider::error::chain(&failed))
-                .with_hint(
-                    "bash may work; `provider-workspace doctor` tells the operator what this machine grants",
-                )
-                .with_source(failed)
-        }
+        RunError::Start(StartError::Surroundings(failed)) => no_surroundings(&cwd, failed),
         RunError::Start(gone @ StartError::SpawnerGone(_)) => {
             ToolError::execution_failed(gone.to_string())
                 .with_hint("configuring the provider again makes a new jail")
@@ -160,4 +149,36 @@ fn failure(cwd: &Path, error: RunError) -> ToolError {
             ToolError::unknown("the command could not be started", raw).with_source(other)
         }
     }
+}
+
+/// The failure of a step that takes processes and descriptors.
+fn short_of_something(action: &str, cwd: &str, source: io::Error) -> ToolError {
+    let errno = Errno::from_io_error(&source);
+    let failed = ToolError::from_io(action, cwd, source);
+    match errno {
+        Some(Errno::AGAIN) => {
+            failed.with_hint("a limit of processes may be hit: the machine's, or limits.processes")
+        }
+        Some(Errno::TOOMANYREFS) => failed.with_hint(
+            "other programs of this user have more descriptors in flight between sockets than the \
+             provider may open: try again, or raise its hard limit (ulimit -Hn)",
+        ),
+        _ => failed,
+    }
+}
+
+/// The failure of a command whose surroundings could not be made.
+fn no_surroundings(cwd: &str, error: SpawnerError) -> ToolError {
+    const ACTION: &str = "prepare what the command is to have of its own";
+    let source = error.raw_os_error().map(io::Error::from_raw_os_error);
+    let short = source.map(|source| short_of_something(ACTION, cwd, source));
+    if let Some(short) = short.filter(ToolError::is_retryable) {
+        return short;
+    }
+    let failed = StartError::Surroundings(error);
+    ToolError::execution_failed(tool_provider::error::chain(&failed))
+        .with_hint(
+            "bash may work; `provider-workspace doctor` tells the operator what this machine grants",
+        )
+        .with_source(failed)
 }
