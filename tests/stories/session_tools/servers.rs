@@ -155,7 +155,7 @@ async fn an_interpreter_on_pipes_answers_what_is_typed() {
     assert!(text(&answered, "output").contains("42"), "{answered:?}");
     assert_eq!(text(&answered, "state"), "waiting_for_input");
     let sleeping = "import time; time.sleep(600)\n";
-    let typed = json!({"session": "py", "text": sleeping, "wait_ms": 300});
+    let typed = json!({"session": "py", "text": sleeping, "wait_ms": 2000});
     let busy = fixture.session("session_write", typed).await;
     assert_eq!(text(&busy, "state"), "running", "{busy:?}");
     let interrupt = json!({"session": "py", "keys": "C-c", "wait_ms": 20000});
@@ -166,7 +166,7 @@ async fn an_interpreter_on_pipes_answers_what_is_typed() {
     let words = json!({"session": "py", "keys": ["6*7", "Enter"], "wait_ms": 20000});
     let words = fixture.session("session_write", words).await;
     assert!(text(&words, "output").contains("42"), "{words:?}");
-    let typed = json!({"session": "py", "text": sleeping, "wait_ms": 300});
+    let typed = json!({"session": "py", "text": sleeping, "wait_ms": 2000});
     assert_eq!(fixture.session("session_write", typed).await["state"], "running");
     let both = json!({"session": "py", "keys": "C-c C-d", "wait_ms": 20000});
     let both = fixture.session("session_write", both).await;

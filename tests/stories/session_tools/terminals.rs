@@ -179,7 +179,7 @@ async fn a_shell_on_a_terminal_has_jobs_and_ends_with_its_session() {
     let mut fixture = Fixture::configured().await;
     let started = start(&mut fixture, "PS1='$ ' bash --norc -i").await;
     assert!(text(&started, "output").ends_with("$ "), "{started:?}");
-    let busy = json!({"session": "t", "text": "sleep 641", "keys": "Enter", "wait_ms": 300});
+    let busy = json!({"session": "t", "text": "sleep 641", "keys": "Enter", "wait_ms": 2000});
     let busy = fixture.session("session_write", busy).await;
     assert_eq!(text(&busy, "state"), "running", "the shell is not in the foreground: {busy:?}");
     let stopped = press(&mut fixture, "", "C-z").await;
