@@ -195,7 +195,7 @@ fn a_call_whose_time_is_up_ends_with_124() {
     let output = shell.run(&["call", "bash", r#"{"command":"sleep 60"}"#, "--timeout", "0.5"]);
     assert_eq!(output.status.code(), Some(124), "{}", text(&output.stderr));
     // What was shown as it came is not shown once more.
-    let command = r#"{"command":"echo once; exec sleep 60","timeout_ms":2000}"#;
+    let command = r#"{"command":"echo once; exec sleep 60","timeout_ms":5000}"#;
     let output = shell.run(&["call", "bash", command]);
     let [stdout, stderr] = [text(&output.stdout), text(&output.stderr)];
     assert_eq!((output.status.code(), stdout.as_ref()), (Some(124), "once\n"));

@@ -66,7 +66,7 @@ async fn memory_stays_small_whatever_is_printed_and_however_slowly_it_is_read() 
     // Nobody reads: the command waits, and its time comes all the same.
     let mark = mark(811);
     let endless = format!("yes {mark}");
-    let arguments = json!({"command": endless, "timeout_ms": 2000});
+    let arguments = json!({"command": endless, "timeout_ms": 5000});
     let mut stream = fixture.client.invoke(call("bash", arguments)).await.unwrap();
     next_output(&mut stream, &mark).await;
     gone(&mark).await;
@@ -112,7 +112,7 @@ async fn no_moves_of_a_cursor_take_memory_or_hold_up_the_timeout() {
     let returns = "head -c 8000 /dev/zero | tr '\\0' x; \
                    head -c 200000 /dev/zero | sed 's/\\x00/\\x08x/g'; sleep 300";
     for command in [erases, returns] {
-        let arguments = json!({"command": command, "timeout_ms": 2000});
+        let arguments = json!({"command": command, "timeout_ms": 5000});
         let failure = fixture.failure("bash", arguments).await;
         assert_eq!(failure.category, "timeout", "{failure:?}");
     }

@@ -262,12 +262,12 @@ async fn a_timeout_says_the_exit_and_then_itself() {
          echo part; sleep {mark}; sleep {mark}"
     );
     let (events, outcome) =
-        fixture.call("bash", json!({"command": command, "timeout_ms": 3000})).await;
+        fixture.call("bash", json!({"command": command, "timeout_ms": 5000})).await;
     let failure = outcome.unwrap_err();
     assert_eq!((failure.category.as_str(), failure.retryable), ("timeout", false));
     let details = &failure.details;
     // A model reads the message alone.
-    let [told, output] = ["its timeout of 3000 ms", "\nOutput so far:\npart\n"];
+    let [told, output] = ["its timeout of 5000 ms", "\nOutput so far:\npart\n"];
     assert!(failure.message.contains(told) && failure.message.ends_with(output), "{failure:?}");
     assert!(failure.message.contains("larger timeout_ms"), "{failure:?}");
     assert_eq!(

@@ -36,7 +36,7 @@ fn a_command_that_heeds_sigterm_can_tidy_up() {
     let fixture = Fixture::new();
     let answer = fixture.run(json!({
         "command": "trap 'echo bye; exit 5' TERM; echo hi; while :; do sleep .05; done",
-        "timeout_ms": 2000,
+        "timeout_ms": 5000,
     }));
     let details = answer.error().details();
     // Between the two bash says that its child was terminated.
@@ -51,7 +51,7 @@ fn what_the_shell_started_can_tidy_up_too() {
     // The shell dies of SIGTERM at once; the process below it needs a little longer.
     let answer = fixture.run(json!({
         "command": "bash -c 'trap \"sleep .6; echo bye; exit\" TERM; echo hi; sleep 300 & wait'; true",
-        "timeout_ms": 2000,
+        "timeout_ms": 5000,
     }));
     let details = answer.error().details();
     assert_eq!(

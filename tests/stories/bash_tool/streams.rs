@@ -93,7 +93,7 @@ fn secrets_are_masked_in_events_results_and_errors() {
     let full = super::fixture::read(answer.result()["full_output_path"].as_str().unwrap());
     assert_eq!(full.matches("[TOKEN]").count(), 3);
 
-    let answer = fixture.run(json!({"command": "echo $TOKEN; sleep 300", "timeout_ms": 2000}));
+    let answer = fixture.run(json!({"command": "echo $TOKEN; sleep 300", "timeout_ms": 5000}));
     let details = format!("{} {:?}", answer.error(), answer.error().details());
     assert!(!answer.error().is_retryable());
     assert!(details.contains("[TOKEN]") && !details.contains("hunter2-secret"), "{details}");

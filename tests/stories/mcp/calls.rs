@@ -56,7 +56,7 @@ fn a_failure_is_an_error_whose_message_stands_alone() {
     let wrong = client.failure("read_file", json!({"path": 7}));
     assert!(wrong.contains("path"), "{wrong}");
     let late =
-        client.failure("bash", json!({"command": "echo so far; sleep 1000", "timeout_ms": 2000}));
+        client.failure("bash", json!({"command": "echo so far; sleep 1000", "timeout_ms": 5000}));
     assert!(late.contains("so far") && late.contains("timeout_ms"), "{late}");
     assert_eq!(client.text("glob", json!({"pattern": "*"})), "a.txt");
     client.end();
