@@ -282,8 +282,7 @@ fn serve(
     let mut note = Writer::default();
     note.list(&read_only, |to, number| to.u64(*number as u64));
     // Without it nobody reports what is in the layers.
-    let told = wire::send(tell, &note.0, &[control.as_fd()]);
-    let ready = ready.and(told);
+    ready = ready.and(wire::send(tell, &note.0, &[control.as_fd()]));
     let scratch = spare.as_ref().ok().and_then(Spare::scratch);
     let call = Call { control, stdio, message, ready, scratch };
     supervise(call, kit.prepared.call.as_ref().map(AsFd::as_fd));
