@@ -3,7 +3,10 @@
 //! A trial whose need is not met is reported as ignored, with the reason; where `CI` is set it fails
 //! instead, unless another pass of CI meets that need.
 
+use std::fs::File;
 use std::future::Future;
+use std::io::Write;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::OnceLock;
@@ -67,14 +70,14 @@ enum Lack {
 }
 
 /// A function that can be run: one that panics when it fails, or an async one. `R` distinguishes them.
-pub(crate) trait Body<R>: Send + 'static {
+pub(crate) trait Body<R>: Copy + Send + 'static {
     fn run(self);
 }
 
 /// Marks a plain function.
 pub(crate) struct Plain;
 
-impl<F: FnOnce() + Send + 'static> Body<Plain> for F {
+impl<F: FnOnce() + Copy + Send + 'static> Body<Plain> for F {
     fn run(self) {
         self();
     }
@@ -82,7 +85,7 @@ impl<F: FnOnce() + Send + 'static> Body<Plain> for F {
 
 impl<F, R> Body<(R,)> for F
 where
-    F: FnOnce() -> R + Send + 'static,
+    F: FnOnce() -> R + Copy + Send + 'static,
     R: Future<Output = ()>,
 {
     fn run(self) {
@@ -106,11 +109,23 @@ pub(crate) fn trial<R>(path: &str, needs: &'static [Need], body: impl Body<R>) -
         if needs.contains(&Need::MountNamespace) && !is_apart() {
             in_namespace(&own)?;
         } else {
-            body.run();
+            attempt(&own, body);
         }
         Ok(Completion::Completed)
     };
     Trial::ignorable_test(name, run).with_ignored_flag(needs.contains(&Need::Time))
+}
+
+/// Runs a story, and where `FLAKY_TESTS` names a file once more if it fails. One that passes then is
+/// written there: a race that one run in hundreds meets is to be seen, and to keep no other work waiting.
+fn attempt<R>(name: &str, body: impl Body<R>) {
+    let Some(flaky) = std::env::var_os("FLAKY_TESTS") else { return body.run() };
+    if catch_unwind(AssertUnwindSafe(|| body.run())).is_ok() {
+        return;
+    }
+    body.run();
+    let mut flaky = File::options().append(true).open(flaky).unwrap();
+    writeln!(flaky, "{name}").unwrap();
 }
 
 /// Set in a process that runs a single story in a mount namespace.

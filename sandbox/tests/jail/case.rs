@@ -1,6 +1,8 @@
 //! A test case, and how it becomes one trial for each level.
 
 use std::fs;
+use std::io::Write;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::PathBuf;
 use std::sync::OnceLock;
 
@@ -90,15 +92,28 @@ fn trial(
     lack: impl Fn() -> Option<Lack> + Send + 'static,
     body: impl Fn() + Send + 'static,
 ) -> Trial {
+    let own = name.clone();
     Trial::ignorable_test(name, move || match lack() {
         None => {
-            body();
+            attempt(&own, &body);
             Ok(Completion::Completed)
         }
         Some(Lack::Machine(lack)) if in_ci() => Err(format!("CI must have it: {lack}").into()),
         Some(Lack::Machine(lack) | Lack::Pass(lack)) => Ok(Completion::ignored_with(lack)),
     })
     .with_ignored_flag(needs.iter().any(|need| matches!(need, Need::Time)))
+}
+
+/// Runs a story, and where `FLAKY_TESTS` names a file once more if it fails. One that passes then is
+/// written there, for the end of `.ci/run`.
+fn attempt(name: &str, body: impl Fn()) {
+    let Some(flaky) = std::env::var_os("FLAKY_TESTS") else { return body() };
+    if catch_unwind(AssertUnwindSafe(&body)).is_ok() {
+        return;
+    }
+    body();
+    let mut flaky = fs::File::options().append(true).open(flaky).unwrap();
+    writeln!(flaky, "{name}").unwrap();
 }
 
 /// Why a story cannot run here.
