@@ -1,6 +1,7 @@
 //! What `edit_file` and `write_file` have in common: the file as it is, its lock and its replacement;
 //! and, in `show`, how the change is shown.
 
+pub(super) mod endings;
 mod name_check;
 mod show;
 pub(super) mod syntax;

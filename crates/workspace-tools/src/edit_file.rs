@@ -13,7 +13,7 @@ use workspace_fs::text::name;
 use workspace_fs::text::patch::Patch;
 use workspace_fs::{Extent, Knowledge, OpenFile, VersionHasher};
 
-use super::change::{self, Base, MAX_FILE, Made, PREVIEW_LINES, syntax};
+use super::change::{self, Base, MAX_FILE, Made, PREVIEW_LINES, endings, syntax};
 use super::field::{Details, FILE, Field, Text};
 use crate::{Context, Files};
 use spec::{EDITS, NEW_STRING, OLD_STRING, REPLACE_ALL};
@@ -159,7 +159,12 @@ impl Prepared {
         Side { old: self.encoding, new: self.encoding }
     }
 
-    /// What is to be said of the file's syntax afterwards.
+    /// What is to be said of the file afterwards, beside its lines.
+    fn notices(&self, path: &str) -> Vec<String> {
+        let endings = endings::notice(self.body(), &self.edited.patch, Unit::of(self.encoding));
+        endings.into_iter().chain(self.syntax_notice(path)).collect()
+    }
+
     fn syntax_notice(&self, path: &str) -> Option<String> {
         if !matches!(self.encoding, Encoding::Utf8 | Encoding::Utf8Bom) {
             return None;
@@ -271,8 +276,8 @@ impl Tool<Files> for EditFile {
             Ok(prepared) => {
                 let diff = prepared.diff(PREVIEW_LINES);
                 let undone = diff.first_changed_line.is_none().then(|| UNDONE.to_owned());
-                let syntax = prepared.syntax_notice(arguments.path);
-                let notes: Vec<String> = undone.into_iter().chain(syntax).collect();
+                let notes: Vec<String> =
+                    undone.into_iter().chain(prepared.notices(arguments.path)).collect();
                 change::view(
                     arguments.path,
                     "Edit",
@@ -360,8 +365,7 @@ fn edit_once(arguments: &Arguments<'_>, context: &Context<'_>) -> Result<Payload
         context.state.session(context.session_id).record_read(&resolved, knowledge);
     }
     drop(committed);
-    let syntax = prepared.syntax_notice(path);
-    let notices = change::notice(written.how).into_iter().chain(syntax).collect();
+    let notices = change::notice(written.how).into_iter().chain(prepared.notices(path)).collect();
     Made { version, encoding, diff, notices }.put(&mut payload, arguments.details);
     Ok(payload)
 }

@@ -9,11 +9,12 @@ pub mod spec;
 
 use workspace_fs::text::diff::{self, Diff, Limits, Side};
 use workspace_fs::text::encoding::{Detected, Encoding, detect};
-use workspace_fs::text::lines::{LineEnding, Unit};
+use workspace_fs::text::lines::Unit;
 use workspace_fs::text::name;
 use workspace_fs::text::patch::Patch;
 use workspace_fs::{Extent, OpenFile, Version};
 
+use super::change::endings::Endings;
 use super::change::{self, Base, MAX_FILE, Made, PREVIEW_LINES, syntax};
 use super::field::{Details, FILE, Field, Text};
 use super::language::language_of;
@@ -221,31 +222,12 @@ impl<'a> Prepared<'a> {
                 notes.push(format!("The encoding was {}; it is utf-8 now.", encoding.name()));
             }
         }
-        let unit = Unit::of(self.side().old);
-        let only = |text: &[u8], unit: Unit, wanted: LineEnding| {
-            let mut endings = endings(text, unit).take(10_000).peekable();
-            endings.peek().is_some() && endings.all(|ending| ending == wanted)
-        };
-        let new = self.content.as_bytes();
-        for (was, is, text) in [
-            (LineEnding::CrLf, LineEnding::Lf, "Line endings were CR LF; they are LF now."),
-            (LineEnding::Lf, LineEnding::CrLf, "Line endings were LF; they are CR LF now."),
-        ] {
-            if only(self.old(), unit, was) && only(new, Unit::Byte, is) {
-                notes.push(text.to_owned());
-            }
+        if let Detected::Text(encoding) = self.was {
+            let old = Endings::of([self.old()], Unit::of(encoding));
+            notes.extend(old.notice(&Endings::of([self.content.as_bytes()], Unit::Byte)));
         }
         notes
     }
-}
-
-fn endings(text: &[u8], unit: Unit) -> impl Iterator<Item = LineEnding> {
-    let mut from = 0;
-    std::iter::from_fn(move || {
-        let lf = unit.find_lf(text, from)?;
-        from = lf + unit.width();
-        Some(unit.ending_at(text, lf))
-    })
 }
 
 fn unread(path: &str, version: Option<Version>) -> ToolError {

@@ -335,3 +335,54 @@ fn an_edit_resolves_its_path_once() {
     let (edited, lookups) = lookups_of(|| fixture.call(&arguments));
     assert_eq!((edited.is_ok(), lookups), (true, 0));
 }
+
+/// Two lines of a diff that differ in their ending only look the same.
+#[test]
+fn a_line_ending_that_an_edit_brings_is_told() {
+    let edited = |content: &str, edits: Value| {
+        let fixture = Fixture::with("a", content);
+        let call = json!({"path": "a", "edits": edits});
+        let shown = format!("{:?}", fixture.preview(&call).unwrap());
+        let result = fixture.call(&call).unwrap();
+        let notice = result.get("notice").map_or("", |notice| notice.as_str().unwrap()).to_owned();
+        assert!(notice.is_empty() || shown.contains(&notice), "{shown}");
+        (fixture.content("a"), notice)
+    };
+    let edit = |old: &str, new: &str| json!({"old_string": old, "new_string": new});
+    let lf = "one\ntwo\nthree\n";
+    for (content, edits, after, notice) in [
+        (
+            lf,
+            json!([edit("two\n", "two\r\n")]),
+            "one\ntwo\r\nthree\n",
+            "Line endings were LF; line 2 ends in CR LF now.",
+        ),
+        (
+            lf,
+            json!([edit("two", "2\r\n2b"), edit("one", "1\r\n1b")]),
+            "1\r\n1b\n2\r\n2b\nthree\n",
+            "Line endings were LF; 2 lines end in CR LF now, the first of them line 1.",
+        ),
+        (
+            lf,
+            json!([edit(lf, "one\r\ntwo\r\n")]),
+            "one\r\ntwo\r\n",
+            "Line endings were LF; they are CR LF now.",
+        ),
+        (
+            "a\r\nb\r\n",
+            json!([edit("a\r\nb", "a\nb")]),
+            "a\nb\r\n",
+            "Line endings were CR LF; line 1 ends in LF now.",
+        ),
+        // The twins: a CR LF that goes again, and those that the file has.
+        (lf, json!([edit("two\n", "2\r\n"), edit("2\r\n", "2\n")]), "one\n2\nthree\n", ""),
+        (lf, json!([edit("two\n", "2\n")]), "one\n2\nthree\n", ""),
+        ("a\r\nb\r\n", json!([edit("a\nb", "a\nc\nb")]), "a\r\nc\r\nb\r\n", ""),
+        ("a\r\nb\r\n", json!([edit("a\r\nb", "c\r\nb")]), "c\r\nb\r\n", ""),
+        ("a\r\nb\n", json!([edit("a", "A")]), "A\r\nb\n", ""),
+    ] {
+        let said = edited(content, edits.clone());
+        assert_eq!(said, (after.to_owned(), notice.to_owned()), "{content:?} {edits}");
+    }
+}

@@ -26,7 +26,9 @@ fn what_a_file_loses_besides_its_lines_is_reported() {
     assert_eq!(notes(b"a\n", "b\n"), none);
     assert_eq!(notes(b"a\n", "a\n"), ["The file has this content already; it is left as it is."]);
     assert_eq!(notes(b"a\r\nb\r\n", "c\n"), ["Line endings were CR LF; they are LF now."]);
-    assert_eq!(notes(b"a\r\nb\n", "c\n"), none);
+    assert_eq!(notes(b"a\r\nb\n", "c\n"), ["Line endings were mixed; they are LF now."]);
+    assert_eq!(notes(b"a\nb\n", "a\nb\r\n"), ["Line endings were LF; line 2 ends in CR LF now."]);
+    assert_eq!(notes(b"a\r\nb\n", "a\r\nb\nc\n"), none);
     assert_eq!(notes(b"a\r\n", "no ending"), none);
     assert_eq!(notes(b"\xEF\xBB\xBFa\n", "\u{FEFF}b\n"), none);
     assert_eq!(notes(b"\xEF\xBB\xBFa\n", "b\n"), ["The byte order mark at its start is gone."]);
