@@ -227,7 +227,9 @@ enum Content {
 fn refused(path: &str, error: &EditError, content: Content) -> ToolError {
     let message = format!("cannot edit {}: {error}", name::shown(path));
     let new = match &error.reason {
-        Refusal::NotFound(_) if content == Content::Changed => {
+        Refusal::NotFound(diagnosis)
+            if content == Content::Changed && diagnosis.taken.is_none() =>
+        {
             let message = message.strip_suffix(": read the file again").unwrap_or(&message);
             ToolError::not_found(format!(
                 "{message}\nThe file has changed since this session read it: read it again."
@@ -241,7 +243,8 @@ fn refused(path: &str, error: &EditError, content: Content) -> ToolError {
     let new = if error.of > 1 { new.with_detail("edit", error.index) } else { new };
     match &error.reason {
         Refusal::NotFound(diagnosis) => {
-            let lines = diagnosis.nearest.as_ref().map(|near| (near.first_line, near.last_line));
+            let shown = diagnosis.nearest.as_ref().filter(|_| diagnosis.taken.is_none());
+            let lines = shown.map(|near| (near.first_line, near.last_line));
             match lines {
                 Some((first, last)) => new
                     .with_detail("nearest_first_line", first)

@@ -9,6 +9,7 @@ mod candidates;
 mod fold;
 mod nearest;
 mod piece;
+mod places;
 mod slip;
 mod visible;
 mod wanted;
@@ -17,10 +18,11 @@ use std::fmt;
 
 use super::encoding::{Encoding, Unencodable};
 use super::lines::Unit;
-use super::matching::{Needle, Overlaps};
+use super::matching::Needle;
 
 pub use fold::Kind;
 pub(crate) use fold::plain_punctuation;
+pub use places::Places;
 pub use slip::Slip;
 
 /// How much of a text is compared line by line.
@@ -37,8 +39,10 @@ pub struct Diagnosis {
     pub slip: Option<Found>,
     /// The most similar lines, where there is no such mistake.
     pub nearest: Option<Region>,
-    /// The lines where the new text stands already, as after the same edit.
-    pub made: Vec<usize>,
+    /// Where the new text stands already, as after the same edit.
+    pub made: Places,
+    /// The earlier edit that changed it; then nothing else is said.
+    pub taken: Option<Taken>,
     /// How much of the text was compared.
     pub compared: Compared,
     /// Whether there was nothing to compare with.
@@ -52,6 +56,15 @@ pub struct Found {
     pub slip: Slip,
     /// The first lines where the corrected string stands, 1-based.
     pub lines: Vec<usize>,
+}
+
+/// What an earlier edit of the same call changed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Taken {
+    /// Which edit, from 0.
+    pub by: usize,
+    /// Where it stands in the file; nowhere, if an edit put it there.
+    pub places: Places,
 }
 
 /// How much of a text was compared.
@@ -127,10 +140,10 @@ pub fn diagnose(text: &[u8], encoding: Encoding, wanted: &str, new: &str) -> Dia
     // Blanks that only differ are better shown than named.
     let looks_the_same =
         nearest.as_ref().is_some_and(|region| matches!(region.differ_in, Likeness::Only(_)));
-    let made = if slip.is_some() { Vec::new() } else { made(text, encoding, wanted, new) };
+    let made = if slip.is_some() { Places::default() } else { made(text, encoding, wanted, new) };
     if slip.is_none() && !looks_the_same {
         slip = slip::find(text, encoding, wanted, &[Slip::Blanks]);
-        nearest = nearest.filter(|region| slip.is_none() && !made.iter().any(|at| region.has(*at)));
+        nearest = nearest.filter(|region| slip.is_none() && !region.has_any(made.lines()));
     }
     Diagnosis {
         unencodable: encoding.encode(wanted).err(),
@@ -138,29 +151,27 @@ pub fn diagnose(text: &[u8], encoding: Encoding, wanted: &str, new: &str) -> Dia
         slip,
         nearest,
         made,
+        taken: None,
         compared: if text.len() > COMPARED_BYTES { Compared::Start } else { Compared::All },
         is_empty: text.is_empty(),
     }
 }
 
-/// The lines where the new text stands, if that says something: where it is long enough not to stand
-/// there by chance.
-fn made(text: &[u8], encoding: Encoding, wanted: &str, new: &str) -> Vec<usize> {
-    const MOST: usize = 3;
+/// Where the new text stands, if that says something: where it is long enough not to stand there by
+/// chance.
+fn made(text: &[u8], encoding: Encoding, wanted: &str, new: &str) -> Places {
     const LEAST: usize = 6;
     let is_a_rest = wanted.contains(new) && new.len() * 2 < wanted.len();
     if new.trim().len() < LEAST || is_a_rest {
-        return Vec::new();
+        return Places::default();
     }
-    let found = Needle::new(new, encoding).map(|new| new.find(text, Overlaps::Skipped, MOST + 1));
-    let found = found.ok().filter(|found| found.len() <= MOST).unwrap_or_default();
-    let unit = Unit::of(encoding);
-    found.iter().map(|found| unit.count_lf(&text[..found.start]) + 1).collect()
+    let needle = Needle::new(new, encoding);
+    needle.map(|new| Places::of(&new, text, Unit::of(encoding))).unwrap_or_default()
 }
 
 impl Region {
-    fn has(&self, line: usize) -> bool {
-        (self.first_line..=self.last_line).contains(&line)
+    fn has_any(&self, lines: &[usize]) -> bool {
+        lines.iter().any(|line| (self.first_line..=self.last_line).contains(line))
     }
 }
 
@@ -171,6 +182,9 @@ impl fmt::Display for Diagnosis {
             write!(f, ", and cannot be: {missing}")?;
         }
         f.write_str(". ")?;
+        if let Some(taken) = &self.taken {
+            return write!(f, "{taken}");
+        }
         if self.holds_replacement {
             f.write_str(
                 "It holds U+FFFD, which is shown in place of bytes that are no text and matches \
@@ -202,12 +216,24 @@ impl fmt::Display for Found {
 }
 
 /// Where the new text stands.
-struct Made<'a>(&'a [usize]);
+struct Made<'a>(&'a Places);
 
 impl fmt::Display for Made<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let lines = joined(self.0);
-        write!(f, "new_string stands at line {lines} already: was this edit made before?")
+        write!(f, "new_string stands already at {}: was this edit made before?", self.0)
+    }
+}
+
+impl fmt::Display for Taken {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("It stood ")?;
+        if self.places.is_empty() {
+            f.write_str("there")?;
+        } else {
+            write!(f, "at {}", self.places)?;
+        }
+        let by = self.by;
+        write!(f, " until edits[{by}] of this call changed it: look for what edits[{by}] leaves")
     }
 }
 

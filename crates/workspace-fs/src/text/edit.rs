@@ -5,7 +5,7 @@ use std::collections::TryReserveError;
 use std::fmt;
 use std::ops::{ControlFlow, Range};
 
-use super::diagnose::{Diagnosis, diagnose};
+use super::diagnose::{Diagnosis, Places, Taken, diagnose};
 use super::encoding::{Encoding, Unencodable};
 use super::endings::Replacement;
 use super::lines::Unit;
@@ -163,7 +163,13 @@ pub fn apply(
         if (bounds.should_stop)() {
             return Err(fail(Refusal::Stopped));
         }
-        let next = apply_one(&text, encoding, edit, bounds).map_err(fail)?;
+        let next = apply_one(&text, encoding, edit, bounds).map_err(|reason| match reason {
+            Refusal::NotFound(mut diagnosis) => {
+                diagnosis.taken = taken(body, encoding, &edits[..index], edit, bounds);
+                fail(Refusal::NotFound(diagnosis))
+            }
+            reason => fail(reason),
+        })?;
         edited.replacements += next.replacements;
         let joined = (index > 0).then(|| edited.patch.then(&text, &next.patch));
         if index + 1 < edits.len() {
@@ -173,6 +179,30 @@ pub fn apply(
         edited.patch = joined.unwrap_or(next.patch);
     }
     Ok(edited)
+}
+
+/// Which of the `earlier` edits changed what the next one looks for.
+fn taken(
+    body: &[u8],
+    encoding: Encoding,
+    earlier: &[Edit<'_>],
+    next: &Edit<'_>,
+    bounds: Bounds<'_>,
+) -> Option<Taken> {
+    let needle = Needle::new(next.old, encoding).ok()?;
+    let mut by = None;
+    let mut text = Cow::Borrowed(body);
+    for (index, edit) in earlier.iter().enumerate() {
+        if !needle.find(&text, Overlaps::Skipped, 1).is_empty() {
+            by = Some(index);
+        }
+        if (bounds.should_stop)() {
+            return None;
+        }
+        let made = apply_one(&text, encoding, edit, bounds).ok()?;
+        text = Cow::Owned(made.patch.try_apply(text).ok()?);
+    }
+    Some(Taken { by: by?, places: Places::of(&needle, body, Unit::of(encoding)) })
 }
 
 fn apply_one(

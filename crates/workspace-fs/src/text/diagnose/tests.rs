@@ -175,12 +175,33 @@ fn an_edit_that_was_made_before_is_recognised() {
         |wanted: &str, new: &str| super::diagnose(text, Encoding::Utf8, wanted, new).to_string();
     assert_eq!(
         say("let limit = 10;", "let limit = 20;"),
-        "old_string was not found. new_string stands at line 2 already: was this edit made before?"
+        "old_string was not found. new_string stands already at line 2: was this edit made before?"
     );
     let both = say("threw", "let limit = 20;");
-    assert!(both.contains("old_string: threw\nnew_string stands at line 2 already"), "{both}");
+    assert!(both.contains("old_string: threw\nnew_string stands already at line 2"), "{both}");
     assert!(!say("let limit = 10;", "three").contains("already"));
     assert!(!say("let limit = 10;", "").contains("already"));
+}
+
+/// A program that has made it everywhere, and a model that makes it again.
+#[test]
+fn an_edit_that_was_made_at_many_places_is_recognised() {
+    let say = |text: &str, wanted: &str, new: &str| {
+        super::diagnose(text.as_bytes(), Encoding::Utf8, wanted, new).to_string()
+    };
+    let eight = format!("{{\n\n\n{}}}\n", "  \"limit\": 11,\n".repeat(8));
+    assert_eq!(
+        say(&eight, "\"limit\": 10", "\"limit\": 11"),
+        "old_string was not found. new_string stands already at 8 places, the first at line 4: was \
+         this edit made before?"
+    );
+    let one_line = "f(limit = 11);".repeat(3);
+    assert!(say(&one_line, "limit = 10", "limit = 11").contains("already at line 1: "));
+    let many = say(&"limit = 11\n".repeat(20_000), "limit = 10", "limit = 11");
+    assert!(many.contains("at least 10000 places, the first at line 1"), "{many}");
+    // The twin: as many lines that are near, and none that is new.
+    let near = say(&eight, "\"limit\": 10", "\"limit\": 12");
+    assert!(near.contains("Nearest is line 4") && !near.contains("already"), "{near}");
 }
 
 #[test]

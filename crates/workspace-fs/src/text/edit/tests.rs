@@ -126,6 +126,39 @@ fn several_edits_are_made_in_order_or_not_at_all() {
 }
 
 #[test]
+fn what_an_earlier_edit_changed_is_said_to_be_gone_by_it() {
+    let body = "{\n  \"k1\": 1,\n  \"k2\": 2\n}\n";
+    let rename = edit("\"k1\"", "\"first\"");
+    for (edits, said) in [
+        (
+            vec![rename, edit("\"k1\": 1", "\"k1\": 7")],
+            "edits[1], after the edits before it: old_string was not found. It stood at line 2 until \
+             edits[0] of this call changed it: look for what edits[0] leaves",
+        ),
+        (
+            vec![edit("2\n", "3\n"), rename, rename],
+            "It stood at line 2 until edits[1] of this call",
+        ),
+        // One that an edit of the call had put there.
+        (
+            vec![edit("2\n", "3\n"), edit("3\n", "4\n"), edit("3\n", "5\n")],
+            "It stood there until edits[1] of this call",
+        ),
+        (vec![edit_all("k", "key"), edit("\"k2\"", "x")], "It stood at line 3 until edits[0]"),
+    ] {
+        let message = refusal(body, &edits);
+        assert!(message.contains(said), "{message}");
+    }
+    // The twins: what never stood there, and what is looked for as the edit before leaves it.
+    let message = refusal(body, &[rename, edit("\"k3\": 2", "x")]);
+    assert!(
+        message.contains("Nearest is line 3") && !message.contains("of this call"),
+        "{message}"
+    );
+    assert!(utf8(body, &[rename, edit("\"first\": 1", "\"first\": 7")]).is_ok());
+}
+
+#[test]
 fn the_result_is_bounded() {
     let error =
         apply(b"aaaa", Encoding::Utf8, &[edit_all("a", "bbbb")], Bounds { size: 10, ..LIMIT })
