@@ -15,10 +15,12 @@ mod visible;
 mod wanted;
 
 use std::fmt;
+use std::ops::Range;
 
 use super::encoding::{Encoding, Unencodable};
 use super::lines::Unit;
 use super::matching::Needle;
+use super::patch::Patch;
 
 pub use fold::Kind;
 pub(crate) use fold::plain_punctuation;
@@ -65,6 +67,27 @@ pub struct Taken {
     pub by: usize,
     /// Where it stands in the file; nowhere, if an edit put it there.
     pub places: Places,
+    /// The line where that edit's text begins to differ, unless it only deleted.
+    pub put: Option<String>,
+}
+
+impl Taken {
+    pub(super) fn new(by: usize, found: &Range<usize>, made: &Made<'_>) -> Self {
+        let unit = Unit::of(made.encoding);
+        let put = made.patch.first_new_from(found.start, made.before).map(|at| {
+            let line = unit.line_start(made.after, at)..unit.line_end(made.after, at);
+            visible::plain(made.encoding.decode(&made.after[line]).trim_ascii())
+        });
+        Self { by, places: Places::default(), put: put.filter(|line| !line.is_empty()) }
+    }
+}
+
+/// An edit that was made.
+pub(super) struct Made<'a> {
+    pub(super) before: &'a [u8],
+    pub(super) patch: &'a Patch<'a>,
+    pub(super) after: &'a [u8],
+    pub(super) encoding: Encoding,
 }
 
 /// How much of a text was compared.
@@ -191,7 +214,7 @@ impl fmt::Display for Diagnosis {
                  nothing: leave it out. ",
             )?;
         }
-        let made = Made(&self.made);
+        let made = Stands(&self.made);
         match (&self.slip, &self.nearest, self.compared) {
             (Some(found), ..) => write!(f, "{found}"),
             (None, Some(region), _) if self.made.is_empty() => write!(f, "{region}"),
@@ -216,9 +239,9 @@ impl fmt::Display for Found {
 }
 
 /// Where the new text stands.
-struct Made<'a>(&'a Places);
+struct Stands<'a>(&'a Places);
 
-impl fmt::Display for Made<'_> {
+impl fmt::Display for Stands<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "new_string stands already at {}: was this edit made before?", self.0)
     }
@@ -233,7 +256,12 @@ impl fmt::Display for Taken {
             write!(f, "at {}", self.places)?;
         }
         let by = self.by;
-        write!(f, " until edits[{by}] of this call changed it: look for what edits[{by}] leaves")
+        match &self.put {
+            Some(line) => write!(f, " until edits[{by}] of this call put this there:\n  {line}"),
+            None => {
+                write!(f, " until edits[{by}] of this call changed it: look for what that leaves")
+            }
+        }
     }
 }
 

@@ -5,7 +5,7 @@ use std::collections::TryReserveError;
 use std::fmt;
 use std::ops::{ControlFlow, Range};
 
-use super::diagnose::{Diagnosis, Places, Taken, diagnose};
+use super::diagnose::{Diagnosis, Made, Places, Taken, diagnose};
 use super::encoding::{Encoding, Unencodable};
 use super::endings::Replacement;
 use super::lines::Unit;
@@ -190,19 +190,23 @@ fn taken(
     bounds: Bounds<'_>,
 ) -> Option<Taken> {
     let needle = Needle::new(next.old, encoding).ok()?;
-    let mut by = None;
+    let mut taken = None;
     let mut text = Cow::Borrowed(body);
     for (index, edit) in earlier.iter().enumerate() {
-        if !needle.find(&text, Overlaps::Skipped, 1).is_empty() {
-            by = Some(index);
-        }
         if (bounds.should_stop)() {
             return None;
         }
-        let made = apply_one(&text, encoding, edit, bounds).ok()?;
-        text = Cow::Owned(made.patch.try_apply(text).ok()?);
+        let before = needle.find(&text, Overlaps::Skipped, 1).pop();
+        let patch = apply_one(&text, encoding, edit, bounds).ok()?.patch;
+        let after = patch.try_apply(Cow::Borrowed(&text)).ok()?;
+        if let Some(found) = before {
+            let made = Made { before: &text, patch: &patch, after: &after, encoding };
+            taken = Some(Taken::new(index, &found, &made));
+        }
+        text = Cow::Owned(after);
     }
-    Some(Taken { by: by?, places: Places::of(&needle, body, Unit::of(encoding)) })
+    let places = Places::of(&needle, body, Unit::of(encoding));
+    taken.map(|taken| Taken { places, ..taken })
 }
 
 fn apply_one(

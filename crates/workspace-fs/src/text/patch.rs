@@ -164,6 +164,17 @@ impl<'a> Patch<'a> {
         }
     }
 
+    /// Where, in the new text, the first change that reaches beyond `at` of the old text begins to
+    /// differ; none where it only deletes.
+    #[must_use]
+    pub fn first_new_from(&self, at: usize, old: &[u8]) -> Option<usize> {
+        let (change, new) = self.placed().find(|(change, _)| {
+            change.old.end > at || (change.old.is_empty() && change.old.start >= at)
+        })?;
+        let same = common_prefix(&old[change.old.clone()], &change.text);
+        (same < change.text.len()).then_some(new.start + same)
+    }
+
     /// Each change with its place in the new text.
     fn placed(&self) -> impl Iterator<Item = (&Change<'a>, Range<usize>)> {
         let mut shift: isize = 0;
@@ -262,6 +273,22 @@ mod tests {
         let patch = Patch::between(&old, &new);
         assert_eq!(patch.changes(), [Change { old: 6000..6001, text: Cow::Borrowed(&[8][..]) }]);
         assert!(Patch::between(&old, &old).is_empty());
+    }
+
+    #[test]
+    fn what_a_change_brings_is_found_in_the_new_text() {
+        let old = b"one two three";
+        let mut patch = Patch::default();
+        for (range, text) in [(0..3, &b"1"[..]), (4..7, b"twenty")] {
+            patch.push(old, Change { old: range, text: Cow::Borrowed(text) });
+        }
+        assert_eq!(patch.apply(old), b"1 twenty three");
+        assert_eq!(patch.first_new_from(0, old), Some(0));
+        assert_eq!(patch.first_new_from(3, old), Some(4));
+        assert_eq!(patch.first_new_from(7, old), None);
+        let mut deleted = Patch::default();
+        deleted.push(old, Change { old: 3..13, text: Cow::Borrowed(b"") });
+        assert_eq!(deleted.first_new_from(4, old), None);
     }
 
     #[test]

@@ -25,6 +25,11 @@ pub(super) fn line(text: &str) -> String {
     around(text, 0, &[Kind::Whitespace])
 }
 
+/// A line alone, its blanks as they are.
+pub(super) fn plain(text: &str) -> String {
+    around(text, 0, &[])
+}
+
 fn around(text: &str, at: usize, kinds: &[Kind]) -> String {
     let start = at.saturating_sub(BEFORE);
     let mut shown = String::new();
