@@ -102,7 +102,7 @@ pub enum GrantError {
 }
 
 /// System directories that commands may read and execute. All are optional.
-const SYSTEM: [&str; 11] = [
+const SYSTEM: [&str; 15] = [
     "/usr",
     "/bin",
     "/sbin",
@@ -114,6 +114,11 @@ const SYSTEM: [&str; 11] = [
     "/nix",
     "/home/linuxbrew/.linuxbrew",
     "/sys/devices/system/cpu",
+    // Which packages are installed: without it their tools say that none is.
+    "/var/lib/dpkg",
+    "/var/lib/apt",
+    "/var/lib/rpm",
+    "/var/lib/pacman",
 ];
 /// Settings of the system, among them what only root may read.
 const SETTINGS: &str = "/etc";

@@ -66,10 +66,10 @@ impl Tool<Files> for SessionRead {
         }
         let waits_for_pattern = pattern.is_some();
         let until = match pattern {
-            // Without a place only what is new counts.
+            // Without a place what no start and no write was answered with counts.
             Some(pattern) => Until::Matches(Wanted {
                 pattern,
-                from: from.unwrap_or(end),
+                from: from.unwrap_or_else(|| session.answered()),
                 echo: None,
                 asks: Asks::GoOn,
             }),
@@ -106,6 +106,10 @@ impl Tool<Files> for SessionRead {
             }
         }
         Ok(payload)
+    }
+
+    fn bare_fields(&self) -> &'static [&'static str] {
+        &["output", "sessions"]
     }
 
     fn preview(&self, arguments: &Payload, _: &Context<'_>) -> Result<View, ToolError> {

@@ -11,7 +11,7 @@ use regex_automata::meta::Regex;
 use sandbox::Level;
 
 use crate::bash::protect::Guarded;
-use crate::bash::{self, directory, shell};
+use crate::bash::{self, directory, notice, shell};
 use crate::field::{Field, Whole};
 use crate::process::RunError;
 use crate::process::session::{AtEnd, EndCause, Session, SessionCommand, TerminalSize};
@@ -19,7 +19,7 @@ use crate::shell_session::answer::{Shown, add_notice, answer};
 use crate::shell_session::ports::listed;
 use crate::shell_session::watch::{Asks, Met, Until, Wanted, watch};
 use crate::shell_session::{
-    Entry, NoPlace, Ready, ShellSessions, deadline, regex, show, wait, wake_on_cancel,
+    Entry, NoPlace, Ready, ShellSessions, deadline, fields, regex, show, wait, wake_on_cancel,
 };
 use crate::{Context, Files};
 use tool_provider::shorten::{shorten, shorten_masked};
@@ -126,13 +126,25 @@ fn ready(text: &str) -> Result<ReadyWhen, ToolError> {
             "ready is empty: give a regex or a port, or leave it out",
         ));
     }
-    if text.bytes().all(|byte| byte.is_ascii_digit()) {
-        let port = text.parse().ok().filter(|port| *port != 0);
+    let port = port_of_address(text).unwrap_or(text);
+    if port.bytes().all(|byte| byte.is_ascii_digit()) {
+        let port = port.parse().ok().filter(|port| *port != 0);
         return port.map(ReadyWhen::Listens).ok_or_else(|| {
             ToolError::invalid_arguments("ready: a port is a number from 1 to 65535")
         });
     }
     regex::compile(spec::READY.name, text).map(ReadyWhen::Prints)
+}
+
+/// The port of an address on this machine that is given instead of a port.
+fn port_of_address(text: &str) -> Option<&str> {
+    const HOSTS: [&str; 5] = ["localhost:", "127.0.0.1:", "0.0.0.0:", "[::1]:", ":"];
+    let scheme = ["http://", "https://"].iter().find_map(|scheme| text.strip_prefix(scheme));
+    let address = scheme.unwrap_or(text);
+    let port = HOSTS.iter().find_map(|host| address.strip_prefix(host))?;
+    let port = if scheme.is_some() { port.split('/').next()? } else { port };
+    let is_port = !port.is_empty() && port.bytes().all(|byte| byte.is_ascii_digit());
+    is_port.then_some(port)
 }
 
 impl Tool<Files> for SessionStart {
@@ -178,6 +190,7 @@ impl Tool<Files> for SessionStart {
         let most = shared.bash.output_bytes;
         let shown = Shown::since(session, 0);
         let mut payload = answer(&entry, shown, met.found(), most, shared.settings, context);
+        session.set_answered(fields::NEXT.unsigned(&payload).unwrap_or_default());
         if asked_for_ready {
             spec::IS_READY.put(&mut payload, met != Met::No);
             if met == Met::No {
@@ -189,6 +202,10 @@ impl Tool<Files> for SessionStart {
             add_notice(&mut payload, NO_SOCKETS);
         }
         Ok(payload)
+    }
+
+    fn bare_fields(&self) -> &'static [&'static str] {
+        &["output"]
     }
 
     fn preview(&self, arguments: &Payload, context: &Context<'_>) -> Result<View, ToolError> {
@@ -278,15 +295,26 @@ impl SessionStart {
         let terminal = arguments.terminal;
         let idle_limit = self.shared.settings.idle_limit;
         let guarded = guarded.clone();
+        let settings = self.shared.bash.clone();
+        let command = arguments.command.to_owned();
         move || {
             let private = jail.private();
             let env = match terminal {
                 Some(_) => environment.variables_on_terminal(private),
                 None => environment.variables(private),
             };
-            let at_end = AtEnd(Box::new(move |status| {
+            let (of_jail, of_cwd) = (jail.clone(), cwd.clone());
+            let at_end = AtEnd(Box::new(move |ended, output| {
+                let report = ended.end.as_ref().ok().filter(|_| ended.stopped.is_none());
+                let mut notices = report.map_or_else(Vec::new, |report| {
+                    notice::of_session(&settings, &of_jail, &command, &of_cwd, report, output)
+                });
                 let guarded = guarded.lock().unwrap_or_else(PoisonError::into_inner).take();
-                guarded.map(|guarded| guarded.end().notices(status, "", "")).unwrap_or_default()
+                if let Some(guarded) = guarded {
+                    let status = report.map(|report| report.status);
+                    notices.extend(guarded.end().notices(status, &command, output));
+                }
+                notices
             }));
             Session::start(
                 &jail,

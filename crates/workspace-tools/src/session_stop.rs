@@ -63,6 +63,10 @@ impl Tool<Files> for SessionStop {
         Ok(payload)
     }
 
+    fn bare_fields(&self) -> &'static [&'static str] {
+        &["output"]
+    }
+
     fn preview(&self, arguments: &Payload, _: &Context<'_>) -> Result<View, ToolError> {
         Ok(self.render_call(arguments))
     }

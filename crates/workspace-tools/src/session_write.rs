@@ -12,6 +12,7 @@ use crate::shell_session::keys::{Arrows, Key, Press, keys};
 use crate::shell_session::watch::{Asks, Met, Until, Wanted, watch};
 use crate::shell_session::{ShellSessions, deadline, fields, regex, show, wait, wake_on_cancel};
 use crate::{Context, Files};
+use tool_provider::shorten::shorten;
 use tool_provider::view::{Style, View};
 use tool_provider::{Payload, Tool, ToolError, ToolSpec};
 use workspace_fs::text::hidden::{one_line, visible};
@@ -80,10 +81,15 @@ impl Tool<Files> for SessionWrite {
         let shown = Shown::since(session, from);
         let most = shared.bash.output_bytes;
         let mut payload = answer(&entry, shown, met.found(), most, shared.settings, context);
+        session.set_answered(fields::NEXT.unsigned(&payload).unwrap_or_default());
         if waits_for_pattern {
             spec::MATCHED.put(&mut payload, met.found().is_some());
         }
         Ok(payload)
+    }
+
+    fn bare_fields(&self) -> &'static [&'static str] {
+        &["output"]
     }
 
     fn preview(&self, arguments: &Payload, _: &Context<'_>) -> Result<View, ToolError> {
@@ -116,9 +122,21 @@ fn named(arguments: &Payload) -> Result<&str, ToolError> {
 
 /// What to wait for, where there is something to type at all.
 fn pattern(arguments: &Payload) -> Result<Option<Regex>, ToolError> {
-    let keys = spec::KEYS.get(arguments).unwrap_or_default();
-    if spec::TEXT.get(arguments).unwrap_or_default().is_empty() && keys.trim().is_empty() {
+    let named = spec::KEYS.get(arguments).unwrap_or_default();
+    if spec::TEXT.get(arguments).unwrap_or_default().is_empty() && named.trim().is_empty() {
         return Err(ToolError::invalid_arguments("nothing to type: give text, keys or both"));
+    }
+    let unknown = keys(named, Arrows::Usual).into_iter().find_map(|key| match key {
+        Key::Unknown(word) => Some(word),
+        _ => None,
+    });
+    if let Some(word) = unknown {
+        return Err(ToolError::invalid_arguments(format!(
+            "keys: there is no key {}: there are Enter, Tab, Space, Esc, Backspace, Up, Down, Left, Right, \
+             Home, End, PageUp, PageDown, Insert, Delete, F1 to F12, with C- (Ctrl), M- (Alt) or S- (Shift) \
+             before them; what is to be typed as it is goes into text",
+            one_line(&shorten(&word, 40))
+        )));
     }
     let until = spec::UNTIL.get(arguments);
     until.map(|until| regex::compile(spec::UNTIL.name, until)).transpose()
@@ -131,7 +149,7 @@ fn typed_text(arguments: &Payload) -> String {
         match key {
             Key::Text(text) => typed.push_str(&text),
             Key::Press(_, Press::Bytes(bytes)) => typed.push_str(&String::from_utf8_lossy(&bytes)),
-            Key::Press(..) => {}
+            Key::Press(..) | Key::Unknown(_) => {}
         }
     }
     typed
@@ -166,6 +184,8 @@ fn typed(arguments: &Payload, session: &Session, name: &str) -> Result<Vec<Typed
                 continue;
             }
             Key::Press(name, press) => (name, press),
+            // Refused before.
+            Key::Unknown(_) => continue,
         };
         typed.push(match (press, session.is_on_terminal()) {
             // A terminal makes a line feed of it, unless a program wants to see the key itself.

@@ -10,6 +10,7 @@ pub(crate) fn trials() -> Vec<Trial> {
         git_goes_on_or_fails_at_once_where_it_would_open_an_editor needs [Need::Program("git")],
         a_worktree_needs_its_git_directory_granted_and_a_forged_pointer_grants_nothing
             needs [Need::Program("git")],
+        a_repository_beyond_the_roots_is_named_with_what_lets_git_work needs [Need::Program("git")],
     ]
 }
 
@@ -57,6 +58,35 @@ fn a_worktree_needs_its_git_directory_granted_and_a_forged_pointer_grants_nothin
     drop(denied);
     let again = Fixture::with(|settings| settings.policy.roots = vec![worktree.clone()]);
     assert_ne!(again.result_in(&worktree, &read)["exit_code"], 0);
+}
+
+/// A root may be a part of a repository, and a repository may be cloned from beside it.
+fn a_repository_beyond_the_roots_is_named_with_what_lets_git_work() {
+    let base = tempfile::tempdir().unwrap();
+    let base = base.path().canonicalize().unwrap();
+    let (whole, part) = (base.join("whole"), base.join("whole/part"));
+    std::fs::create_dir_all(&part).unwrap();
+    let made = Command::new("git").args(["init", "-q"]).arg(&whole).status().unwrap();
+    assert!(made.success());
+    let clone = format!("git clone -q {} copy", whole.display());
+
+    let denied = Fixture::with(|settings| settings.policy.roots = vec![part.clone()]);
+    let result = denied.result_in(&part, "git status");
+    assert_ne!(result["exit_code"], 0);
+    let named = format!("in {}: git works here if the operator makes that a root", whole.display());
+    assert!(notice(&result).contains(&named), "{result:?}");
+    let shown = denied.result_in(&part, "echo 'fatal: not a git repository' >log; cat log; false");
+    assert_eq!(notice(&shown), "", "{shown:?}");
+    let result = denied.result_in(&part, &clone);
+    assert_ne!(result["exit_code"], 0);
+    assert!(notice(&result).contains(whole.to_str().unwrap()), "{result:?}");
+    assert!(notice(&result).contains("bash_read"), "{result:?}");
+
+    let granted = Fixture::with(|settings| settings.policy.roots = vec![whole.clone()]);
+    assert_eq!(granted.result_in(&part, "git status")["exit_code"], 0);
+    let beside = Fixture::with(|settings| settings.policy.command_read = vec![whole.clone()]);
+    let result = beside.result(&clone);
+    assert_eq!(result["exit_code"], 0, "{result:?}");
 }
 
 /// Nobody is there to write in an editor.

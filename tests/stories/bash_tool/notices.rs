@@ -68,6 +68,11 @@ fn two_roots_are_two_file_systems_where_mounts_show_them() {
 
 fn packages_of_the_system_stay_the_operators() {
     let fixture = Fixture::new();
+    let installed =
+        fixture.result("dpkg -s libc6 | grep ^Status; apt-cache policy libc6 | grep Installed");
+    let output = installed["output"].as_str().unwrap();
+    assert!(output.contains("install ok installed") && output.contains("Installed: "), "{output}");
+    assert!(!output.contains("(none)"), "{output}");
     let result = fixture.result("apt-get install -y no-such-package");
     assert_eq!(result["exit_code"], 100);
     assert!(notice(&result).contains("packages of the system"), "{result:?}");

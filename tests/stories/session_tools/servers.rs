@@ -124,6 +124,17 @@ async fn a_server_that_dies_at_once_is_an_answer_with_its_output() {
     let (events, read) = fixture.call("session_read", json!({"session": name})).await;
     assert_eq!(read.unwrap()["exit_code"], 3);
     assert_eq!(exits(&events), 0, "and no other");
+    let outside = tempfile::tempdir().unwrap();
+    let path = outside.path().canonicalize().unwrap().join("data");
+    std::fs::write(&path, "data").unwrap();
+    let start = json!({"command": format!("cat {}", path.display())});
+    let started = fixture.session("session_start", start).await;
+    assert_eq!(started["exit_code"], 1, "{started:?}");
+    let expected = format!("{}: ", path.display());
+    assert!(text(&started, "notice").starts_with(&expected), "{started:?}");
+    let start = json!({"command": "cat nosuch"});
+    let started = fixture.session("session_start", start).await;
+    assert_eq!((&started["exit_code"], started.get("notice")), (&json!(1), None), "{started:?}");
     fixture.end().await;
 }
 

@@ -10,6 +10,7 @@ mod java;
 pub(super) mod network;
 mod operators;
 mod program;
+mod repository;
 mod sockets;
 mod system_packages;
 
@@ -17,9 +18,11 @@ use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 
 use sandbox::{
-    Access, ExitStatus, Explanation, LimitHit, Limits, ProgramName, Subject, Waiting, WaitsOn,
+    Access, ExitStatus, Explanation, Jail, Level, LimitHit, Limits, Policy, ProgramName, Report,
+    Subject, Waiting, WaitsOn,
 };
 
+use super::BashSettings;
 use crate::process::{self, FullOutput, SPOOL_FILE_BYTES, outside};
 pub(super) use advice::Outside;
 use tool_provider::Secrets;
@@ -101,7 +104,7 @@ pub(super) struct Facts<'a> {
 
 /// The texts with which programs and the C library say that something is not allowed, and what
 /// they say about it. Go and Node begin with a small letter.
-const REFUSALS: [(&str, &[Access]); 7] = [
+const REFUSALS: [(&str, &[Access]); 8] = [
     ("Permission denied", ANY),
     ("permission denied", ANY),
     ("Read-only file system", &[Access::Write]),
@@ -110,6 +113,8 @@ const REFUSALS: [(&str, &[Access]); 7] = [
     // With namespaces, what is not granted is not there.
     ("No such file or directory", &[Access::Read]),
     ("no such file or directory", &[Access::Read]),
+    // Of git and pip.
+    ("does not exist", &[Access::Read]),
 ];
 const ANY: &[Access] = &[Access::Read, Access::Execute, Access::Write];
 
@@ -139,6 +144,44 @@ pub(super) fn of_end(facts: &Facts<'_>) -> Vec<String> {
     notices
 }
 
+/// The same of a session whose command ended by itself.
+pub(crate) fn of_session(
+    settings: &BashSettings,
+    jail: &Jail,
+    command: &str,
+    cwd: &Path,
+    report: &Report,
+    output: &str,
+) -> Vec<String> {
+    of_end(&Facts {
+        status: report.status,
+        limit: report.limit,
+        max_rss_bytes: report.max_rss_bytes,
+        command,
+        output,
+        cwd,
+        search_path: settings.environment.search_path(),
+        reasons: jail,
+        limits: settings.policy.limits,
+        read_only_roots: &settings.policy.read_only_roots,
+        mounts: &mounts(jail, &settings.policy),
+        home: outside::home().as_deref(),
+        git_directory: None,
+        sought_network: report.sought_network,
+    })
+}
+
+/// What is a file system of its own for commands, at the level where any is.
+pub(super) fn mounts(jail: &Jail, policy: &Policy) -> Vec<PathBuf> {
+    if jail.enforcement().level != Level::Full {
+        return Vec::new();
+    }
+    let private = jail.private();
+    let home = private.home.as_ref().map(|home| &home.path);
+    let named = policy.roots.iter().chain(&policy.command_write);
+    named.chain(home).chain([&private.tmp]).cloned().collect()
+}
+
 /// `operators` is what is known already to have been refused.
 fn of_failure(facts: &Facts<'_>, operators: Option<&str>) -> Vec<String> {
     let mut notices = Vec::new();
@@ -159,17 +202,7 @@ fn of_failure(facts: &Facts<'_>, operators: Option<&str>) -> Vec<String> {
         None if operators.is_none() => notices.extend(paths(facts)),
         None => {}
     }
-    if let Some(directory) = facts.git_directory
-        && facts.reasons.is_git_directory(directory)
-        && (facts.output.contains("fatal:") || facts.output.contains("git"))
-    {
-        notices.push(format!(
-            "the .git file here points to a git directory outside the roots; such a file never \
-             widens what commands may reach, so git cannot work here unless the operator puts {} \
-             into bash_write",
-            name::of(directory)
-        ));
-    }
+    notices.extend(repository::notice(facts));
     notices
 }
 

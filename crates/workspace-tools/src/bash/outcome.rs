@@ -1,9 +1,9 @@
 //! What is reported of a command that has ended: its events, its result, its error.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::time::{Duration, Instant};
 
-use sandbox::{Access, Changes, ExitStatus, Jail, Level, Subject, Surroundings};
+use sandbox::{Access, Changes, ExitStatus, Jail, Subject, Surroundings};
 use serde_json::Value;
 
 use super::shell_read::notice::{WithoutEffects, of_discarding};
@@ -161,7 +161,7 @@ impl RunReport<'_> {
                     self.jail.explain(Subject::Command, Access::Write, directory).is_some()
                 }),
             };
-            let mounts = self.mounts();
+            let mounts = notice::mounts(self.jail, &self.settings.policy);
             let operators_home = outside::home();
             let without_effects = WithoutEffects(self.jail);
             let reasons: &dyn notice::Reasons = match self.surroundings {
@@ -207,18 +207,6 @@ impl RunReport<'_> {
         ));
         notices.extend(notice::of_full_output(self.finished.output.full.as_ref()));
         (!notices.is_empty()).then(|| notices.join("\n"))
-    }
-
-    /// What is a file system of its own for commands, at the level where any is.
-    fn mounts(&self) -> Vec<PathBuf> {
-        if self.jail.enforcement().level != Level::Full {
-            return Vec::new();
-        }
-        let policy = &self.settings.policy;
-        let private = self.jail.private();
-        let home = private.home.as_ref().map(|home| &home.path);
-        let named = policy.roots.iter().chain(&policy.command_write);
-        named.chain(home).chain([&private.tmp]).cloned().collect()
     }
 
     fn timed_out(&self, context: &Context<'_>, signal: StopSignal) -> ToolError {

@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 
 use rustix::fs::OFlags;
 use rustix::pipe::PipeFlags;
-use sandbox::{Command, ExitStatus, Jail, Look, Report};
+use sandbox::{Command, Jail, Look, Report};
 
 use super::channel::Channel;
 use super::input::Input;
@@ -70,8 +70,8 @@ pub struct SessionCommand<'a> {
 
 /// What is to be done once a session has ended, and what is to be told of that.
 ///
-/// It is given how the command ended, if that is known.
-pub struct AtEnd(pub Box<dyn FnOnce(Option<ExitStatus>) -> Vec<String> + Send>);
+/// It is given how the session ended, and what it printed last, as plain text.
+pub struct AtEnd(pub Box<dyn FnOnce(&Ended, &str) -> Vec<String> + Send>);
 
 impl std::fmt::Debug for AtEnd {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
@@ -135,6 +135,8 @@ struct State {
     is_exit_told: bool,
     look: Option<Look>,
     looks: u64,
+    /// How much of the output was there when a call that started it, or typed into it, was answered.
+    answered: u64,
     /// Counts everything that a waiting call may want to see.
     changes: u64,
     last_output: Instant,
@@ -248,6 +250,7 @@ impl Session {
                 is_exit_told: false,
                 look: None,
                 looks: 0,
+                answered: 0,
                 changes: 0,
                 last_output: now,
                 holds_back: false,
@@ -401,6 +404,17 @@ impl Session {
     pub fn claim_exit(&self) -> bool {
         let mut state = self.shared.lock();
         state.ended.is_some() && !std::mem::replace(&mut state.is_exit_told, true)
+    }
+
+    /// Remembers up to where a call that started it, or typed into it, was answered with its output.
+    pub fn set_answered(&self, next: u64) {
+        self.shared.lock().answered = next;
+    }
+
+    /// Up to where the last such call was answered with its output, in bytes from its start.
+    #[must_use]
+    pub fn answered(&self) -> u64 {
+        self.shared.lock().answered
     }
 
     /// Marks it as used until the guard is dropped.

@@ -7,8 +7,10 @@ use tool_provider::{Concurrency, RiskClass, Slips, ToolKind, ToolSpec};
 
 pub const FROM: Field<Whole> =
     whole("from", 0, "next of an earlier call; left out: the last 8 KiB.");
-pub const UNTIL: Field<Text> =
-    text("until", "A regex to wait for in the output behind from; without from, in what is new.");
+pub const UNTIL: Field<Text> = text(
+    "until",
+    "A regex to wait for in the output behind from; without from, in what no start or write returned.",
+);
 pub const SCREEN: Field<Flag> = flag(
     "screen",
     "Shows the terminal's screen as it stands; by default while a full-screen program runs.",

@@ -43,7 +43,7 @@ impl ShellSessions {
                     spool: ready.spool.clone(),
                     secrets: environment.secrets(),
                     idle_limit: self.settings.idle_limit,
-                    at_end: AtEnd(Box::new(|_| Vec::new())),
+                    at_end: AtEnd(Box::new(|_, _| Vec::new())),
                 },
             )
         })?;

@@ -1,5 +1,7 @@
 //! Keys by name, as a terminal spells them.
 
+use tool_provider::nearest::nearest;
+
 /// What keys stand for.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Press {
@@ -18,6 +20,8 @@ pub(crate) enum Key {
     Press(String, Press),
     /// Words that name no key: typed as they are.
     Text(String),
+    /// A word that is meant to name a key, and there is none of that name.
+    Unknown(String),
 }
 
 /// How a program wants arrow keys.
@@ -54,6 +58,21 @@ const NAMED: [(&str, &str); 20] = [
 
 const ARROWS: [(&str, u8); 4] = [("up", b'A'), ("down", b'B'), ("right", b'C'), ("left", b'D')];
 
+/// Keys that are a byte of their own.
+const PLAIN: [&str; 7] = ["enter", "return", "tab", "space", "esc", "escape", "backspace"];
+
+/// What stands in front of keys and of nothing else.
+const LONG_MODIFIERS: [&str; 9] =
+    ["ctrl", "control", "alt", "meta", "shift", "super", "cmd", "option", "win"];
+
+fn special() -> impl Iterator<Item = &'static str> {
+    NAMED.iter().map(|(name, _)| *name).chain(ARROWS.iter().map(|(name, _)| *name))
+}
+
+fn is_special(name: &str) -> bool {
+    special().any(|known| known.eq_ignore_ascii_case(name))
+}
+
 /// What is typed for keys that are named in order, separated by blanks or commas. Words that name no key are
 /// text: several in a row with the blanks between them, unless each is one character, a key of its own.
 pub(crate) fn keys(named: &str, arrows: Arrows) -> Vec<Key> {
@@ -68,12 +87,14 @@ pub(crate) fn keys(named: &str, arrows: Arrows) -> Vec<Key> {
         }
     };
     for word in named.split_whitespace() {
-        let Some(pressed) = pressed(word, arrows) else {
-            words.push(word);
-            continue;
-        };
-        text(&mut words, &mut keys);
-        keys.extend(pressed);
+        match pressed(word, arrows) {
+            Some(pressed) => {
+                text(&mut words, &mut keys);
+                keys.extend(pressed);
+            }
+            None if is_meant_as_key(word) => keys.push(Key::Unknown(word.to_owned())),
+            None => words.push(word),
+        }
     }
     text(&mut words, &mut keys);
     keys
@@ -87,6 +108,26 @@ fn pressed(word: &str, arrows: Arrows) -> Option<Vec<Key>> {
     }
     let names = word.strip_suffix(',').unwrap_or(word);
     names.split(',').map(key).collect()
+}
+
+/// Whether a word that names no key looks as if it did: a key with a modifier, a function key, or the name
+/// of a key with a slip in it.
+fn is_meant_as_key(word: &str) -> bool {
+    let bare = word.strip_prefix('<').and_then(|name| name.strip_suffix('>')).unwrap_or(word);
+    let folded = bare.to_lowercase();
+    let is_function_key = folded.strip_prefix('f').is_some_and(|number| {
+        (1..=2).contains(&number.len()) && number.bytes().all(|byte| byte.is_ascii_digit())
+    });
+    let has_modifier = bare.split_once(['-', '+']).is_some_and(|(modifier, key)| {
+        let is_named = |known: &str| known.eq_ignore_ascii_case(key) && known.len() > 1;
+        modifier_bits(modifier).is_some() && (PLAIN.iter().any(|k| is_named(k)) || is_special(key))
+            || LONG_MODIFIERS.contains(&modifier.to_lowercase().as_str())
+    });
+    // In capitals as keys are named, so that no text is taken for one.
+    let is_slip = bare.len() > 3
+        && bare.starts_with(|first: char| first.is_ascii_uppercase())
+        && nearest(&folded, PLAIN.into_iter().chain(special())).is_some();
+    is_function_key || has_modifier || is_slip
 }
 
 /// What a key of this name stands for; `None` for one that there is not. Spellings of tmux, of vim and of
@@ -138,7 +179,12 @@ fn known(name: &str, arrows: Arrows) -> Option<Press> {
     if let Some((_, rest)) = NAMED.iter().find(|(key, _)| *key == folded) {
         return terminal(&[b"\x1b[", rest.as_bytes()].concat());
     }
-    let (modifier, key) = name.split_once(['-', '+'])?;
+    let (modifiers, key) = name.rsplit_once(['-', '+'])?;
+    if let Some(bytes) = with_modifiers(modifiers, key) {
+        return terminal(&bytes);
+    }
+    let modifier = modifiers;
+    let key = if key.eq_ignore_ascii_case("space") { " " } else { key };
     let mut characters = key.chars();
     let (Some(character), None) = (characters.next(), characters.next()) else { return None };
     match modifier.to_lowercase().as_str() {
@@ -148,6 +194,27 @@ fn known(name: &str, arrows: Arrows) -> Option<Press> {
             bytes.extend_from_slice(character.encode_utf8(&mut [0; 4]).as_bytes());
             terminal(&bytes)
         }
+        _ => None,
+    }
+}
+
+/// An arrow or another special key together with Shift, Alt or Ctrl, as xterm spells it.
+fn with_modifiers(modifiers: &str, key: &str) -> Option<Vec<u8>> {
+    let bits = modifiers.split(['-', '+']).map(modifier_bits).sum::<Option<u8>>()?;
+    let key = key.to_lowercase();
+    let modified = 1 + bits;
+    if let Some((_, letter)) = ARROWS.iter().find(|(arrow, _)| *arrow == key) {
+        return Some(format!("\x1b[1;{modified}{}", char::from(*letter)).into_bytes());
+    }
+    let (_, rest) = NAMED.iter().find(|(name, _)| *name == key)?;
+    Some(format!("\x1b[{};{modified}~", rest.strip_suffix('~')?).into_bytes())
+}
+
+fn modifier_bits(modifier: &str) -> Option<u8> {
+    match modifier.to_lowercase().as_str() {
+        "s" | "shift" => Some(1),
+        "m" | "alt" | "meta" => Some(2),
+        "c" | "ctrl" | "control" => Some(4),
         _ => None,
     }
 }
@@ -191,6 +258,10 @@ mod tests {
             ("<CR>", "\n"),
             ("ArrowUp", "\u{1b}[A"),
             ("Control+C", "\u{3}"),
+            ("C-Left", "\u{1b}[1;5D"),
+            ("Shift+Up", "\u{1b}[1;2A"),
+            ("Ctrl+Shift+Right", "\u{1b}[1;6C"),
+            ("C-PageDown", "\u{1b}[6;5~"),
         ] {
             assert_eq!(bytes(name), expected.as_bytes(), "{name}");
         }
@@ -207,6 +278,7 @@ mod tests {
             let spell = |key| match key {
                 Key::Text(text) => text,
                 Key::Press(name, _) => format!("<{name}>"),
+                Key::Unknown(word) => format!("?{word}?"),
             };
             keys(named, Arrows::Usual).into_iter().map(spell).collect::<Vec<_>>().join("|")
         };
@@ -218,6 +290,8 @@ mod tests {
             ("C-c C-d", "<C-c>|<C-d>"),
             ("a,b ^", "a,b ^"),
             ("", ""),
+            ("Entr F13 Ctrl+Enter Cmd+K <C-Entr>", "?Entr?|?F13?|?Ctrl+Enter?|?Cmd+K?|?<C-Entr>?"),
+            ("s-expression c-style f1x Foo C-xx", "s-expression c-style f1x Foo C-xx"),
         ] {
             assert_eq!(spelt(named), expected, "{named}");
         }

@@ -115,6 +115,11 @@ impl Speakers {
     }
 }
 
+/// Whether a simple command of the line runs this program.
+pub(super) fn runs(command: &str, program: &str) -> bool {
+    parts(command).iter().any(|part| words(part).next().map(name) == Some(program))
+}
+
 /// Whether the shell may end well although a program in it failed.
 pub(in super::super) fn hides_failures(command: &str) -> bool {
     let chained = bare(command).replace("&&", " ");

@@ -7,7 +7,10 @@ use sandbox::Access;
 use super::Facts;
 
 /// How they say so: how a line begins, and what else is in it.
-const REFUSALS: [(&str, &str); 10] = [
+const REFUSALS: [(&str, &str); 13] = [
+    ("W: Not using locking for read only lock file /var/lib/dpkg/", ""),
+    ("W: Problem unlinking the file /var/lib/apt/lists/", ""),
+    ("E: Archives directory /var/cache/apt/archives/partial is missing", ""),
     ("E: Could not open lock file /var/lib/", " - open ("),
     ("E: List directory /var/lib/apt/lists/partial is missing", ""),
     ("E: Unable to acquire the dpkg frontend lock", "are you root?"),

@@ -11,7 +11,7 @@ use sandbox::{Report, Running};
 use super::super::channel::{Channel, Readiness};
 use super::super::input::{Feed, Input};
 use super::super::{StopSignal, Unreported};
-use super::{AtEnd, EndCause, Ended, Orders, Shared, terminal};
+use super::{AtEnd, EndCause, Ended, Orders, Shared, terminal, text};
 
 /// Between SIGTERM and SIGKILL when a session is stopped.
 const GRACE: Duration = Duration::from_secs(2);
@@ -24,6 +24,9 @@ const REAPING: Duration = Duration::from_secs(10);
 
 /// After how much silence the end of the output shows although a secret may begin so.
 const QUIET: Duration = Duration::from_millis(400);
+
+/// How much of what it printed tells why it ended, in bytes.
+const LAST_BYTES: u64 = 64 * 1024;
 
 /// Serves one session.
 pub(super) struct Server {
@@ -82,8 +85,13 @@ impl Server {
         let end = self.serve();
         self.read_the_rest();
         let stopped = self.stop.map(|stop| (stop.cause, stop.signal));
-        let notices = (at_end.0)(end.as_ref().ok().map(|report| report.status));
-        last_words.ended = Some(Ended { end, stopped, notices });
+        let mut ended = Ended { end, stopped, notices: Vec::new() };
+        let printed = {
+            let record = &self.shared.lock().record;
+            record.bytes(record.end().saturating_sub(LAST_BYTES), usize::MAX)
+        };
+        ended.notices = (at_end.0)(&ended, &text::plain(&printed));
+        last_words.ended = Some(ended);
     }
 
     fn serve(&mut self) -> Result<Report, Unreported> {
