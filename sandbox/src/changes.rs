@@ -121,8 +121,8 @@ impl Comparison {
     /// Adds what was changed in one layer, whose top commands have at `path`, and of which is known whether
     /// it is what it was.
     pub(crate) fn add(&mut self, upper: &OwnedFd, lower: &OwnedFd, path: &Path, top: Top) {
-        // It began without any attribute.
-        if top == Top::Changed || attributes(upper).is_some_and(|found| !found.is_empty()) {
+        // It began without any attribute, so one with more than can be read has been changed too.
+        if top == Top::Changed || attributes(upper).is_none_or(|found| !found.is_empty()) {
             self.record(path.to_owned(), ChangeKind::Changed);
         }
         self.directory(&Sides { upper, lower, path, depth: 0 });
@@ -269,7 +269,8 @@ fn attributes(file: &OwnedFd) -> Option<Attributes> {
     names.truncate(length);
     let of_commands = |name: &&[u8]| {
         let begins = |with: &str| name.starts_with(with.as_bytes());
-        (begins("user.") && !begins("user.overlay.")) || begins("system.posix_acl_")
+        let is_mark = name.strip_prefix(b"user.overlay.").is_some_and(|mark| MARKS.contains(&mark));
+        (begins("user.") && !is_mark) || begins("system.posix_acl_")
     };
     let read = |name: &[u8]| {
         let mut value = vec![0; LONGEST_ATTRIBUTES];
@@ -279,6 +280,21 @@ fn attributes(file: &OwnedFd) -> Option<Attributes> {
     };
     names.split(|byte| *byte == 0).filter(of_commands).map(read).collect()
 }
+
+/// What an overlay itself writes below `user.overlay.` (fs/overlayfs/overlayfs.h of Linux).
+const MARKS: [&[u8]; 11] = [
+    b"opaque",
+    b"redirect",
+    b"origin",
+    b"impure",
+    b"nlink",
+    b"upper",
+    b"uuid",
+    b"metacopy",
+    b"protattr",
+    b"whiteout",
+    b"whiteouts",
+];
 
 /// The kernel's limit of a list of names, and of a value.
 const LONGEST_ATTRIBUTES: usize = 64 * 1024;

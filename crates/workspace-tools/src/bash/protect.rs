@@ -96,7 +96,8 @@ impl Protected {
                     one_line(&outcome.to_string())
                 )),
                 Outcome::ReplacedOutside => notices.push(format!(
-                    "{shown} was replaced from outside while the command ran, and is left as it is"
+                    "{shown} was replaced from outside while a command ran, and is left as it is; commands \
+                     could write to it since, so a person should look at it before git is used outside"
                 )),
                 Outcome::Gone => notices.push(format!(
                     "{shown} is gone from its place: it was removed or moved away"

@@ -155,6 +155,10 @@ fn attributes_and_the_mode_of_a_root_are_changes_too(level: Level) {
     assert_eq!(found(&format!("chmod 700 .; {sets} own")), ["", "own"]);
     assert_eq!(found(&format!("{sets} .")), [""]);
     assert_eq!(found("chmod 700 .; chmod 755 ."), [""; 0]);
+    // A name like a layer's own mark, and more names than a list of them holds.
+    assert_eq!(found("setfattr -n user.overlay.x -v y own"), ["own"]);
+    let name = "n".repeat(240);
+    assert_eq!(found(&format!("for i in $(seq 300); do setfattr -n user.{name}$i .; done")), [""]);
     // What has attributes already, and keeps them.
     fixture.succeeds(&format!("{sets} own; {sets} dir"));
     assert_eq!(found("exec 3>>own; chmod 700 dir; chmod 755 dir"), [""; 0]);
