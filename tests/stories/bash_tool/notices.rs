@@ -5,7 +5,7 @@ use std::net::{TcpListener, UdpSocket};
 use std::os::unix::fs::{PermissionsExt as _, symlink};
 use std::path::Path;
 
-use sandbox::{Level, Limits, Network};
+use sandbox::{Level, Limits, Namespaces, Network};
 use serde_json::json;
 
 use super::fixture::{Fixture, notice};
@@ -19,6 +19,8 @@ pub(crate) fn trials() -> Vec<Trial> {
         a_closed_network_is_named_and_every_channel_is_closed needs [Need::Program("python3")],
         two_roots_are_two_file_systems_where_mounts_show_them needs [Need::Program("python3")],
         a_silent_miss_of_the_network_is_named_and_a_log_of_one_is_not
+            needs [Need::Program("python3"), Need::Program("curl")],
+        where_there_are_no_unix_sockets_no_network_is_asked_for
             needs [Need::Program("python3"), Need::Program("curl")],
         packages_of_the_system_stay_the_operators needs [Need::Rare("apt-get")],
         the_limit_that_was_hit_is_named needs [Need::Program("python3")],
@@ -64,6 +66,37 @@ fn two_roots_are_two_file_systems_where_mounts_show_them() {
     std::fs::write(fixture.root.join("a"), "A").unwrap();
     let moved = fixture.result(&format!("mv a {}/moved && ln {0}/moved {0}/twin", other.display()));
     assert_eq!((moved["exit_code"].as_i64(), notice(&moved)), (Some(0), ""), "{moved:?}");
+}
+
+fn where_there_are_no_unix_sockets_no_network_is_asked_for() {
+    let socket = "python3 -c 'import socket; socket.socket(socket.AF_UNIX)'";
+    let local = "curl -sS http://localhost:9/";
+    for (network, command, says) in [
+        (Network::Allow, socket, Some("no unix sockets here (jail level kernel)")),
+        (Network::Allow, local, None),
+        (Network::Deny, socket, Some("unix ones need the level full")),
+        (Network::Deny, local, Some("not even for localhost")),
+    ] {
+        let fixture = Fixture::with(|settings| {
+            settings.policy.namespaces = Namespaces::Never;
+            settings.policy.network = network;
+        });
+        let result = fixture.result(command);
+        assert_ne!(result["exit_code"], 0, "{result:?}");
+        match says {
+            Some(says) => assert!(notice(&result).contains(says), "{result:?}"),
+            None => assert_eq!(notice(&result), "", "{result:?}"),
+        }
+        let shown = fixture.result("echo 'socket: Operation not permitted' >log; cat log; false");
+        assert_eq!(notice(&shown), "", "{shown:?}");
+    }
+    let fixture = Fixture::new();
+    if fixture.jail.enforcement().level == Level::Full {
+        assert_eq!(fixture.result(socket)["exit_code"], 0);
+        assert_eq!(notice(&fixture.result(local)), "");
+        let result = fixture.read_result(local);
+        assert!(notice(&result).contains("a localhost of its own"), "{result:?}");
+    }
 }
 
 fn packages_of_the_system_stay_the_operators() {

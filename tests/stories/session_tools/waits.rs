@@ -11,6 +11,7 @@ pub(crate) fn trials() -> Vec<Trial> {
         a_pattern_matches_what_is_printed_and_not_the_echo_of_what_was_typed,
         a_write_that_says_how_long_waits_through_silence,
         a_pattern_without_a_place_waits_for_news_only,
+        a_word_that_is_meant_as_a_key_is_not_typed,
         a_match_is_in_what_is_shown,
         output_that_is_cut_says_how_much_is_left_out_and_where_it_is,
         a_pattern_that_cannot_see_all_says_where_to_look,
@@ -52,14 +53,40 @@ async fn a_write_that_says_how_long_waits_through_silence() {
 
 async fn a_pattern_without_a_place_waits_for_news_only() {
     let mut fixture = Fixture::configured().await;
-    let start = json!({"command": "echo tick; read x; echo tick $x; sleep 60", "name": "s",
-                       "ready": "tick", "wait_ms": 20000});
+    let command = "echo tick; read x; until [ -e go ]; do sleep 0.05; done; echo tick $x; sleep 60";
+    let start = json!({"command": command, "name": "s", "ready": "tick", "wait_ms": 20000});
     fixture.session("session_start", start).await;
     let old = json!({"session": "s", "until": "tick", "wait_ms": 300});
     let old = fixture.session("session_read", old).await;
     assert_eq!(old["matched"], false, "that line was there before: {old:?}");
     let all = json!({"session": "s", "until": "tick", "from": 0});
     assert_eq!(fixture.session("session_read", all).await["matched"], true);
+    let go = json!({"session": "s", "text": "on\n", "wait_ms": 0});
+    fixture.session("session_write", go).await;
+    fixture.write("go", "");
+    let seen = json!({"session": "s", "from": 0, "until": "tick on", "wait_ms": 20000});
+    assert_eq!(fixture.session("session_read", seen).await["matched"], true);
+    for _ in 0..2 {
+        let news = json!({"session": "s", "until": "tick on", "wait_ms": 20000});
+        let news = fixture.session("session_read", news).await;
+        assert_eq!(news["matched"], true, "no write was answered with it: {news:?}");
+    }
+    fixture.end().await;
+}
+
+async fn a_word_that_is_meant_as_a_key_is_not_typed() {
+    let mut fixture = Fixture::configured().await;
+    let start = json!({"command": "cat -v", "tty": true, "name": "s"});
+    fixture.session("session_start", start).await;
+    for keys in ["F13 Enter", "Entr", "Ctrl+Enter"] {
+        let failure = fixture.failure("session_write", json!({"session": "s", "keys": keys})).await;
+        assert_eq!(failure.category, "invalid_arguments");
+        assert!(failure.message.contains("there is no key"), "{failure}");
+    }
+    let press = json!({"session": "s", "text": "Entr ", "keys": "C-Left Enter", "until": "5D\\n",
+                       "wait_ms": 20000});
+    let pressed = fixture.session("session_write", press).await;
+    assert!(text(&pressed, "output").contains("Entr ^[[1;5D"), "{pressed:?}");
     fixture.end().await;
 }
 

@@ -45,6 +45,8 @@ pub(super) trait Reasons {
     fn device(&self, path: &Path) -> Option<u64>;
     /// Why a command has no network, where that is the jail's doing.
     fn explain_network(&self) -> Option<Explanation>;
+    /// Whether commands may make unix sockets.
+    fn has_unix_sockets(&self) -> bool;
 }
 
 impl Reasons for sandbox::Jail {
@@ -74,6 +76,10 @@ impl Reasons for sandbox::Jail {
 
     fn explain_network(&self) -> Option<Explanation> {
         self.explain_network()
+    }
+
+    fn has_unix_sockets(&self) -> bool {
+        self.enforcement().level != Level::Kernel
     }
 }
 
@@ -134,10 +140,13 @@ const MOST_NOTICES: usize = 2;
 pub(super) fn of_end(facts: &Facts<'_>) -> Vec<String> {
     // A pipe, or what came after, hides that a command missed the network or would have changed what is the
     // operator's. All else shows in how the shell ended.
-    let mut notices: Vec<String> = network(facts).into_iter().collect();
+    let sockets = network::without_sockets(facts);
     let operators = operators::notice(facts);
+    let known = sockets.is_some() || operators.is_some();
+    let mut notices: Vec<String> = sockets.or_else(|| network(facts)).into_iter().collect();
     if facts.status != ExitStatus::Exited(0) {
-        notices.extend(of_failure(facts, operators.as_deref()));
+        let refusals = if known { Refusals::Known } else { Refusals::Unknown };
+        notices.extend(of_failure(facts, refusals));
     }
     notices.extend(operators);
     notices.truncate(MOST_NOTICES);
@@ -182,8 +191,14 @@ pub(super) fn mounts(jail: &Jail, policy: &Policy) -> Vec<PathBuf> {
     named.chain(home).chain([&private.tmp]).cloned().collect()
 }
 
-/// `operators` is what is known already to have been refused.
-fn of_failure(facts: &Facts<'_>, operators: Option<&str>) -> Vec<String> {
+/// Whether it is known already what was refused.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Refusals {
+    Known,
+    Unknown,
+}
+
+fn of_failure(facts: &Facts<'_>, refusals: Refusals) -> Vec<String> {
     let mut notices = Vec::new();
     notices.extend(limits(facts));
     let is_killed = facts.status.shell_code() == 128 + rustix::process::Signal::KILL.as_raw();
@@ -199,7 +214,7 @@ fn of_failure(facts: &Facts<'_>, operators: Option<&str>) -> Vec<String> {
     notices.extend(program::unreachable(facts));
     match system_packages::notice(facts) {
         Some(notice) => notices.push(notice),
-        None if operators.is_none() => notices.extend(paths(facts)),
+        None if refusals == Refusals::Unknown => notices.extend(paths(facts)),
         None => {}
     }
     notices.extend(repository::notice(facts));

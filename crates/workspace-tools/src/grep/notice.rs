@@ -91,8 +91,11 @@ impl SearchReport<'_> {
         }
         if self.listed.seen > 0 {
             let seen = self.listed.seen;
+            let is_capped =
+                self.arguments.mode == Mode::Content && self.start == FileKind::Directory;
+            let cap = if is_capped { ", counted up to max_per_file of each file" } else { "" };
             return Some(format!(
-                "Nothing to show: offset {} is past the last of {seen} {}.",
+                "Nothing to show: offset {} is past the last of {seen} {}{cap}.",
                 self.arguments.page.offset,
                 match self.arguments.mode {
                     Mode::Content if seen == 1 => "match",

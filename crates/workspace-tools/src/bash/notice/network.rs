@@ -3,6 +3,8 @@
 
 use sandbox::ExitStatus;
 
+use super::Facts;
+
 /// What the C library, Go and Node say of a name or an address, as the end of a longer message. What
 /// stands before and behind it shows whether it is one.
 const REASONS: [&str; 11] = [
@@ -115,6 +117,37 @@ pub(in super::super) fn was_needed(
     }
 }
 
+/// What is said at the level that refuses unix sockets, of a command that made one, or asked this machine.
+pub(super) fn without_sockets(facts: &Facts<'_>) -> Option<String> {
+    let Facts { command, output, reasons, .. } = *facts;
+    let may_have_failed =
+        facts.status != ExitStatus::Exited(0) || super::command::hides_failures(command);
+    if reasons.has_unix_sockets() || !may_have_failed || super::command::only_shows_text(command) {
+        return None;
+    }
+    if reasons.explain_network().is_none() {
+        return refuses_sockets(output).then(|| {
+            "commands make no unix sockets here (jail level kernel): agents, multiplexers and databases \
+             that use one do not work"
+                .to_owned()
+        });
+    }
+    (refuses_sockets(output) || asks_this_machine(output)).then(|| {
+        "commands make no sockets here (jail level kernel, network closed), not even for localhost: with \
+         `network = \"allow\"` they make internet ones, ask if this is needed; unix ones need the level full"
+            .to_owned()
+    })
+}
+
+/// Whether output reports that nothing of this machine answers.
+pub(in super::super) fn asks_this_machine(output: &str) -> bool {
+    let is_report = |line: &str| {
+        let line = line.trim();
+        says_so(line) && LOCAL.iter().any(|host| line.contains(host))
+    };
+    output.lines().rev().take(MOST_LINES).any(is_report)
+}
+
 /// Whether the output of `command` reports that there is no network.
 fn is_missed(command: &str, output: &str) -> bool {
     // An index that is known to have versions was reached.
@@ -169,11 +202,13 @@ fn is_mention(line: &str) -> bool {
 
 /// Without a network namespace the jail refuses the socket itself.
 fn refuses_sockets(output: &str) -> bool {
-    const REFUSED: [&str; 2] = ["Operation not permitted", "Permission denied"];
+    // Of a tmux: error connecting to /tmp/tmux-0/default (Operation not permitted)
+    const REFUSED: [&str; 3] =
+        ["Operation not permitted", "Permission denied", "(Operation not permitted)"];
     let is_refused = |line: &str| REFUSED.iter().any(|text| line.ends_with(text));
     let lines = || output.lines().rev().take(MOST_LINES).map(str::trim);
     let names_socket = |line: &str| {
-        ["socket: ", "socket(): ", "socket() failed: "].iter().any(|call| {
+        ["socket: ", "socket(): ", "socket() failed: ", "error connecting to "].iter().any(|call| {
             line.find(call).is_some_and(|at| is_refused(&line[at..]) && !is_mention(line))
         })
     };

@@ -79,6 +79,10 @@ impl Reasons for Jail {
             within: None,
         })
     }
+
+    fn has_unix_sockets(&self) -> bool {
+        true
+    }
 }
 
 fn failed(output: &str) -> Facts<'_> {
@@ -503,6 +507,9 @@ fn what_is_looked_at_is_bounded_however_much_a_command_says() {
 
         fn explain_network(&self) -> Option<Explanation> {
             None
+        }
+        fn has_unix_sockets(&self) -> bool {
+            true
         }
     }
     // Each text is looked for in the command, which takes minutes where neither has a bound.

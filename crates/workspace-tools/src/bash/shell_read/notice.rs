@@ -41,6 +41,10 @@ impl Reasons for WithoutEffects<'_> {
     fn explain_network(&self) -> Option<Explanation> {
         None
     }
+
+    fn has_unix_sockets(&self) -> bool {
+        self.0.has_unix_sockets()
+    }
 }
 
 /// What discarding the effects had to do with how a command went, a sentence each. `changes` is none where
@@ -57,6 +61,11 @@ pub(in super::super) fn of_discarding(
     let says = |text: &str| output.lines().any(|said| said.contains(text) && speakers.say(said));
     if network::was_needed(network::Ended::With(status), None, line, output) {
         notices.push("shell_read has no network; bash may have one".to_owned());
+    } else if has_failed && !command::only_shows_text(line) && network::asks_this_machine(output) {
+        notices.push(
+            "shell_read has a localhost of its own: bash reaches what a session serves there"
+                .to_owned(),
+        );
     }
     let Some(changes) = changes else {
         let refused = ["Permission denied", "Operation not permitted", "Read-only file system"];
