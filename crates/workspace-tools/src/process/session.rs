@@ -71,7 +71,10 @@ pub struct SessionCommand<'a> {
 /// What is to be done once a session has ended, and what is to be told of that.
 ///
 /// It is given how the session ended, and what it printed last, as plain text.
-pub struct AtEnd(pub Box<dyn FnOnce(&Ended, &str) -> Vec<String> + Send>);
+pub struct AtEnd(pub Box<NoticesOfEnd>);
+
+/// What is called then.
+type NoticesOfEnd = dyn FnOnce(&Ended, &str) -> Vec<String> + Send;
 
 impl std::fmt::Debug for AtEnd {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
