@@ -38,7 +38,8 @@ pub fn properties() -> Vec<Property> {
             "network",
             Kind::String(&["deny", "allow"]),
             r#""deny""#,
-            "deny: a command reaches nothing beyond its own call. allow: as without a jail.",
+            "deny: a command reaches nothing beyond its own call. allow: as without a jail, but no unix \
+             sockets at the level kernel.",
         ),
         Property::with_default(
             "home",

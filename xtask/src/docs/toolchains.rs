@@ -87,6 +87,8 @@ const LIMITS: &str = "\
 - **Java** takes the home from the system. Maven, Gradle and Ant are told where HOME is; any other Java program that wants `~` needs
   `-Duser.home=$HOME -Djava.io.tmpdir=$TMPDIR` at the level `kernel`; a notice says so.
 - **Gradle** talks to itself over the loopback, which a jail at the level `kernel` has only with `network = \"allow\"`.
+- **Unix sockets** cannot be made at the level `kernel`, whatever `network` says: gpg (so signed commits), ssh-agent, tmux and databases by
+  a socket need the level `full`; a notice says so.
 - **nvm** refuses to work where npm is told a prefix. Where the operator has it, `npm install -g` needs `--prefix ~/.prefix`.
 - **rustup** cannot change a toolchain of the operator's (`rustup target add`); one that it installs itself it can: `rustup toolchain install
   VERSION --target TARGET`, and then `cargo +VERSION`. A notice says so.
