@@ -45,7 +45,10 @@ impl<'a> Arguments<'a> {
         let path = FILE.get(arguments);
         let path = path.ok_or_else(|| ToolError::invalid_arguments("path must be a string"))?;
         let has = |name| arguments.contains_key(name);
-        let edits = match arguments.get(EDITS.name) {
+        // Where old_string says what to edit, an empty list asks for nothing.
+        let asks =
+            |edits: &&Value| !(has(OLD_STRING.name) && edits.as_array().is_some_and(Vec::is_empty));
+        let edits = match arguments.get(EDITS.name).filter(asks) {
             None if !has(OLD_STRING.name) && !has(NEW_STRING.name) => {
                 return Err(ToolError::invalid_arguments(
                     "nothing to edit: give old_string and new_string, or edits with several of both",
@@ -298,8 +301,10 @@ impl Tool<Files> for EditFile {
         let path = FILE.get(arguments).unwrap_or("a file");
         let mut views = vec![View::text(format!("Edit {}", name::shown(path)), Style::Bold)];
         match EDITS.get(arguments) {
-            Some(edits) => views.extend(edits.iter().filter_map(Value::as_object).map(asked)),
-            None => views.push(asked(arguments)),
+            Some(edits) if !edits.is_empty() => {
+                views.extend(edits.iter().filter_map(Value::as_object).map(asked));
+            }
+            _ => views.push(asked(arguments)),
         }
         View::Group(views)
     }

@@ -105,6 +105,16 @@ fn arguments_that_make_no_sense_are_refused_before_any_file_is_looked_at() {
 }
 
 #[test]
+fn an_empty_list_beside_old_string_asks_for_nothing() {
+    let fixture = Fixture::with("a", "a\n");
+    let arguments = json!({"path": "a", "old_string": "a", "new_string": "b", "edits": []});
+    assert_eq!(hunks(&fixture.preview(&arguments).unwrap()), 1);
+    assert_eq!(hunks(&EditFile::default().render_call(arguments.as_object().unwrap())), 1);
+    fixture.call(&arguments).unwrap();
+    assert_eq!(fixture.content("a"), "b\n");
+}
+
+#[test]
 fn a_call_that_is_stopped_says_that_nothing_was_applied() {
     let arguments = json!({"path": "a", "old_string": "a", "new_string": "b"});
     let mut fixture = Fixture::with("a", "a\n");
