@@ -216,7 +216,12 @@ impl WorkspaceError {
             Fault::NotFound { .. } if self.path.contains(['*', '?']) => {
                 "a path is taken as it is; glob takes patterns".to_owned()
             }
-            Fault::NotFound { .. } => match Path::new(&self.path).file_name() {
+            // What a link leads to has a name of its own.
+            Fault::NotFound { missing, link, .. } => match link
+                .as_ref()
+                .map_or(Path::new(&self.path), |_| missing)
+                .file_name()
+            {
                 Some(last) => format!(
                     "glob finds it in any directory by its name, as pattern {}; with pattern * it lists \
                      the directory above it",

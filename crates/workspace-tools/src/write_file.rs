@@ -255,12 +255,15 @@ impl Tool<Files> for WriteFile {
     fn preview(&self, arguments: &Payload, context: &Context<'_>) -> Result<View, ToolError> {
         let arguments = Arguments::of(arguments)?;
         let prepared = change::look(context, arguments.path).and_then(|destination| {
+            let link = destination.link_notice();
             Prepared::of(&arguments, destination.current(), self.overwrite, context)
+                .map(|prepared| (prepared, link))
         });
         Ok(match prepared {
-            Ok(prepared) => {
+            Ok((prepared, link)) => {
                 let verb = if prepared.is_new() { "Create" } else { "Overwrite" };
-                let notes = prepared.notes(arguments.path);
+                let mut notes = prepared.notes(arguments.path);
+                notes.extend(link);
                 let diff = prepared.diff(PREVIEW_LINES);
                 change::view(arguments.path, verb, &diff, prepared.side(), &notes, context.secrets)
             }
@@ -298,6 +301,7 @@ impl WriteFile {
         let prepared =
             Prepared::of(arguments, writing.destination.current(), self.overwrite, context)?;
         let mut notices = prepared.notes(path);
+        notices.extend(writing.destination.link_notice());
         let version = Version::of(content.as_bytes());
         let written = if prepared.is_unchanged() {
             if let Some(base) = prepared.base() {
