@@ -27,8 +27,8 @@ const MOST_COMPARED: usize = 32;
 /// What somebody may have meant by `name` in `directory`, and `rest` beneath it, as paths from that
 /// directory, best first, at most three. Where a directory's name is wrong and the rest of the path is
 /// there beneath a like one, the whole path is offered; where the directory's own name is written once
-/// too often, the path without it; where backslashes part its names, the path with slashes. `parent`
-/// is the directory's path.
+/// too often, the path without it; where backslashes part its names, the path with slashes; where it
+/// stands in quotes, the path without them. `parent` is the directory's path.
 pub(super) fn near_paths(
     directory: BorrowedFd<'_>,
     parent: &Path,
@@ -39,6 +39,11 @@ pub(super) fn near_paths(
     let has_rest = rest != Path::new("");
     if has_rest && parent.file_name() == Some(name) && exists(rest) {
         return vec![rest.to_owned()];
+    }
+    if let Some(bare) = unquoted(name, rest)
+        && exists(&bare)
+    {
+        return vec![bare];
     }
     if name.as_bytes().contains(&b'\\') {
         let mut slashed = PathBuf::from(name.to_string_lossy().replace('\\', "/"));
@@ -54,6 +59,17 @@ pub(super) fn near_paths(
         if has_rest && exists(&path) { whole.push(path) } else { part.push(PathBuf::from(near)) }
     }
     if whole.is_empty() { part } else { whole }
+}
+
+/// The path without the quotes around it.
+fn unquoted(name: &OsStr, rest: &Path) -> Option<PathBuf> {
+    let mut whole = PathBuf::from(name);
+    // To join nothing would add a slash.
+    whole.extend(rest);
+    let [first, inner @ .., last] = whole.as_os_str().as_bytes() else { return None };
+    let is_quoted = first == last && matches!(first, b'`' | b'\'' | b'"');
+    (is_quoted && !inner.is_empty() && inner[0] != b'/')
+        .then(|| PathBuf::from(OsStr::from_bytes(inner)))
 }
 
 /// The names in `directory` that are most like `name`, best first, at most three. A name that reads the
@@ -149,6 +165,11 @@ mod tests {
         assert_eq!(near("app", "src/main.rs"), [Path::new("src/main.rs")]);
         assert_eq!(near("sr", "none.rs"), [Path::new("src"), Path::new("srv")]);
         assert_eq!(near(r"src\main.rs", ""), [Path::new("src/main.rs")]);
+        for (name, rest) in [("`src", "main.rs`"), ("'src", "main.rs'"), ("\"src", "main.rs\"")] {
+            assert_eq!(near(name, rest), [Path::new("src/main.rs")]);
+        }
+        assert_eq!(near("`src`", ""), [Path::new("src")]);
+        assert_eq!(near("`src", "none.rs`"), [Path::new("src")]);
         assert!(near("app", "none.rs").is_empty() && near("app", "").is_empty());
     }
 }
