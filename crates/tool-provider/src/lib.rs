@@ -39,7 +39,7 @@ pub use identity::Identity;
 pub use provider::{Call, Provider};
 pub use render::Stored;
 pub use secrets::{Masker, SHORTEST_SECRET, Secrets};
-pub use slips::Slips;
+pub use slips::{Asks, Slips};
 pub use stream::{EventStream, Outcome, StreamItem};
 pub use tool::{Concurrency, Context, Phase, RiskClass, Tool, ToolKind, ToolSpec};
 pub use workers::{Job, Threads, Workers};

@@ -2,9 +2,11 @@
 //! meant. They are put right before arguments are checked, so that a slip costs no turn. Everything
 //! else stays an error.
 
+use std::borrow::Cow;
+
 use serde_json::Value;
 
-use crate::schema::{Kind, Presence, Property, Schema};
+use crate::schema::{EXACT, Kind, Presence, Property, Schema};
 use crate::{Payload, ToolSpec};
 
 /// One tool's table of slips. It stands beside the tool's spec; the schema names none of them.
@@ -19,12 +21,33 @@ pub struct Slips {
     pub words: &'static [(&'static str, &'static [(&'static str, &'static str)])],
     /// Arguments whose text may be given as a number, or as a list of texts, which are joined by blanks.
     pub texts: &'static [&'static str],
+    /// Arguments whose text may be one of several, given as a list: its JSON is the text then.
+    pub lists: &'static [&'static str],
+    /// Names that are given true or false and are no argument, and what they ask for. A single letter
+    /// stands for itself: `-l` and `-L` ask for different things.
+    pub flags: &'static [(&'static str, Asks)],
     /// Names that mean something else than any argument, and what to give instead: the end of the
     /// sentence "unknown argument x; ".
     pub remedies: &'static [(&'static str, &'static str)],
 }
 
+/// What a flag asks for that is no argument.
+#[derive(Clone, Copy, Debug)]
+pub enum Asks {
+    /// At this value, what is the case anyway: it is dropped. At the other one it is refused, and the
+    /// text says why, as in [`Slips::remedies`].
+    Given(bool, &'static str),
+    /// If true, this word of that argument; if false, nothing.
+    Word(&'static str, &'static str),
+    /// If true, that argument at this value; if false, at the other one.
+    Argument(&'static str, bool),
+}
+
 impl Slips {
+    /// No slips.
+    pub const NONE: Self =
+        Self { names: &[], words: &[], texts: &[], lists: &[], flags: &[], remedies: &[] };
+
     /// Which of `known` a name means; each argument is known by its own name too.
     pub(crate) fn meant<'a>(
         &self,
@@ -45,10 +68,29 @@ impl Slips {
         words.iter().find(|(other, _)| *other == given).map(|(_, meant)| *meant)
     }
 
-    /// What to give instead of an argument of this name.
-    pub(crate) fn remedy(&self, name: &str) -> Option<&'static str> {
+    /// The flag of this name, and whether it is set; none where the value is neither true nor false.
+    fn flag(&self, name: &str, value: &Value) -> Option<(Asks, bool)> {
+        let is_set = match value {
+            Value::Bool(is_set) => *is_set,
+            other => meant(&Kind::Boolean, other)?.as_bool()?,
+        };
+        let bare = name.replace(['_', '-'], "");
+        let name = if bare.chars().nth(1).is_none() { bare } else { bare.to_lowercase() };
+        let (_, flag) = self.flags.iter().find(|(other, _)| *other == name)?;
+        Some((*flag, is_set))
+    }
+
+    /// What to give instead of an argument of this name with this value.
+    pub(crate) fn remedy(&self, name: &str, value: &Value) -> Option<Cow<'static, str>> {
+        match self.flag(name, value) {
+            Some((Asks::Given(_, remedy), _)) => return Some(remedy.into()),
+            Some((Asks::Word(argument, _) | Asks::Argument(argument, _), _)) => {
+                return Some(format!("it contradicts {argument}: give one of them").into());
+            }
+            None => {}
+        }
         let name = folded(name);
-        self.remedies.iter().find(|(other, _)| *other == name).map(|(_, remedy)| *remedy)
+        self.remedies.iter().find(|(other, _)| *other == name).map(|(_, remedy)| (*remedy).into())
     }
 }
 
@@ -88,13 +130,47 @@ impl Correction<'_> {
                 self.value(property.name, &property.schema, value);
             }
         }
+        self.flags(properties, object);
+    }
+
+    /// Takes flags that are no argument for what they ask for, unless an argument says otherwise.
+    fn flags(&mut self, properties: &[Property], object: &mut Payload) {
+        let is_known = |name: &str| properties.iter().any(|property| property.name == name);
+        let unknown = object.iter().filter(|(name, _)| !is_known(name.as_str()));
+        let flags: Vec<(String, Asks, bool)> = unknown
+            .filter_map(|(name, value)| {
+                let (flag, is_set) = self.slips.flag(name, value)?;
+                Some((name.clone(), flag, is_set))
+            })
+            .collect();
+        for (name, flag, is_set) in flags {
+            let asked: Option<(&str, Value)> = match flag {
+                Asks::Given(given, _) if given == is_set => None,
+                Asks::Given(..) => continue,
+                Asks::Word(argument, word) => is_set.then(|| (argument, word.into())),
+                Asks::Argument(argument, value) => Some((argument, (value == is_set).into())),
+            };
+            if let Some((argument, value)) = asked {
+                if !is_known(argument) || object.get(argument).is_some_and(|said| *said != value) {
+                    continue;
+                }
+                object.insert(argument.to_owned(), value);
+            }
+            object.remove(&name);
+            self.accepted.push(format!("{name} as what it asks for"));
+        }
     }
 
     /// Gives an argument that is absent the value of the one other name that means it.
     fn rename(&mut self, properties: &[Property], object: &mut Payload) {
         let is_known = |name: &str| properties.iter().any(|property| property.name == name);
-        let unknown: Vec<String> =
-            object.keys().filter(|name| !is_known(name.as_str())).cloned().collect();
+        let unknown: Vec<String> = object
+            .iter()
+            .filter(|(name, value)| {
+                !is_known(name.as_str()) && self.slips.flag(name, value).is_none()
+            })
+            .map(|(name, _)| name.clone())
+            .collect();
         if unknown.is_empty() {
             return;
         }
@@ -117,6 +193,7 @@ impl Correction<'_> {
                 self.slips.word(name, given).map(Value::from)
             }
             (Kind::String(_), None) if self.slips.texts.contains(&name) => as_text(value),
+            (Kind::String(_), None) if self.slips.lists.contains(&name) => as_list(value),
             _ => None,
         };
         if let Some(meant) = word.or_else(|| meant(&schema.kind, value)) {
@@ -147,12 +224,28 @@ fn as_text(value: &Value) -> Option<Value> {
     }
 }
 
+/// The one text of a list, or the list of texts as JSON.
+fn as_list(value: &Value) -> Option<Value> {
+    match value.as_array()?.as_slice() {
+        [] => None,
+        [only @ Value::String(_)] => Some(only.clone()),
+        items if items.iter().all(Value::is_string) => Some(value.to_string().into()),
+        _ => None,
+    }
+}
+
 /// The value of the kind that the schema asks for, where a value of another kind spells it out. A
 /// text stays what it is where the schema asks for text.
 fn meant(kind: &Kind, value: &Value) -> Option<Value> {
     match (kind, value) {
         (Kind::Whole { .. } | Kind::Range { .. }, Value::String(text)) => {
             text.trim().parse::<i64>().ok().map(Value::from)
+        }
+        // 2.0 is a whole number, to JSON Schema too.
+        (Kind::Whole { .. } | Kind::Range { .. }, Value::Number(number)) if number.is_f64() => {
+            let number = number.as_f64().filter(|number| number.fract() == 0.0)?;
+            let is_exact = number.abs() <= EXACT as f64;
+            is_exact.then(|| format!("{number:.0}").parse::<i64>().ok()).flatten().map(Value::from)
         }
         (Kind::Number, Value::String(text)) => {
             let number = text.trim().parse::<f64>().ok()?;
@@ -193,9 +286,18 @@ mod tests {
             ("path", &["filepath", "file"]),
             ("old", &["oldstring", "search"]),
             ("edits", &["changes"]),
+            ("limit", &["p"]),
         ],
         words: &[("mode", &[("fileswithmatches", "files")])],
         texts: &["keys"],
+        lists: &["only"],
+        flags: &[
+            ("n", Asks::Given(true, "lines have their numbers")),
+            ("background", Asks::Given(false, "nothing runs on")),
+            ("l", Asks::Word("mode", "files")),
+            ("p", Asks::Word("mode", "content")),
+            ("isregex", Asks::Argument("literal", false)),
+        ],
         remedies: &[("endline", "give limit, how many lines")],
     };
 
@@ -215,6 +317,8 @@ mod tests {
             Property::optional("globs", texts, ""),
             Property::optional("env", Kind::StringMap, ""),
             Property::optional("keys", Kind::String(&[]), ""),
+            Property::optional("only", Kind::String(&[]), ""),
+            Property::optional("literal", Kind::Boolean, ""),
         ]);
         ToolSpec { slips: SLIPS, ..sample::spec("t", input) }
     }
@@ -242,6 +346,17 @@ mod tests {
             (json!({"globs": "[\"*.rs\", \"a\"]"}), json!({"globs": ["*.rs", "a"]})),
             (json!({"globs": "[ab].rs"}), json!({"globs": ["[ab].rs"]})),
             (json!({"env": "{\"A\": \"1\"}"}), json!({"env": {"A": "1"}})),
+            (json!({"limit": 2.0}), json!({"limit": 2})),
+            (json!({"only": ["*.rs"]}), json!({"only": "*.rs"})),
+            (json!({"only": ["*.rs", "a"]}), json!({"only": "[\"*.rs\",\"a\"]"})),
+            (json!({"-n": true, "background": "false"}), json!({})),
+            (json!({"-l": true}), json!({"mode": "files"})),
+            (json!({"-l": true, "mode": "files_with_matches"}), json!({"mode": "files"})),
+            (json!({"-l": false, "mode": "content"}), json!({"mode": "content"})),
+            (json!({"-p": true}), json!({"mode": "content"})),
+            (json!({"-p": 3}), json!({"limit": 3})),
+            (json!({"isRegex": true}), json!({"literal": false})),
+            (json!({"is_regex": false}), json!({"literal": true})),
             (json!({"keys": 3000}), json!({"keys": "3000"})),
             (json!({"keys": ["Esc", ":wq"]}), json!({"keys": "Esc :wq"})),
         ] {
@@ -257,6 +372,15 @@ mod tests {
             json!({"path": null}),
             json!({"path": 5, "limit": "five", "share": "NaN"}),
             json!({"keys": [1, "Esc"]}),
+            json!({"limit": 2.5}),
+            json!({"limit": 1e300}),
+            json!({"only": ["a", 1]}),
+            json!({"only": []}),
+            json!({"only": 1}),
+            json!({"-n": false, "background": true}),
+            json!({"-l": true, "mode": "content"}),
+            json!({"-L": true, "-N": true, "-n": 3}),
+            json!({"is_regex": true, "literal": true}),
             json!({"limit": "5.5", "edits": "no list", "env": "A=1"}),
             json!({"path": "[\"a\"]", "edits": [{"old": "null", "all": "yes"}]}),
             json!({"end_line": 5, "zzz": 1, "mode": "lines"}),
@@ -277,6 +401,10 @@ mod tests {
         assert!(both.contains("unknown argument file; did you mean \"path\"?"), "{both}");
         let end = problem(json!({"path": "a", "end_line": 9}));
         assert!(end.contains("unknown argument end_line; give limit, how many lines"), "{end}");
+        let on = problem(json!({"path": "a", "background": true}));
+        assert!(on.ends_with("unknown argument background; nothing runs on"), "{on}");
+        let files = problem(json!({"path": "a", "-l": true, "mode": "content"}));
+        assert!(files.ends_with("argument -l; it contradicts mode: give one of them"), "{files}");
     }
 
     proptest! {

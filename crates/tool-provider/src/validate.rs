@@ -80,27 +80,29 @@ impl<'a> Check<'a> {
         for property in properties {
             let inner = FieldPath::Property(field, property.name);
             match object.get(property.name) {
-                Some(value) => self.value(&inner, &property.schema, value),
-                None if property.presence == Presence::Required => {
+                // Left out it would be missing as well.
+                None | Some(Value::Null) if property.presence == Presence::Required => {
                     self.problem(|| {
                         let wanted = wanted(&property.schema.kind);
                         format!("{} is missing: {wanted} is required", inner.path())
                     });
                 }
+                Some(value) => self.value(&inner, &property.schema, value),
                 None => {}
             }
         }
         let Unknown::Refused(slips) = self.unknown else { return };
-        for name in object.keys() {
+        for (name, value) in object {
             if properties.iter().all(|property| property.name != name) {
                 let known = properties.iter().map(|property| property.name);
                 let inner = FieldPath::Property(field, name);
                 self.problem(|| {
-                    let instead = match (slips.remedy(name), slips.meant(name, known.clone())) {
-                        (Some(remedy), _) => remedy.to_owned(),
-                        (None, Some(meant)) => format!("did you mean {meant:?}?"),
-                        (None, None) => suggestion(name, known),
-                    };
+                    let instead =
+                        match (slips.remedy(name, value), slips.meant(name, known.clone())) {
+                            (Some(remedy), _) => remedy.into_owned(),
+                            (None, Some(meant)) => format!("did you mean {meant:?}?"),
+                            (None, None) => suggestion(name, known),
+                        };
                     let name = shorten(&inner.path().escape_default().to_string());
                     format!("unknown argument {name}; {instead}")
                 });
@@ -230,8 +232,6 @@ mod tests {
     use proptest::prelude::*;
     use serde_json::json;
 
-    const NO_SLIPS: Slips = Slips { names: &[], words: &[], texts: &[], remedies: &[] };
-
     fn schema() -> Schema {
         let edit = Schema::object(vec![
             Property::required("old", Kind::String(&[]), ""),
@@ -253,7 +253,7 @@ mod tests {
 
     fn problems(value: Value) -> Vec<String> {
         let Value::Object(object) = value else { panic!("arguments are an object") };
-        Check::new(Unknown::Refused(&NO_SLIPS)).run(&schema(), &object).listed
+        Check::new(Unknown::Refused(&Slips::NONE)).run(&schema(), &object).listed
     }
 
     #[test]
@@ -282,6 +282,13 @@ mod tests {
                 "share must be a number, not null; leave it out instead",
                 "extra must be an object, not 3",
                 r#"unknown argument pth; did you mean "path"?"#,
+            ]
+        );
+        assert_eq!(
+            problems(json!({"path": null, "edits": [{"old": null}]})),
+            [
+                "path is missing: a string is required",
+                "edits[0].old is missing: a string is required",
             ]
         );
         assert_eq!(
@@ -317,7 +324,7 @@ mod tests {
             Property::optional("names", Kind::StringMap, ""),
         ]);
         let problems = |value: Value| {
-            let check = Check::new(Unknown::Refused(&NO_SLIPS));
+            let check = Check::new(Unknown::Refused(&Slips::NONE));
             check.run(&schema, value.as_object().unwrap()).listed
         };
         for share in [0, 100] {

@@ -15,6 +15,7 @@ mod search;
 mod show;
 mod snippet;
 pub mod spec;
+mod types;
 
 use crate::classify::Classify as _;
 use std::num::NonZero;

@@ -54,6 +54,7 @@ pub type Context<'a> = tool_provider::Context<'a, Files>;
 mod tests {
     use std::collections::HashSet;
 
+    use tool_provider::Asks;
     use tool_provider::schema::{Kind, Property, Schema};
 
     /// Every argument, those of nested objects too.
@@ -66,6 +67,14 @@ mod tests {
             Kind::Array(items) => arguments(items),
             _ => Vec::new(),
         }
+    }
+
+    fn properties(schema: &Schema) -> impl Iterator<Item = &Property> {
+        let properties = match &schema.kind {
+            Kind::Object(properties) => properties.as_slice(),
+            _ => &[],
+        };
+        properties.iter()
     }
 
     #[test]
@@ -95,6 +104,24 @@ mod tests {
                 assert!(!folded.iter().any(|known| known == name), "{}: {name}", spec.name);
                 let plain = name.chars().all(|letter| letter.is_ascii_lowercase());
                 assert!(plain, "{}: {name} is never met", spec.name);
+            }
+            let mut flags = HashSet::new();
+            for (name, flag) in spec.slips.flags {
+                assert!(flags.insert(*name), "{}: {name} stands twice", spec.name);
+                assert!(!folded.iter().any(|known| known == name), "{}: {name}", spec.name);
+                let means = |word: &str| properties(&spec.input).find(|other| other.name == word);
+                let fits = match flag {
+                    Asks::Given(..) => true,
+                    Asks::Word(argument, word) => means(argument).is_some_and(
+                        |found| matches!(found.schema.kind, Kind::String(words) if words.contains(word)),
+                    ),
+                    Asks::Argument(argument, _) => means(argument)
+                        .is_some_and(|found| matches!(found.schema.kind, Kind::Boolean)),
+                };
+                assert!(fits, "{}: {name} means no argument", spec.name);
+                let is_met =
+                    name.len() == 1 || name.chars().all(|letter| letter.is_ascii_lowercase());
+                assert!(is_met, "{}: {name} is never met", spec.name);
             }
         }
     }

@@ -1,5 +1,7 @@
 //! Patterns beside names that hold what a pattern takes for wildcards, such as `app/[slug]/page.tsx`.
 
+use std::borrow::Cow;
+
 use tool_provider::{Category, Payload, ToolError};
 
 use crate::field::{Field, NOTICE, Text};
@@ -73,7 +75,7 @@ pub(crate) fn search_or_literally(
 
 /// A pattern in which brackets are part of names; none where it has none, or escapes some itself.
 fn with_literal_brackets(pattern: &str) -> Option<String> {
-    if !pattern.contains('[') || pattern.contains('\\') {
+    if !pattern.contains('[') || pattern.contains('\\') || json_list(pattern).is_some() {
         return None;
     }
     Some(pattern.replace('[', "\\[").replace(']', "\\]"))
@@ -106,11 +108,21 @@ pub(crate) fn split(text: &str, separator: char) -> Vec<&str> {
 }
 
 /// The patterns of a list such as `*.ts,*.tsx`; none where it is one pattern. What a name with a comma
-/// needs, a part without wildcards, makes it no list.
-pub(crate) fn list(text: &str) -> Option<Vec<&str>> {
+/// needs, a part without wildcards, makes it no list of this kind. A list in JSON is one in any case.
+pub(crate) fn list(text: &str) -> Option<Vec<Cow<'_, str>>> {
+    if let Some(list) = json_list(text) {
+        return Some(list.into_iter().map(Cow::Owned).collect());
+    }
     let parts: Vec<&str> = split(text, ',').into_iter().map(str::trim).collect();
     let are_patterns = parts.iter().all(|part| part.contains(['*', '?']));
-    (parts.len() > 1 && are_patterns).then_some(parts)
+    (parts.len() > 1 && are_patterns).then(|| parts.into_iter().map(Cow::Borrowed).collect())
+}
+
+/// The texts of a list in JSON, at least one. No name and no pattern for one looks like that.
+pub(crate) fn json_list(text: &str) -> Option<Vec<String>> {
+    let is_list = text.trim_start().starts_with('[') && text.trim_end().ends_with("\"]");
+    let list: Vec<String> = is_list.then(|| serde_json::from_str(text).ok()).flatten()?;
+    (!list.is_empty()).then_some(list)
 }
 
 /// What a notice says of a pattern of which the beginning was taken for names.
@@ -159,7 +171,11 @@ mod tests {
 
     #[test]
     fn a_list_is_one_only_where_each_part_is_a_pattern() {
-        assert_eq!(list("**/*.ts, **/*.tsx"), Some(vec!["**/*.ts", "**/*.tsx"]));
+        let patterns = |text: &'static str| list(text).map(|list| list.join(" "));
+        assert_eq!(patterns("**/*.ts, **/*.tsx").as_deref(), Some("**/*.ts **/*.tsx"));
+        assert_eq!(patterns(r#"["*.md", "a,b.txt"]"#).as_deref(), Some("*.md a,b.txt"));
+        assert_eq!(list("[]"), None);
+        assert_eq!(list(r#"["*.md", 1]"#), None);
         assert_eq!(list("*.{ts,tsx}"), None);
         assert_eq!(list("[a,b]*"), None);
         assert_eq!(list("*,v"), None);

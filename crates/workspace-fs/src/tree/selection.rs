@@ -1,6 +1,7 @@
 //! Which entries of a tree are looked at.
 
 use std::borrow::Cow;
+use std::collections::BTreeSet;
 use std::fmt;
 use std::sync::Arc;
 
@@ -71,13 +72,26 @@ impl Selection {
         self
     }
 
-    /// Only files of the type that ripgrep knows by this name. `None` where it knows none.
-    #[must_use]
-    pub fn with_type(mut self, name: &str) -> Option<Self> {
+    /// Only files of the types that ripgrep knows by these names.
+    ///
+    /// # Errors
+    /// The index of one that it does not know.
+    pub fn with_types<T: AsRef<str>>(mut self, names: &[T]) -> Result<Self, usize> {
         let mut builder = TypesBuilder::new();
-        builder.add_defaults().select(name);
-        self.types = Some(builder.build().ok()?);
-        Some(self)
+        builder.add_defaults();
+        // A name that is selected again costs as much as the first time.
+        let different: BTreeSet<&str> = names.iter().map(AsRef::as_ref).collect();
+        for name in different {
+            builder.select(name);
+        }
+        let types = builder.build().map_err(|error| {
+            let is_it = |name: &T| {
+                matches!(&error, ignore::Error::UnrecognizedFileType(other) if other == name.as_ref())
+            };
+            names.iter().position(is_it).unwrap_or_default()
+        })?;
+        self.types = Some(types);
+        Ok(self)
     }
 
     /// Whether ignore files count.

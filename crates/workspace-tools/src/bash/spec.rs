@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use crate::field::{self, Field, Flag, NOTICE, Text, Whole, flag, text, whole};
-use tool_provider::{Concurrency, RiskClass, Slips, ToolKind, ToolSpec};
+use tool_provider::{Asks, Concurrency, RiskClass, Slips, ToolKind, ToolSpec};
 
 /// A host's deadline beyond our longest timeout: SIGTERM's grace, killing, reaping, reporting.
 pub(super) const AFTER_TIMEOUT: Duration = Duration::from_secs(15);
@@ -60,6 +60,11 @@ pub const LONGEST_TIMEOUT: Duration = Duration::from_secs(60 * 60);
 
 const SECONDS: &str = "give timeout_ms, in milliseconds: 60000 is a minute";
 
+const BACKGROUND: Asks = Asks::Given(
+    false,
+    "nothing that a command starts outlives its call; session_start, where you have it, starts what runs on",
+);
+
 pub(super) const SLIPS: Slips = Slips {
     names: &[
         ("command", &["cmd", "script", "code", "commandline"]),
@@ -67,18 +72,19 @@ pub(super) const SLIPS: Slips = Slips {
         ("stdin", &["input"]),
         ("description", &["explanation"]),
     ],
-    words: &[],
-    texts: &[],
+    flags: &[
+        ("runinbackground", BACKGROUND),
+        ("background", BACKGROUND),
+        ("isbackground", BACKGROUND),
+    ],
     remedies: &[
         ("timeout", SECONDS),
         ("timeoutseconds", SECONDS),
         ("timeoutsecs", SECONDS),
-        ("runinbackground", "nothing that a command starts outlives its call"),
-        ("background", "nothing that a command starts outlives its call"),
-        ("isbackground", "nothing that a command starts outlives its call"),
         ("env", "set variables in the command: NAME=value program"),
         ("environment", "set variables in the command: NAME=value program"),
     ],
+    ..Slips::NONE
 };
 
 pub(crate) fn spec() -> ToolSpec {

@@ -49,8 +49,6 @@ const SLIPS: Slips = Slips {
         ("edits", &["changes", "operations", "patches", "replacements"]),
         ("expected_version", &["version"]),
     ],
-    words: &[],
-    texts: &[],
     remedies: &[
         ("expectedreplacements", COUNT),
         ("count", COUNT),
@@ -61,6 +59,7 @@ const SLIPS: Slips = Slips {
         ("patch", "give old_string and new_string, or several of them in edits"),
         ("diff", "give old_string and new_string, or several of them in edits"),
     ],
+    ..Slips::NONE
 };
 
 pub(crate) fn spec() -> ToolSpec {

@@ -63,7 +63,7 @@ impl Pattern {
     }
 
     /// Several patterns from one start.
-    fn any(list: &[&str], exists: &impl Fn(&str) -> bool) -> Result<Self, ToolError> {
+    fn any(list: &[Cow<'_, str>], exists: &impl Fn(&str) -> bool) -> Result<Self, ToolError> {
         let (mut globs, mut kinds, mut named) = (Vec::new(), Vec::new(), None);
         for text in list {
             let mut one = Self::one(text, exists)?;

@@ -6,7 +6,7 @@ use std::time::Duration;
 use crate::field::{
     self, DETAILS, Field, Flag, List, NOTICE, PATH, Text, Whole, any_text, flag, list, text, whole,
 };
-use tool_provider::{Concurrency, RiskClass, Slips, ToolKind, ToolSpec};
+use tool_provider::{Asks, Concurrency, RiskClass, Slips, ToolKind, ToolSpec};
 
 pub(super) const NAME: &str = "glob";
 
@@ -61,6 +61,8 @@ pub const MODIFIED: Field<Text> = text(
     "When it was last changed, as RFC 3339 in UTC; absent where the system does not say.",
 );
 
+const HIDDEN: Asks = Asks::Given(true, "hidden files are listed unless pattern names others");
+
 const SLIPS: Slips = Slips {
     names: &[
         ("pattern", &["glob", "globpattern", "query", "filepattern", "include", "name"]),
@@ -92,11 +94,17 @@ const SLIPS: Slips = Slips {
             ],
         ),
     ],
-    texts: &[],
+    lists: &[PATTERN.name],
+    flags: &[
+        ("hidden", HIDDEN),
+        ("includehidden", HIDDEN),
+        ("casesensitive", Asks::Given(true, "case matters: [Rr]eadme* finds both")),
+    ],
     remedies: &[
         ("recursive", "**/ in pattern looks in every directory, without it in one"),
         ("exclude", "a pattern finds what it names; to leave something out, name what is wanted"),
     ],
+    ..Slips::NONE
 };
 
 pub(crate) fn spec() -> ToolSpec {

@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use super::spec;
+use super::{spec, types};
 use crate::field::{Details, Field, Flag, Whole};
 use crate::wildcards;
 use tool_provider::shorten::shorten;
@@ -145,9 +145,9 @@ struct Globs<'a> {
 impl<'a> Globs<'a> {
     fn of(text: &'a str, exists: impl Fn(&str) -> bool) -> Self {
         let mut named = None;
-        let parts = wildcards::list(text).unwrap_or_else(|| vec![text]);
-        let globs = parts.into_iter().map(|part| match wildcards::named(part, &exists) {
-            None => Cow::Borrowed(part),
+        let parts = wildcards::list(text).unwrap_or_else(|| vec![text.into()]);
+        let globs = parts.into_iter().map(|part| match wildcards::named(&part, &exists) {
+            None => part,
             Some(end) => {
                 named = Some(part[..end].to_owned());
                 Cow::Owned(wildcards::escaped(&part[..end]) + &part[end..])
@@ -172,38 +172,11 @@ fn selection(
         })?;
         selection = selection.with_glob(glob);
     }
-    if let Some(name) = kind {
-        selection = selection.with_type(name).ok_or_else(|| unknown_type(name))?;
+    match kind {
+        Some(names) => types::select(selection, names),
+        None => Ok(selection),
     }
-    Ok(selection)
 }
 
 /// How much of an argument is repeated in a message, in bytes.
 pub(super) const SHOWN: usize = 200;
-
-/// How many similar type names are suggested, and how long a name may be to get a suggestion. To
-/// compare takes time and memory by both their lengths.
-const NEAR: usize = 3;
-const LONGEST_NEAR: usize = 32;
-
-fn unknown_type(name: &str) -> ToolError {
-    let may_be_near = name.len() <= LONGEST_NEAR;
-    let mut near: Vec<(usize, String)> = Selection::type_names()
-        .into_iter()
-        .filter(|_| may_be_near)
-        .map(|known| (strsim::damerau_levenshtein(&name.to_lowercase(), &known), known))
-        .filter(|(distance, known)| *distance <= 2 || known.starts_with(name))
-        .collect();
-    near.sort();
-    // A file's ending, which is what everybody tries first, says more than likeness.
-    let of_ending = Selection::types_of_ending(name.trim_start_matches('.'));
-    let alike = near.into_iter().map(|(_, known)| known).filter(|known| !of_ending.contains(known));
-    let near: Vec<String> = of_ending.iter().cloned().chain(alike).take(NEAR).collect();
-    let shown: String = name.chars().take(64).collect();
-    let error =
-        ToolError::invalid_arguments(format!("type {:?} is no file type of ripgrep's", shown));
-    if near.is_empty() {
-        return error.with_hint("use glob instead, such as *.rs");
-    }
-    error.with_hint(format!("did you mean {}?", near.join(" or "))).with_detail("similar", near)
-}

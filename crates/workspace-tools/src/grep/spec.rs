@@ -10,7 +10,7 @@ use crate::field::{
     object, text, whole,
 };
 use tool_provider::schema::{Kind, Schema};
-use tool_provider::{Concurrency, RiskClass, Slips, ToolKind, ToolSpec};
+use tool_provider::{Asks, Concurrency, RiskClass, Slips, ToolKind, ToolSpec};
 
 pub(super) const NAME: &str = "grep";
 
@@ -137,6 +137,13 @@ pub const MORE_IN_FILE: Field<Whole> = whole(
 );
 pub const COUNT: Field<Whole> = whole("count", 0, "How many of its lines match.").required();
 
+const NUMBERS: Asks = Asks::Given(true, "each line has its number");
+const RECURSIVE: Asks =
+    Asks::Given(true, "path is searched with all beneath it; a glob such as /* stays in it");
+const NAMES: Asks = Asks::Given(true, "hits come by file, beneath its path");
+const HIDDEN: Asks =
+    Asks::Given(true, "hidden files are searched unless glob leaves them out: !.*");
+
 const SLIPS: Slips = Slips {
     names: &[
         ("pattern", &["query", "regex", "regexp", "search", "searchterm", "searchpattern"]),
@@ -168,14 +175,34 @@ const SLIPS: Slips = Slips {
             ("counts", "count"),
         ],
     )],
-    texts: &[],
+    lists: &[GLOB.name, TYPE.name],
+    flags: &[
+        ("n", NUMBERS),
+        ("linenumber", NUMBERS),
+        ("linenumbers", NUMBERS),
+        ("showlinenumbers", NUMBERS),
+        ("r", RECURSIVE),
+        ("R", RECURSIVE),
+        ("recursive", RECURSIVE),
+        ("H", NAMES),
+        ("withfilename", NAMES),
+        ("hidden", HIDDEN),
+        ("includehidden", HIDDEN),
+        ("l", Asks::Word(MODE.name, "files")),
+        ("fileswithmatches", Asks::Word(MODE.name, "files")),
+        ("filesonly", Asks::Word(MODE.name, "files")),
+        ("c", Asks::Word(MODE.name, "count")),
+        ("count", Asks::Word(MODE.name, "count")),
+        ("casesensitive", Asks::Argument(IGNORE_CASE.name, false)),
+        ("E", Asks::Argument(FIXED_STRINGS.name, false)),
+        ("isregex", Asks::Argument(FIXED_STRINGS.name, false)),
+        ("isregexp", Asks::Argument(FIXED_STRINGS.name, false)),
+    ],
     remedies: &[
-        ("casesensitive", "case matters unless ignore_case is true"),
         ("exclude", "give glob with a leading !, such as !*.min.js"),
         ("paths", "give one path; glob selects among the files beneath it"),
-        ("isregex", "pattern is a regex unless fixed_strings is true"),
-        ("isregexp", "pattern is a regex unless fixed_strings is true"),
     ],
+    ..Slips::NONE
 };
 
 pub(crate) fn spec() -> ToolSpec {

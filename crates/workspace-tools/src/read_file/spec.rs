@@ -70,14 +70,13 @@ const SLIPS: Slips = Slips {
         ("limit", &["lines", "maxlines", "numlines", "linecount", "headlimit"]),
         ("line_numbers", &["numbers", "linenums", "showlinenumbers"]),
     ],
-    words: &[],
-    texts: &[],
     remedies: &[
         ("endline", "give limit, how many lines to show: offset 10 with limit 5 shows 10 to 14"),
         ("end", "give limit, how many lines to show: offset 10 with limit 5 shows 10 to 14"),
         ("range", "give offset, the first line, and limit, how many lines to show"),
         ("viewrange", "give offset, the first line, and limit, how many lines to show"),
     ],
+    ..Slips::NONE
 };
 
 pub(crate) fn spec() -> ToolSpec {

@@ -23,9 +23,8 @@ const SLIPS: Slips = Slips {
         ("from", &["offset", "cursor", "since", "next"]),
         ("until", &["pattern", "waitfor", "ready"]),
     ],
-    words: &[],
-    texts: &[],
     remedies: &[("timeout", "give wait_ms"), ("timeoutms", "give wait_ms")],
+    ..Slips::NONE
 };
 
 pub(crate) fn spec() -> ToolSpec {

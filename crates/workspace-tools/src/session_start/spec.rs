@@ -30,12 +30,12 @@ const SLIPS: Slips = Slips {
         ("ready", &["readywhen", "waitfor", "port", "until", "pattern"]),
         ("description", &["explanation"]),
     ],
-    words: &[],
     texts: &["ready", "name"],
     remedies: &[
         ("timeout", "give wait_ms: how long this call waits"),
         ("timeoutms", "give wait_ms"),
     ],
+    ..Slips::NONE
 };
 
 pub(crate) fn spec() -> ToolSpec {

@@ -15,9 +15,8 @@ pub const PROCESSES_ENDED: Field<Whole> =
 pub(crate) fn spec() -> ToolSpec {
     let slips = Slips {
         names: &[("session", &["name", "sessionid", "id"])],
-        words: &[],
-        texts: &[],
         remedies: &[("signal", "it sends SIGTERM, then SIGKILL; session_write sends C-c")],
+        ..Slips::NONE
     };
     ToolSpec {
         name: super::NAME,

@@ -20,9 +20,9 @@ const SLIPS: Slips = Slips {
         ("keys", &["key"]),
         ("until", &["pattern", "waitfor", "ready"]),
     ],
-    words: &[],
     texts: &["keys", "text"],
     remedies: &[("timeout", "give wait_ms"), ("timeoutms", "give wait_ms")],
+    ..Slips::NONE
 };
 
 pub(crate) fn spec() -> ToolSpec {

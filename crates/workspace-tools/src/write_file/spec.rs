@@ -34,8 +34,6 @@ const SLIPS: Slips = Slips {
         ("content", &["contents", "text", "data", "body", "filetext", "filecontent", "newcontent"]),
         ("expected_version", &["version"]),
     ],
-    words: &[],
-    texts: &[],
     remedies: &[
         (
             "append",
@@ -43,6 +41,7 @@ const SLIPS: Slips = Slips {
         ),
         ("overwrite", "a file that exists is always replaced: leave it out"),
     ],
+    ..Slips::NONE
 };
 
 pub(crate) fn spec() -> ToolSpec {
