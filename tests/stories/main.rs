@@ -52,6 +52,7 @@ mod search;
 mod session_tools;
 mod show;
 mod slips;
+mod slips_of_models;
 mod soak;
 mod telemetry;
 mod terminal;
@@ -110,6 +111,7 @@ fn main() -> ExitCode {
         search::trials(),
         show::trials(),
         slips::trials(),
+        slips_of_models::trials(),
         telemetry::trials(),
         terminal::trials(),
         tokens::trials(),
