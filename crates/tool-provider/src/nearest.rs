@@ -14,6 +14,12 @@ pub fn nearest<'a>(wanted: &str, known: impl IntoIterator<Item = &'a str>) -> Op
         .map(|(_, name)| name)
 }
 
+/// Whether a text is a known one with one slip: a letter more, less, another or in the wrong place.
+#[must_use]
+pub fn is_slip(text: &str, known: &str) -> bool {
+    text.len() <= 64 && strsim::osa_distance(&text.to_lowercase(), &known.to_lowercase()) == 1
+}
+
 /// `did you mean "x"?`, or what there is to choose from where nothing is near.
 pub fn suggestion<'a>(wanted: &str, known: impl IntoIterator<Item = &'a str> + Clone) -> String {
     match nearest(wanted, known.clone()) {
@@ -39,6 +45,8 @@ mod tests {
         assert_eq!(nearest("readonly_roots", known), Some("read_only_roots"));
         assert_eq!(nearest("Sandbox", known), Some("sandbox"));
         assert_eq!(nearest("zzz", known), None);
+        assert!(is_slip("Entr", "enter") && is_slip("retrun", "return"));
+        assert!(!is_slip("enter", "enter") && !is_slip("Hello", "home"));
         assert_eq!(nearest(&"roots".repeat(100), known), None);
     }
 }

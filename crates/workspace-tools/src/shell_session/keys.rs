@@ -1,6 +1,6 @@
 //! Keys by name, as a terminal spells them.
 
-use tool_provider::nearest::nearest;
+use tool_provider::nearest::is_slip;
 
 /// What keys stand for.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -123,11 +123,13 @@ fn is_meant_as_key(word: &str) -> bool {
         modifier_bits(modifier).is_some() && (PLAIN.iter().any(|k| is_named(k)) || is_special(key))
             || LONG_MODIFIERS.contains(&modifier.to_lowercase().as_str())
     });
+    let parts = bare.rsplit_once(['-', '+']);
+    let key = parts.filter(|parts| modifier_bits(parts.0).is_some()).map_or(bare, |parts| parts.1);
     // In capitals as keys are named, so that no text is taken for one.
-    let is_slip = bare.len() > 3
-        && bare.starts_with(|first: char| first.is_ascii_uppercase())
-        && nearest(&folded, PLAIN.into_iter().chain(special())).is_some();
-    is_function_key || has_modifier || is_slip
+    let is_misspelt = key.len() > 3
+        && key.starts_with(|first: char| first.is_ascii_uppercase())
+        && PLAIN.into_iter().chain(special()).any(|known| is_slip(key, known));
+    is_function_key || has_modifier || is_misspelt
 }
 
 /// What a key of this name stands for; `None` for one that there is not. Spellings of tmux, of vim and of
@@ -292,6 +294,7 @@ mod tests {
             ("", ""),
             ("Entr F13 Ctrl+Enter Cmd+K <C-Entr>", "?Entr?|?F13?|?Ctrl+Enter?|?Cmd+K?|?<C-Entr>?"),
             ("s-expression c-style f1x Foo C-xx", "s-expression c-style f1x Foo C-xx"),
+            ("Hello Delta Enter", "Hello Delta|<Enter>"),
         ] {
             assert_eq!(spelt(named), expected, "{named}");
         }
