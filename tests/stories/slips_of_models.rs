@@ -139,7 +139,7 @@ async fn a_write_through_a_link_to_nothing_says_where_the_file_is() {
     let preview = fixture.client.preview(call("write_file", write.clone())).await.unwrap();
     let written = Value::Object(fixture.result("write_file", write.clone()).await);
     let notice = written["notice"].as_str().unwrap().to_owned();
-    assert!(notice.contains("a link to nothing yet; the new file is "), "{notice}");
+    assert!(notice.contains("is a link; the new file is "), "{notice}");
     assert!(notice.ends_with("/nowhere."), "{notice}");
     assert!(format!("{preview:?}").contains(&notice), "{preview:?}");
     assert_eq!(std::fs::read_to_string(fixture.path("nowhere")).unwrap(), "x\n");

@@ -204,7 +204,7 @@ impl<'w> Destination<'w> {
     pub(super) fn link_notice(&self) -> Option<String> {
         let Target::Missing { link: Some(link), .. } = &self.resolved.target else { return None };
         let (link, path) = (name::of(&link.path), name::of(&self.resolved.path));
-        Some(format!("{link} is a link to nothing yet; the new file is {path}."))
+        Some(format!("{link} is a link; the new file is {path}."))
     }
 
     /// The file as it is.
