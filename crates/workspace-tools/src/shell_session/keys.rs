@@ -65,12 +65,10 @@ const PLAIN: [&str; 7] = ["enter", "return", "tab", "space", "esc", "escape", "b
 const LONG_MODIFIERS: [&str; 9] =
     ["ctrl", "control", "alt", "meta", "shift", "super", "cmd", "option", "win"];
 
-fn special() -> impl Iterator<Item = &'static str> {
-    NAMED.iter().map(|(name, _)| *name).chain(ARROWS.iter().map(|(name, _)| *name))
-}
-
-fn is_special(name: &str) -> bool {
-    special().any(|known| known.eq_ignore_ascii_case(name))
+/// The names of all keys that have one, in small letters.
+fn names() -> impl Iterator<Item = &'static str> {
+    let special = NAMED.iter().map(|(name, _)| *name);
+    PLAIN.into_iter().chain(special).chain(ARROWS.iter().map(|(name, _)| *name))
 }
 
 /// What is typed for keys that are named in order, separated by blanks or commas. Words that name no key are
@@ -113,14 +111,13 @@ fn pressed(word: &str, arrows: Arrows) -> Option<Vec<Key>> {
 /// Whether a word that names no key looks as if it did: a key with a modifier, a function key, or the name
 /// of a key with a slip in it.
 fn is_meant_as_key(word: &str) -> bool {
-    let bare = word.strip_prefix('<').and_then(|name| name.strip_suffix('>')).unwrap_or(word);
+    let bare = without_brackets(word);
     let folded = bare.to_lowercase();
     let is_function_key = folded.strip_prefix('f').is_some_and(|number| {
         (1..=2).contains(&number.len()) && number.bytes().all(|byte| byte.is_ascii_digit())
     });
     let has_modifier = bare.split_once(['-', '+']).is_some_and(|(modifier, key)| {
-        let is_named = |known: &str| known.eq_ignore_ascii_case(key) && known.len() > 1;
-        modifier_bits(modifier).is_some() && (PLAIN.iter().any(|k| is_named(k)) || is_special(key))
+        modifier_bits(modifier).is_some() && names().any(|known| known.eq_ignore_ascii_case(key))
             || LONG_MODIFIERS.contains(&modifier.to_lowercase().as_str())
     });
     let parts = bare.rsplit_once(['-', '+']);
@@ -128,15 +125,19 @@ fn is_meant_as_key(word: &str) -> bool {
     // In capitals as keys are named, so that no text is taken for one.
     let is_misspelt = key.len() > 3
         && key.starts_with(|first: char| first.is_ascii_uppercase())
-        && PLAIN.into_iter().chain(special()).any(|known| is_slip(key, known));
+        && names().any(|known| is_slip(key, known));
     is_function_key || has_modifier || is_misspelt
+}
+
+/// A key's name as vim spells it, without what stands around it.
+fn without_brackets(name: &str) -> &str {
+    name.strip_prefix('<').and_then(|name| name.strip_suffix('>')).unwrap_or(name)
 }
 
 /// What a key of this name stands for; `None` for one that there is not. Spellings of tmux, of vim and of
 /// browsers are known.
 fn press(given: &str, arrows: Arrows) -> Option<Press> {
-    let bare = given.strip_prefix('<').and_then(|name| name.strip_suffix('>'));
-    let name = bare.unwrap_or(given);
+    let name = without_brackets(given);
     if let Some(letter) = name.strip_prefix('^')
         && letter.chars().count() == 1
     {
@@ -185,13 +186,12 @@ fn known(name: &str, arrows: Arrows) -> Option<Press> {
     if let Some(bytes) = with_modifiers(modifiers, key) {
         return terminal(&bytes);
     }
-    let modifier = modifiers;
     let key = if key.eq_ignore_ascii_case("space") { " " } else { key };
     let mut characters = key.chars();
     let (Some(character), None) = (characters.next(), characters.next()) else { return None };
-    match modifier.to_lowercase().as_str() {
-        "c" | "ctrl" | "control" => control(character).map(Press::Control),
-        "m" | "alt" | "meta" => {
+    match modifier_bits(modifiers) {
+        Some(CTRL) => control(character).map(Press::Control),
+        Some(ALT) => {
             let mut bytes = vec![0x1b];
             bytes.extend_from_slice(character.encode_utf8(&mut [0; 4]).as_bytes());
             terminal(&bytes)
@@ -212,11 +212,16 @@ fn with_modifiers(modifiers: &str, key: &str) -> Option<Vec<u8>> {
     Some(format!("\x1b[{};{modified}~", rest.strip_suffix('~')?).into_bytes())
 }
 
+/// What a terminal adds up for the keys that are held.
+const SHIFT: u8 = 1;
+const ALT: u8 = 2;
+const CTRL: u8 = 4;
+
 fn modifier_bits(modifier: &str) -> Option<u8> {
     match modifier.to_lowercase().as_str() {
-        "s" | "shift" => Some(1),
-        "m" | "alt" | "meta" => Some(2),
-        "c" | "ctrl" | "control" => Some(4),
+        "s" | "shift" => Some(SHIFT),
+        "m" | "alt" | "meta" => Some(ALT),
+        "c" | "ctrl" | "control" => Some(CTRL),
         _ => None,
     }
 }
